@@ -31,6 +31,7 @@ from export_core.numbers.noise import WHAT_TO_DO, outputs_to_name
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
+from export_core.releases.names import title_of
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
@@ -342,7 +343,7 @@ class Recorder:
                 "elsewhere": len(generations) - len(results),
                 "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),
-                "runtimes": [target.title for target in deployed],
+                "runtimes": [title_of(target.release) for target in deployed],
             }
         )
         if wrong := [result for result in results if result.judgement.fails_run]:

@@ -19,7 +19,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
-from export_core.releases.names import title_of
+from export_core.releases.names import Titled
 
 if TYPE_CHECKING:
     from export_core.releases.entries import CalendarEntry, RuntimeEntries
@@ -117,15 +117,7 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
     return came
 
 
-class Reader(NamedTuple):
-    """A release that reads: its jaxlib, the jax that goes with it, and the StableHLO version of the jaxlib.
-
-    Where the StableHLO version was not measured, it is between `stablehlo` and `stablehlo_before`, those of
-    the measured neighbours.
-
-    A release of another runtime has a `runtime`, no jax, and a jaxlib only where it is made of one.
-    """
-
+class _ReaderFields(NamedTuple):
     jaxlib: str
     jax: str
     stablehlo: str | None
@@ -136,15 +128,17 @@ class Reader(NamedTuple):
     dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where no jaxlib says that.
     exporter: str = ""  # The newest jax that exports for its StableHLO.
 
-    @property
-    def name(self) -> str:
-        """What options take: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime."""
-        return self.runtime or self.jaxlib
 
-    @property
-    def title(self) -> str:
-        """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
-        return title_of(self.name)
+class Reader(Titled, _ReaderFields):
+    """A release that reads: its jaxlib, the jax that goes with it, and the StableHLO version of the jaxlib.
+
+    Where the StableHLO version was not measured, it is between `stablehlo` and `stablehlo_before`, those of
+    the measured neighbours.
+
+    A release of another runtime has a `runtime`, no jax, and a jaxlib only where it is made of one.
+    """
+
+    __slots__ = ()
 
     @property
     def knows_shardy(self) -> bool:

@@ -213,11 +213,6 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The name of the reader that runs there, as --readers takes it."""
         return self.reader or self.jaxlib
 
-    @property
-    def title(self) -> str:
-        """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
-        return title_of(self.release)
-
     def runs(self, case: str, reader: str, platform: str) -> bool:
         """Whether a cell with this case, reader and platform is one of this deployment target."""
         return (reader, platform) == (self.release, self.platform) and self.has_case(case)
@@ -227,7 +222,7 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(matches(case, pattern) for pattern in self.cases)
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.title}{'' if self.platform == 'cpu' else f', {self.platform}'})"
+        return f"{self.name} ({title_of(self.release)}{'' if self.platform == 'cpu' else f', {self.platform}'})"
 
 
 def names_of(

@@ -39,11 +39,8 @@ class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def readers(self) -> str:
         """The readers that have it, in words; empty where the other properties decide."""
-        since, mended = (
-            f"{text}{version}" if version else ""
-            for text, version in (("from ", self.since), ("before ", self.mended_in))
-        )
-        return ", ".join(filter(None, (since, mended)))
+        ends = self.since and f"from {self.since}", self.mended_in and f"before {self.mended_in}"
+        return ", ".join(filter(None, ends))
 
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:

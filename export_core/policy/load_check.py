@@ -17,7 +17,7 @@ from export_core.artifact.readers import Reader, loads, readers_of, readers_of_r
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.phrases import did_you_mean
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.entries import CalendarEntry, runtime_entries, shipped_entries
+from export_core.releases.entries import runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import title_of
 from export_core.releases.windows import Windows
@@ -183,9 +183,7 @@ def _shipped_terms() -> Terms:
     return Terms(shipped_entries())
 
 
-@functools.lru_cache(maxsize=4)
-def _readers(releases: tuple[CalendarEntry, ...]) -> dict[str, Reader]:
-    return readers_of(releases)
+_readers = functools.lru_cache(maxsize=4)(readers_of)
 
 
 @functools.cache
@@ -196,9 +194,8 @@ def _installed_reader() -> Reader:
     try:
         jaxlib = Version(version("jaxlib")).public  # old ones for CUDA are called 0.4.18+cuda12
     except PackageNotFoundError:
-        raise ReleaseError(
-            "expected an installed jaxlib, found none. Install it, or name the reader: check(…, reader='0.12.0.1')."
-        ) from None
+        advice = "Install it, or name the reader: check(…, reader='0.12.0.1')."
+        raise ReleaseError(f"expected an installed jaxlib, found none. {advice}") from None
     known = _readers(_shipped_terms().releases).get(jaxlib, Reader(jaxlib, jaxlib, None))
     try:
         return known._replace(jax=version("jax"))

@@ -106,12 +106,9 @@ def _wrong_length(schema: Any, found: int) -> Iterator[str]:
     if least == most != found:
         yield f"expected {least} values, found {found}."
     elif found < least:
-        choices = schema["items"].get("enum")
-        yield (
-            f"expected some of {', '.join(choices)}, found none."
-            if choices
-            else 'expected at least one name or glob, found none. ["*"] means all.'
-        )
+        choices = ", ".join(schema["items"].get("enum", ()))
+        at_least = 'at least one name or glob, found none. ["*"] means all.'
+        yield f"expected {f'some of {choices}, found none.' if choices else at_least}"
 
 
 def _wrong_value(schema: Any, meant: Any, value: Any) -> str:

@@ -168,50 +168,53 @@ def _yaml(file: Path, text: str) -> PolicySource:
 def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
     """The line of each key. Also refuses what PyYAML accepts silently: duplicate keys, and aliases without end."""
     lines: dict[Key, int] = {}
+    waiting: list[tuple[yaml.Node, Key, tuple[yaml.Node, ...]]] = [(root, (), ())] if root else []
     nodes = 0
-
-    def error(node: yaml.Node, problem: str) -> PolicyError:
-        return PolicyError(f"{file}:{node.start_mark.line + 1}: {problem}")
-
-    def value_of(node: yaml.Node) -> Any:
-        try:
-            return loader.construct_object(node)
-        except ValueError as wrong:  # 2026-02-30, and numbers with thousands of digits
-            found = f"{str(node.value)[:40]}: {wrong}"
-            raise error(node, f"expected a value such as 2026-10-25 or 180, found {found}.") from None
-
-    def walk(node: yaml.Node, key: Key, around: tuple[yaml.Node, ...]) -> None:
-        nonlocal nodes
+    while waiting:
+        node, key, around = waiting.pop()
         # setdefault: the line of a key is that of its name, and its value may start on a later one.
         lines.setdefault(key, node.start_mark.line + 1)
         nodes += 1
         if nodes > MOST_NODES or any(node is outer for outer in around):
             problem = f"its aliases make it endless, or longer than {MOST_NODES} values. Write it without them."
-            raise error(node, problem)
-        inner = (*around, node)
-        if isinstance(node, yaml.SequenceNode):
-            for number, element in enumerate(node.value):
-                walk(element, (*key, number), inner)
-        elif not isinstance(node, yaml.MappingNode):
-            value_of(node)
-        else:
-            first: dict[str, int] = {}
+            raise _yaml_error(file, node, problem)
+        parts: list[tuple[str | int, yaml.Node]] = []
+        if isinstance(node, yaml.MappingNode):
             for name, value in node.value:
-                text = name.value if isinstance(name, yaml.ScalarNode) else None
-                # `<<` merges another table into this one (YAML 1.1), and is no key of its own.
-                if text is None or (text != "<<" and not isinstance(value_of(name), str)):
-                    raise error(name, f"expected text as a key, found {text or 'a list or table'}. Put it in quotes.")
-                if text in first:
-                    own = dotted((*key, text))
-                    raise error(name, f"{own}: duplicate key: also in line {first[text]}. Keep one.")
-                first[text] = name.start_mark.line + 1
-                if text != "<<":
-                    lines[(*key, text)] = first[text]
-                walk(value, (*key, text), inner)
-
-    if root is not None:
-        walk(root, (), ())
+                text = _yaml_name(file, loader, name)
+                own = (*key, text)
+                if own in lines:
+                    problem = f"{dotted(own)}: duplicate key: also in line {lines[own]}. Keep one."
+                    raise _yaml_error(file, name, problem)
+                lines[own] = name.start_mark.line + 1
+                parts.append((text, value))
+        elif isinstance(node, yaml.SequenceNode):
+            parts += enumerate(node.value)
+        else:
+            _yaml_value(file, loader, node)
+        waiting += [(value, (*key, name), (*around, node)) for name, value in reversed(parts)]
     return lines
+
+
+def _yaml_name(file: Path, loader: _Loader, name: yaml.Node) -> str:
+    text = name.value if isinstance(name, yaml.ScalarNode) else None
+    # `<<` merges another table into this one (YAML 1.1), and is no key of its own.
+    if text is None or (text != "<<" and not isinstance(_yaml_value(file, loader, name), str)):
+        found = text or "a list or table"
+        raise _yaml_error(file, name, f"expected text as a key, found {found}. Put it in quotes.")
+    return str(text)
+
+
+def _yaml_value(file: Path, loader: _Loader, node: yaml.Node) -> Any:
+    try:
+        return loader.construct_object(node)
+    except ValueError as wrong:  # 2026-02-30, and numbers with thousands of digits
+        problem = f"expected a value such as 2026-10-25 or 180, found {str(node.value)[:40]}: {wrong}."
+        raise _yaml_error(file, node, problem) from None
+
+
+def _yaml_error(file: Path, node: yaml.Node, problem: str) -> PolicyError:
+    return PolicyError(f"{file}:{node.start_mark.line + 1}: {problem}")
 
 
 def toml_lines(text: str, data: Any) -> dict[Key, int]:

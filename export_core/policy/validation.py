@@ -3,18 +3,21 @@
 import contextlib
 import datetime
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from export_core.base import tolerances
 from export_core.base.phrases import did_you_mean
+from export_core.base.tolerances import AMOUNTS, PLATFORMS
 from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
 from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
+from export_core.releases.names import title_of
 from export_core.releases.project_releases import contradiction
 from export_core.releases.runtimes import built_on, names_runtime, runtime_named, runtime_readers
 
@@ -32,7 +35,41 @@ DAYS = {
 
 
 def problems(policy: Policy) -> Problems:
-    """Everything that is wrong, each with its key, in the order of the keys."""
+    """Everything that is wrong, each with its key."""
+    yield from _simple_keys(policy)
+    yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
+    for table, names in DAYS.items():
+        for number, entry in enumerate(getattr(policy, table)):
+            for name in names:
+                yield from _day((table, number, name), getattr(entry, name))
+    yield from _amounts((), policy, ("rtol", "atol"))
+    if problem := tolerances.problem_of_tolerances(policy.tolerances):
+        # "tpu: float32: message": the path to the tolerance comes before its message.
+        *path, message = problem.split(": ")
+        yield ("tolerances", *path), message
+    yield from _releases(policy)
+    rules: dict[Key, tuple[Iterable[Any], Callable[[Key, Any], Problems]]] = {
+        ("numbers",): (policy.numbers, _numbers_rule),
+        ("quirks",): (policy.quirks, _quirk),
+        ("known_failures",): (policy.known_failures, _expiry),
+        ("custom_call_changes",): (policy.custom_call_changes, _change),
+        ("retention", "deployed"): (policy.retention.deployed, _version),
+        ("reader_packages",): (policy.reader_packages, _package),
+        **{(added.name,): (added.of(policy), added.problems) for added in feature_keys()},
+    }
+    for key, (entries, rule) in rules.items():
+        for number, entry in enumerate(entries):
+            yield from rule((*key, number), entry)
+    changing: dict[str, int] = {}
+    for number, change in enumerate(policy.custom_call_changes):
+        if (first := changing.setdefault(change.old, number)) != number:
+            yield (
+                ("custom_call_changes", number, "old"),
+                f"{change.old!r} already changes in custom_call_changes[{first}].",
+            )
+
+
+def _simple_keys(policy: Policy) -> Problems:
     if not policy.goldens.strip():
         yield ("goldens",), "expected a folder, found none."
     for name in ("goldens", "known_issues"):
@@ -44,59 +81,39 @@ def problems(policy: Policy) -> Problems:
     if not any(reader.strip() for reader in policy.readers.split(",")):
         yield ("readers",), "expected window, all, newest, deployed or jaxlib versions, found none."
     if policy.platforms is not None:
-        known = ", ".join(tolerances.PLATFORMS)
-        for name in policy.platforms.keys() - {*tolerances.PLATFORMS}:
-            similar = tolerances.similar_platform(name)
-            yield ("platforms",), f"expected some of {known}, found {name!r}.{similar}"
-        if not policy.platforms:
-            yield ("platforms",), f"expected some of {known}, found none."
-    yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
-    for table, names in DAYS.items():
-        for number, entry in enumerate(getattr(policy, table)):
-            for name in names:
-                yield from _day((table, number, name), getattr(entry, name))
-    yield from _amounts((), policy, ("rtol", "atol"))
-    if problem := tolerances.problem_of_tolerances(policy.tolerances):
-        # "tpu: float32: message": the path to the tolerance comes before its message.
-        *path, message = problem.split(": ")
-        yield ("tolerances", *path), message
-    for number, rule in enumerate(policy.numbers):
-        key: Key = ("numbers", number)
-        if problem := tolerances.problem_of_name(rule.compare):
-            yield (*key, "compare"), problem
-        elif ":" in rule.compare and not all(rule.compare.partition(":")):
-            yield (*key, "compare"), f"expected module:function, found {rule.compare!r}."
-        yield from _amounts(key, rule, tolerances.AMOUNTS)
-        for name in () if tolerances.takes_tolerances(rule.compare) else tolerances.AMOUNTS:
-            if getattr(rule, name) is not None:
-                advice = f"{rule.compare!r} takes no tolerances. Leave it out, or choose another."
-                yield (*key, name), f"expected none: {advice}"
-    yield from _releases(policy)
-    for number, quirk in enumerate(policy.quirks):
-        key = ("quirks", number)
-        yield from _amounts(key, quirk, tolerances.AMOUNTS)
-        if not quirk.allow and all(getattr(quirk, name) is None for name in tolerances.AMOUNTS):
-            yield key, "expected at least one of rtol, atol, ulp and allow, found none."
-        yield from _expiry(key, quirk)
-    for number, failure in enumerate(policy.known_failures):
-        yield from _expiry(("known_failures", number), failure)
-    for number, change in enumerate(policy.custom_call_changes):
-        yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
-    for number, version in enumerate(policy.retention.deployed):
-        yield from _version(("retention", "deployed", number), version)
-    for number, text in enumerate(policy.reader_packages):
-        problem = ""
-        try:
-            if canonicalize_name(Requirement(text).name) in ("jax", "jaxlib"):
-                problem = f"another package than jax and jaxlib, of which each reader has its own, found {text!r}."
-        except InvalidRequirement as error:
-            why = str(error).partition("\n")[0]
-            problem = f"a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {why}."
-        if problem:
-            yield ("reader_packages", number), f"expected {problem}"
-    for added in feature_keys():
-        for number, entry in enumerate(added.of(policy)):
-            yield from added.problems((added.name, number), entry)
+        unknown = {repr(name): tolerances.similar_platform(name) for name in policy.platforms if name not in PLATFORMS}
+        for name, similar in (unknown if policy.platforms else {"none": ""}).items():
+            yield ("platforms",), f"expected some of {', '.join(PLATFORMS)}, found {name}.{similar}"
+
+
+def _package(key: Key, text: str) -> Problems:
+    try:
+        if canonicalize_name(Requirement(text).name) in ("jax", "jaxlib"):
+            yield (
+                key,
+                f"expected another package than jax and jaxlib, of which each reader has its own, found {text!r}.",
+            )
+    except InvalidRequirement as error:
+        why = str(error).partition("\n")[0]
+        yield key, f"expected a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {why}."
+
+
+def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
+    if problem := tolerances.problem_of_name(rule.compare):
+        yield (*key, "compare"), problem
+    elif ":" in rule.compare and not all(rule.compare.partition(":")):
+        yield (*key, "compare"), f"expected module:function, found {rule.compare!r}."
+    yield from _amounts(key, rule, AMOUNTS)
+    for name in () if tolerances.takes_tolerances(rule.compare) else AMOUNTS:
+        if getattr(rule, name) is not None:
+            yield (*key, name), f"expected none: {rule.compare!r} takes no tolerances. Leave it out, or choose another."
+
+
+def _quirk(key: Key, quirk: Quirk) -> Problems:
+    yield from _amounts(key, quirk, AMOUNTS)
+    if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
+        yield key, "expected at least one of rtol, atol, ulp and allow, found none."
+    yield from _expiry(key, quirk)
 
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
@@ -109,29 +126,17 @@ def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
     elif entry.expires is None:
         yield key, f"expected expires (at most {LONGEST_DAYS} days after added), or permanent: true with an approver."
     elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
-        yield (
-            (*key, "expires"),
-            f"expected a date 0 to {LONGEST_DAYS} days after added, or permanent: true with an approver, found "
-            f"{entry.expires}, {days} days after it.",
-        )
+        expected = f"expected a date 0 to {LONGEST_DAYS} days after added, or permanent: true with an approver"
+        yield (*key, "expires"), f"{expected}, found {entry.expires}, {days} days after it."
 
 
-def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, ...]) -> Problems:
+def _change(key: Key, change: CustomCallChange) -> Problems:
     if change.new == change.old:
-        yield (
-            (*key, "new"),
-            f"expected a name other than old, found {change.new!r} twice. If the meaning of a target changes, give it "
-            "a new name: existing artifacts call the old one.",
-        )
+        why = "If the meaning of a target changes, give it a new name: existing artifacts call the old one."
+        yield (*key, "new"), f"expected a name other than old, found {change.new!r} twice. {why}"
     if change.release is not None and change.release < change.introduced:
-        yield (
-            (*key, "release"),
-            f"expected {change.introduced} (introduced) or later, or null while it is not known, found "
-            f"{change.release}.",
-        )
-    for number, other in enumerate(before):
-        if other.old == change.old:
-            yield (*key, "old"), f"{change.old!r} already changes in custom_call_changes[{number}]."
+        expected = f"expected {change.introduced} (introduced) or later, or null while it is not known"
+        yield (*key, "release"), f"{expected}, found {change.release}."
 
 
 def _releases(policy: Policy) -> Problems:
@@ -202,11 +207,9 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
             if other.name == target.name:
                 yield (*key, "name"), f"expected another name than deployed[{earlier}], found {target.name!r} again."
         if target.platform not in platforms:
-            yield (
-                (*key, "platform"),
-                f"expected one of the policy's platforms ({', '.join(platforms)}), found {target.platform!r}."
-                f"{did_you_mean(target.platform, platforms)} No run would have such a cell: add it to `platforms`.",
-            )
+            expected = f"expected one of the policy's platforms ({', '.join(platforms)}), found {target.platform!r}."
+            hint = f"{did_you_mean(target.platform, platforms)} No run would have such a cell: add it to `platforms`."
+            yield (*key, "platform"), f"{expected}{hint}"
         if target.since and target.until and target.until <= target.since:
             yield (*key, "until"), f"expected a day after {target.since} (since), found {target.until}."
 
@@ -215,50 +218,37 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
     """What is wrong with the releases of targets, with the calendar that has all releases of the project."""
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)
-        if bool(target.jaxlib) == bool(target.reader):
-            yield (
-                (*key, "jaxlib"),
-                "expected either jaxlib or reader (such as tensorflow==2.21.0), found "
-                + ("both." if target.jaxlib else "neither."),
-            )
+        if problem := _wrong_release(target, calendar):
+            yield (*key, problem[0]), problem[1]
             continue
-        if target.reader and not re.fullmatch(r"[^=<>!~\s]+==[^,*=\s]+", target.reader):
-            yield (
-                (*key, "reader"),
-                f"expected one release of a runtime, such as tensorflow==2.21.0, found {target.reader!r}. A jaxlib "
-                "stands under `jaxlib`.",
-            )
-            continue
-        if target.jaxlib and names_runtime(target.jaxlib):
-            yield (
-                (*key, "jaxlib"),
-                f"expected a release of jaxlib, such as 0.12.0.1, found {target.jaxlib!r}. A release of a runtime "
-                "stands under `reader`.",
-            )
-            continue
-        if target.reader:
-            try:
-                runtime_readers(target.reader, calendar)
-            except ReleaseError as error:
-                yield (*key, "reader"), str(error)
-                continue
-            if target.platform != "cpu":
-                yield (
-                    (*key, "platform"),
-                    f"expected cpu, the platform of {target.title} here, found {target.platform!r}.",
-                )
+        if target.reader and target.platform != "cpu":
+            expected = f"expected cpu, the platform of {title_of(target.release)} here"
+            yield (*key, "platform"), f"{expected}, found {target.platform!r}."
         built = built_on(target.release, calendar)
-        if built is None:
-            hint = did_you_mean(target.jaxlib, calendar.versions())
-            yield (
-                (*key, "jaxlib"),
-                f"expected a jaxlib of the release calendar, found {target.jaxlib!r}.{hint} `jaxexport releases list` "
-                "shows all.",
-            )
-            continue
         for name in ("since", "until"):
-            if (day := getattr(target, name)) and day < built:
-                yield (
-                    (*key, name),
-                    f"expected {built} or later, the day on which {target.title} was built, found {day}.",
-                )
+            if built and (day := getattr(target, name)) and day < built:
+                on = f"the day on which {title_of(target.release)} was built"
+                yield (*key, name), f"expected {built} or later, {on}, found {day}."
+
+
+def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, str] | None:
+    """The key that names no release of the calendar, and why; None where there is one."""
+    if bool(target.jaxlib) == bool(target.reader):
+        which = "both" if target.jaxlib else "neither"
+        return "jaxlib", f"expected either jaxlib or reader (such as tensorflow==2.21.0), found {which}."
+    if target.reader and not re.fullmatch(r"[^=<>!~\s]+==[^,*=\s]+", target.reader):
+        expected = f"expected one release of a runtime, such as tensorflow==2.21.0, found {target.reader!r}"
+        return "reader", f"{expected}. A jaxlib stands under `jaxlib`."
+    if target.reader:
+        try:
+            runtime_readers(target.reader, calendar)
+        except ReleaseError as error:
+            return "reader", str(error)
+    elif names_runtime(target.jaxlib):
+        expected = f"expected a release of jaxlib, such as 0.12.0.1, found {target.jaxlib!r}"
+        return "jaxlib", f"{expected}. A release of a runtime stands under `reader`."
+    elif target.jaxlib not in calendar.jaxlib:
+        expected = f"expected a jaxlib of the release calendar, found {target.jaxlib!r}"
+        hint = did_you_mean(target.jaxlib, calendar.versions())
+        return "jaxlib", f"{expected}.{hint} `jaxexport releases list` shows all."
+    return None

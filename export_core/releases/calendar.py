@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 from collections.abc import Mapping, Sequence
@@ -228,25 +229,17 @@ class Calendar:
         """What is said of a jaxlib that the calendar lacks."""
         known = self.versions()
         text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
-        oldest = min(known, key=version_key, default=None)
-        if oldest and _is_older(jaxlib, oldest):
-            return (
-                f"{text} The calendar begins with {oldest}, built {self.built(oldest)}: `jaxexport releases list` "
-                "shows it."
-            )
+        oldest = min(known, key=version_key, default="")
+        with contextlib.suppress(ReleaseError):  # text that is no version
+            if oldest and version_key(jaxlib) < version_key(oldest):
+                begins = f"The calendar begins with {oldest}, built {self.built(oldest)}"
+                return f"{text} {begins}: `jaxexport releases list` shows it."
         newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
         return (
             f"{text}{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows all, and `jaxexport "
             "releases refresh` adds those that were published since. Add an unpublished one with its build date under "
             "`releases:` in the policy file."
         )
-
-
-def _is_older(text: str, version: str) -> bool:
-    try:
-        return version_key(text) < version_key(version)
-    except ReleaseError:  # it is no version
-        return False
 
 
 def _similar_release(text: str, known: Sequence[str]) -> str:

@@ -13,8 +13,7 @@ import tomllib
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
@@ -36,13 +35,12 @@ END = 64 * 1024  # Bytes that are asked for at once: the list of a jaxlib wheel'
 _TIMEOUT = 60.0  # seconds without a byte
 
 
-@dataclass(frozen=True)
-class IndexFile:
+class IndexFile(msgspec.Struct):
     """One file that an index lists. `yanked` is the reason why it was withdrawn, true where none is given."""
 
-    name: str
+    name: str = msgspec.field(name="filename")
     url: str
-    yanked: bool | str
+    yanked: bool | str = False
 
 
 def configured_index(project: Path) -> str:
@@ -82,23 +80,15 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
         raise _not_a_page(url, schema_problem(error).rstrip(".")) from None
     if not files:
         raise ReleaseError(f"{without_credentials(url)}: expected the files of {package}, found none listed there.")
-    return tuple(IndexFile(file.filename, urljoin(base, file.url), _withdrawn(file.yanked)) for file in files)
-
-
-class _File(msgspec.Struct):
-    """A file as a page lists it. Its URL is relative to the page."""
-
-    filename: str
-    url: str
-    yanked: bool | str = False
+    return tuple(IndexFile(file.name, urljoin(base, file.url), _withdrawn(file.yanked)) for file in files)
 
 
 class _Page(msgspec.Struct):
     meta: dict[str, Any]
-    files: tuple[_File, ...]
+    files: list[IndexFile]  # Their URLs are relative to the page.
 
 
-def _json_files(body: bytes) -> Sequence[_File]:
+def _json_files(body: bytes) -> list[IndexFile]:
     page = msgspec.json.decode(body, type=_Page)
     _check_version(str(page.meta.get("api-version")))
     return page.files
@@ -116,7 +106,7 @@ class _Links(html.parser.HTMLParser):
     def __init__(self, base: str, text: str) -> None:
         super().__init__()
         self.base = base
-        self.files: list[_File] = []
+        self.files: list[IndexFile] = []
         self._is_open = False
         self.feed(text)
         self.close()
@@ -130,7 +120,7 @@ class _Links(html.parser.HTMLParser):
         elif tag == "a" and href:
             url = urldefrag(urljoin(self.base, href)).url  # behind the # is the file's hash
             yanked = (values["data-yanked"] or True) if "data-yanked" in values else False
-            self.files.append(_File("", url, yanked))
+            self.files.append(IndexFile("", url, yanked))
             self._is_open = True
         elif tag == "meta" and values.get("name") == "pypi:repository-version":
             _check_version(values.get("content") or "")
@@ -138,7 +128,7 @@ class _Links(html.parser.HTMLParser):
     def handle_data(self, data: str) -> None:
         """The text of a link, maybe one part of it."""
         if self._is_open:
-            self.files[-1].filename += data.strip()
+            self.files[-1].name += data.strip()
 
     def handle_endtag(self, tag: str) -> None:
         """A link ends."""

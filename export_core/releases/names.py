@@ -8,13 +8,11 @@ def title_of(names: str) -> str:
     return f"{'' if names[:1].isalpha() else 'jaxlib '}{names.replace('==', ' ')}"
 
 
-class Named:
-    """The names of a reader, by its `jaxlib`, its `jax` and its `runtime`."""
+class Titled:
+    """The name and the title of a reader, by its `jaxlib` and its `runtime`, of which it has one."""
 
     __slots__ = ()
     jaxlib: str
-    jax: str
-    built: datetime.date
     runtime: str
 
     @property
@@ -26,6 +24,14 @@ class Named:
     def title(self) -> str:
         """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
         return title_of(self.name)
+
+
+class Named(Titled):
+    """All names of a reader, by its `jax` and its build date too."""
+
+    __slots__ = ()
+    jax: str
+    built: datetime.date
 
     @property
     def label(self) -> str:

@@ -182,8 +182,7 @@ def _change_line(package: str, version: str, before: Entry | None, after: Entry,
     if before is None:
         parts.append(f"built {after.built}")
     elif isinstance(before, JaxlibRelease) and isinstance(after, JaxlibRelease) and before.python != after.python:
-        added = sorted({*after.python} - {*before.python}, key=version_key)
-        parts.append(f"wheels for CPython {', '.join(added)}")
+        parts.append(f"wheels for CPython {', '.join(sorted({*after.python} - {*before.python}, key=version_key))}")
     if before and before.yanked and not after.yanked:
         parts.append("no longer withdrawn")
     if after.yanked and (before is None or before.yanked != after.yanked):

@@ -9,7 +9,7 @@ import ast
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -158,14 +158,14 @@ def _lines(path: Path) -> dict[str, int] | None:
     except (OSError, ValueError):
         return None
     try:
-        waiting: list[tuple[str, ast.stmt]] = [("", statement) for statement in ast.parse(data).body]
+        return dict(_defined(ast.parse(data).body))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    lines = {}
-    while waiting:
-        within, statement = waiting.pop(0)
+
+
+def _defined(body: Iterable[ast.stmt], within: str = "") -> Iterator[tuple[str, int]]:
+    for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            lines[f"{within}{statement.name}"] = statement.lineno
-        if isinstance(statement, ast.ClassDef):
-            waiting += [(f"{within}{statement.name}::", inner) for inner in statement.body]
-    return lines
+            yield f"{within}{statement.name}", statement.lineno
+            if isinstance(statement, ast.ClassDef):
+                yield from _defined(statement.body, f"{within}{statement.name}::")

@@ -83,10 +83,8 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
     facts = result.judgement.facts
-    outcome = facts.junit
-    if result.mode is Mode.COMPILE:
-        outcome = outcome or "skipped"  # what was only compiled is not called a pass
-    if outcome:
+    # What was only compiled is not called a pass.
+    if outcome := facts.junit or ("skipped" if result.mode is Mode.COMPILE else ""):
         # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
         by_verdict = result.judgement is Judgement.BROKEN or not facts.junit
         kind = result.verdict if by_verdict else result.judgement
@@ -118,8 +116,6 @@ def _run(document: Document, *, is_shown: bool) -> Xml.Element:
     of_the_run = [f"{finding.title}  {finding.text}" for finding in document.findings if len(finding.results) != 1]
     text = "\n\n".join((line, counts, *of_the_run))
     outcome = "" if is_shown else ExitCode.of(document.run.summary.exit_code).facts.junit
-    if outcome:
-        Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text
-    else:
-        Xml.SubElement(case, "system-out").text = text
+    shown_as = {"type": "jaxexport.run", "message": line} if outcome else {}
+    Xml.SubElement(case, outcome or "system-out", shown_as).text = text
     return case

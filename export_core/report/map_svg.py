@@ -74,18 +74,22 @@ def map_svg(
         add(root, "line", "today", **plane.line(today, 6))
         add(root, "text", "today", f"as of {drawn.as_of}", x=_LEFT + today, y=plane.bottom + 34, text_anchor="end")
     _squares(root, drawn, plane, links=links)
-    for platform in drawn.platforms if len(drawn.platforms) > 1 else ():
-        first = next(middle for row, middle in zip(drawn.rows, plane.rows, strict=True) if row.platform == platform)
+    firsts = {row.platform: middle for row, middle in zip(drawn.rows[::-1], plane.rows[::-1], strict=True)}
+    for platform, first in firsts.items() if len(firsts) > 1 else ():
         y = first - plane.pitch / 2 - 7
         add(root, "text", "platform", f"on {platform}", x=_LEFT - 12, y=y, text_anchor="end")
     for look, x, y, text in legend:
-        if look == "band":
-            add(root, "rect", "band", x=x - 2, y=bottom + y - 6, width=14, height=12, rx=3)
-        else:
-            square = add(root, "g", f"square is-{look}")
-            add(square, "rect", "", x=x, y=bottom + y - 5, width=10, height=10, rx=2.5)
-        add(root, "text", "legend", text, x=x + 17, y=bottom + y + 4)
+        _explained(root, look, x, bottom + y, text)
     return text_of(root)
+
+
+def _explained(root: Xml.Element, look: str, x: float, y: float, text: str) -> None:
+    """An entry of the legend: how it looks, and what it means."""
+    if look == "band":
+        add(root, "rect", "band", x=x - 2, y=y - 6, width=14, height=12, rx=3)
+    else:
+        add(add(root, "g", f"square is-{look}"), "rect", "", x=x, y=y - 5, width=10, height=10, rx=2.5)
+    add(root, "text", "legend", text, x=x + 17, y=y + 4)
 
 
 def map_picture(document: Document) -> str:

@@ -27,6 +27,7 @@ from export_core.report.document import Document
 from export_core.report.run_tables import GridBlock
 from export_core.report.wording import figures_line, judgement_mark, limits_line, promise_line, window_line
 
+_MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 
 
@@ -47,68 +48,54 @@ class PageData(msgspec.Struct):
     runs: Sequence[str]
 
 
-class _Table(dict[Hashable, int]):
-    """Different values, each with its place."""
-
-    def __missing__(self, value: Hashable) -> int:
-        self[value] = place = len(self)
-        return place
-
-
 class _Columns:
-    """Columns of places, each with its table."""
+    """Columns of places, each in a table of its different values."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.tables = {name: _Table() for name in names}
+    def __init__(self, *names: str) -> None:
+        self.tables: dict[str, dict[Any, int]] = {name: {} for name in names}
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
 
     def append(self, **values: Hashable) -> None:
         for name, value in values.items():
-            self.columns[name].append(self.tables[name][value])
+            table = self.tables[name]
+            self.columns[name].append(table.setdefault(value, len(table)))
 
 
 def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
-    history = document.comparison.cells if document.comparison else {}
-    identity = document.run.summary.identity
-    rows = _Columns(["case", "writer", "platform", "calls", "cost"])
-    cells = _Columns(
-        ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "history", "figures"]
-    )
-    goldens: list[str] = []
-    start, seconds, timings = [0], [], []
-    for reader in document.run.readers:
-        cells.tables["reader"][reader] = len(cells.tables["reader"])
-    for block in table:
-        for row in block.rows:
-            results = [row.cells[reader] for reader in document.run.readers if reader in row.cells]
-            first = results[0]
-            rows.append(
-                case=(plain_text(row.case), plain_text(row.name.removesuffix(f" {row.platform}"))),
-                writer=first.writer,
-                platform=plain_text(row.platform),
-                calls=tuple(map(plain_text, first.custom_calls)),
-                cost=document.row_line(results),
-            )
-            goldens.append(plain_text(first.golden))
-            for result in results:
-                cells.append(**_cell(result), history=tuple(map(tuple, history.get(result.key, ()))))
-                seconds.append(round(result.seconds, 3))
-                timings.append(_timings(result))
-            start.append(len(seconds))
-    tables: dict[str, list[Any]] = {
-        name: list(table) for columns in (rows, cells) for name, table in columns.tables.items()
-    }
+    comparison, identity = document.comparison, document.run.summary.identity
+    rows = _Columns("case", "writer", "platform", "calls", "cost")
+    texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
+    cells = _Columns("reader", "state", *texts)
+    own: dict[str, list[Any]] = {"golden": [], "start": [0], "seconds": [], "timings": []}
+    cells.tables["reader"] = {reader: place for place, reader in enumerate(document.run.readers)}
+    for row in (row for block in table for row in block.rows):
+        results = [row.cells[reader] for reader in document.run.readers if reader in row.cells]
+        rows.append(
+            case=(plain_text(row.case), plain_text(row.name.removesuffix(f" {row.platform}"))),
+            writer=results[0].writer,
+            platform=plain_text(row.platform),
+            calls=tuple(map(plain_text, results[0].custom_calls)),
+            cost=document.row_line(results),
+        )
+        own["golden"].append(plain_text(results[0].golden))
+        for result in results:
+            history = comparison.cells.get(result.key, ()) if comparison else ()
+            cells.append(**_cell(result), history=tuple(map(tuple, history)))
+            own["seconds"].append(round(result.seconds, 3))
+            own["timings"].append(_timings(result))
+        own["start"].append(len(own["seconds"]))
+    tables: dict[str, list[Any]] = {name: [*values] for name, values in (rows.tables | cells.tables).items()}
     for name in ("reader", "writer"):
         tables[name] = [_release(release) for release in tables[name]]
     return PageData(
         tables,
-        {**rows.columns, "golden": goldens, "start": start},
-        {**cells.columns, "seconds": seconds, "timings": timings},
+        {**rows.columns, "golden": own["golden"], "start": own["start"]},
+        {**cells.columns, "seconds": own["seconds"], "timings": own["timings"]},
         file_address(identity.source_url, identity.goldens),
         [*Judgement],
         {name: (facts.mark, facts.symbol, name.works) for name, facts in VERDICTS.items()},
-        document.comparison.runs if document.comparison else [],
+        comparison.runs if comparison else [],
     )
 
 
@@ -159,17 +146,9 @@ def _distance(expected: str, found: str) -> str:
 
 def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
     """The text, with the number of a value wherever that value is in it: many cells have the same pieces."""
-    pieces: list[str | int] = [text]
-    for number, value in enumerate(values):
-        cut: list[str | int] = []
-        for piece in pieces:
-            if isinstance(piece, str) and value and value in piece:
-                first, *rest = piece.split(value)
-                cut += [first, *(part for after in rest for part in (number, after))]
-            else:
-                cut.append(piece)
-        pieces = cut
-    return tuple(pieces)
+    for mark, value in zip(_MARKS, values, strict=True):
+        text = text.replace(value, mark) if value else text
+    return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
 
 
 def _release(release: WriterOf | ReaderOf) -> dict[str, str]:

@@ -37,15 +37,15 @@ def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str, width: 
     values = dict(_values(policy))
     indent = max(len(".".join(key)) for key in values) + 4
     lines = [f"{where}: {len(origins)} of {plural(len(values), 'key')} set, the others have their default"]
-    for title, is_set in (("set", True), ("default", False)):
-        shown = {key: value for key, value in values.items() if (key in origins) is is_set}
-        lines += ["", title] if shown else []
-        for key, value in shown.items():
-            origin = f"  ({origins[key]})" if is_set else ""
-            first = f"  {'.'.join(key)}".ljust(indent)
-            lines += wrapped(f"{_in_words(key, value)}{origin}", width, first, indent)
-            for number, entry in enumerate(value if _is_table(value) else (), 1):
-                lines += wrapped(_entry_in_words(entry), width, f"{' ' * indent}{number}  ", indent + 3, _ENTRY_LINES)
+    for title, keys in (("set", values.keys() & origins), ("default", values.keys() - origins)):
+        lines += ["", title] if keys else []
+        for key, value in values.items():
+            if key in keys:
+                origin = f"  ({origins[key]})" if key in origins else ""
+                lines += wrapped(f"{_in_words(key, value)}{origin}", width, f"  {'.'.join(key)}".ljust(indent), indent)
+                for number, entry in enumerate(value if _is_table(value) else (), 1):
+                    first = f"{' ' * indent}{number}  "
+                    lines += wrapped(_entry_in_words(entry), width, first, indent + 3, _ENTRY_LINES)
     return lines
 
 

@@ -1,6 +1,5 @@
 """The progress of a matrix run, as a bar or as lines in a log: environments, promised cells, causes, the time left."""
 
-import bisect
 import datetime
 import time
 from collections import Counter
@@ -9,8 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from export_core.base.layout import wrapped
 from export_core.base.phrases import first_line, plural
@@ -39,11 +37,11 @@ class TimeLeft:
         self._clock = clock
         self._started = clock()
         self._ready: set[str] = set()
-        self._environments = 0
         # All keys from the start: a bar asks from another thread, and none of them may be added meanwhile.
         self._cells = Counter(dict.fromkeys(cells, 0))
-        self._costs: dict[tuple[str, bool], float] = dict.fromkeys(cells, 0.0)  # Their seconds, added up.
+        self._costs = dict.fromkeys(cells, 0.0)  # Their seconds, added up.
         self._done: list[tuple[float, float, int]] = []  # The time, all costs and the environments, once a second.
+        self._environments = 0
         self._seconds_an_environment = 0.0
         self._ended = 0.0  # When something ended last.
 
@@ -62,8 +60,7 @@ class TimeLeft:
             self._cells[reader, promised] += 1
             self._costs[reader, promised] += cost
             self._ended = now = self._now()
-            if not self._done:
-                self._seconds_an_environment = now / max(self._environments, 1)
+            self._seconds_an_environment = self._seconds_an_environment or now / max(self._environments, 1)
             if not self._done or now - self._done[-1][0] >= 1:
                 self._done.append((now, sum(self._costs.values()), self._environments))
 
@@ -78,10 +75,14 @@ class TimeLeft:
         factor = 1.15 + 0.85 * (left / (left + self._cells.total())) ** 4
         return seconds / factor, seconds * factor
 
+    def __format__(self, before: str) -> str:
+        """``0:02:40 to 0:04:10``, behind what the format spec is; empty where nothing can be said."""
+        seconds = self.range()
+        times = [str(datetime.timedelta(seconds=round(end))) for end in seconds or ()]
+        return f"{before}{' to '.join(times)}" if times else ""
+
     def __str__(self) -> str:
-        """``0:02:40 to 0:04:10``; empty where nothing can be said."""
-        found = self.range()
-        return " to ".join(str(datetime.timedelta(seconds=round(seconds))) for seconds in found) if found else ""
+        return f"{self}"
 
     def _now(self) -> float:
         return self._clock() - self._started
@@ -89,9 +90,7 @@ class TimeLeft:
     def _seconds(self) -> float:
         """The estimate when something ended last."""
         since = self._ended - max(SPEED_SECONDS, (self._ended - self._done[0][0]) / 2)
-        began, cost, built = self._done[min(bisect.bisect(self._done, (since,)), len(self._done) - 1)]
-        if began == self._ended:
-            began, cost, built = self._done[0]
+        began, cost, built = next((done for done in self._done if since < done[0] < self._ended), self._done[0])
         # Environments are built beside the cells, and take a part of the machine.
         building = (self._environments - built) * self._seconds_an_environment / 4
         seconds = max(self._ended - began - building, (self._ended - began) / 3)
@@ -101,36 +100,22 @@ class TimeLeft:
 
     def _cost_left(self) -> float:
         """What the cells that are left cost together."""
-        promised, others = ([kind for kind in self._cells if kind[1] is is_promised] for is_promised in (True, False))
-        typical = self._mean(promised, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
-        of_promised = {reader: self._mean([(reader, True)], typical, 5) for reader, _ in self._left}
+        others = [kind for kind in self._cells if not kind[1]]
+        typical = self._mean(self._cells.keys() - others, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
+        promised = {reader: self._mean([(reader, True)], typical, 5) for reader, _ in self._left}
         # What part of that the others cost: slowly learned, since old readers, which refuse most, come first.
-        expected = sum(self._cells[kind] * of_promised[kind[0]] for kind in others)
+        expected = sum(self._cells[kind] * promised[kind[0]] for kind in others)
         assumed = typical * sum(self._cells[kind] + self._left[kind] for kind in others)
-        found = sum(self._costs[kind] for kind in others)
-        part = (found + assumed * OF_PROMISED) / ((expected + assumed) or 1.0)
-        of_promised_left = sum(self._left[kind] * of_promised[kind[0]] for kind in promised)
-        return of_promised_left + sum(
-            self._left[kind] * self._mean([kind], of_promised[kind[0]] * part, 5) for kind in others
+        part = (sum(map(self._costs.__getitem__, others)) + assumed * OF_PROMISED) / ((expected + assumed) or 1.0)
+        return sum(
+            left * (promised[reader] if is_promised else self._mean([(reader, False)], promised[reader] * part, 5))
+            for (reader, is_promised), left in self._left.items()
         )
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
         """What a cell of these kinds has cost, if `weight` others had cost what is expected."""
         cells = weight + sum(self._cells.get(kind, 0) for kind in kinds)
         return (weight * expected + sum(self._costs.get(kind, 0.0) for kind in kinds)) / cells if cells else 0.0
-
-
-class _TimeLeftColumn(ProgressColumn):
-    """The time left, in a bar; nothing while nothing can be said."""
-
-    def __init__(self, time_left: TimeLeft) -> None:
-        super().__init__()
-        self._time_left = time_left
-
-    def render(self, task: Task) -> Text:
-        """``left 0:02:40 to 0:04:10``."""
-        text = str(self._time_left)
-        return Text(f"left {text}" if text else "")
 
 
 class RunProgress:
@@ -160,13 +145,13 @@ class RunProgress:
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            _TimeLeftColumn(self._time_left),
+            TextColumn("{task.fields[left]:left }"),
             console=console,
             disable=not self._has_bar,
             expand=True,
             get_time=clock,
         )
-        self._task = self._bar.add_task("cells", total=len(plan.cells), state=self._short_state())
+        self._task = self._bar.add_task("cells", total=len(plan.cells), state=self._short_state(), left=self._time_left)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -221,8 +206,7 @@ class RunProgress:
         self._kinds.add(kind)
         if len(self._kinds) <= MOST_FAILURES:
             message = first_line(result.message) or str(result.verdict)
-            text = f"  {result.judgement}: {result.golden} in {result.reader.title}: {message}"
-            self._line(text, style="red")
+            self._line(f"  {result.judgement}: {result.golden} in {result.reader.title}: {message}", style="red")
         elif len(self._kinds) == MOST_FAILURES + 1:
             self._line("  further failures are only counted here; the report at the end lists them", style="red")
 

@@ -164,16 +164,12 @@ def release_map(run: Run) -> ReleaseMap:
         )
         for (writer, platform), cells in run.by_writer.items()
     ]
-    return ReleaseMap(tuple(readers.values()), _in_order(rows), run.summary.as_of)
+    rows.sort(key=lambda row: row.writer.release.date_order, reverse=True)
+    rows.sort(key=lambda row: row.platform)
+    return ReleaseMap(tuple(readers.values()), tuple(rows), run.summary.as_of)
 
 
 def map_releases(releases: Sequence[ReaderOf]) -> dict[ReaderOf, MapRelease]:
     """Releases as a map names them."""
     several = with_several_jax(releases)
     return {release: MapRelease(release, release.name in several) for release in releases}
-
-
-def _in_order(rows: Iterable[MapRow]) -> tuple[MapRow, ...]:
-    """By platform, in each the newest writer first."""
-    newest_first = sorted(rows, key=lambda row: row.writer.release.date_order, reverse=True)
-    return tuple(sorted(newest_first, key=lambda row: row.platform))

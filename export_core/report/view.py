@@ -3,7 +3,7 @@
 Media show the `sentence` and `details` of a finding as they have room for; its `text` has both.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from export_core.base.feature import hooks
@@ -50,6 +50,7 @@ _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
     "tolerance, which may not fit this program."
 )
+_UNDECIDED = "Some stored outputs would not show a wrong number: rounding alone moves them as far."
 _WITHOUT_NOISE = "{} without noise: {}. `jaxexport goldens verify --noise` measures it."
 _INPUTS_ONLY = (
     "{} with noise of inputs only: {}. A correct reader may look broken where numbers come from constants inside. "
@@ -65,45 +66,41 @@ def view(run: Run, comparison: Comparison | None = None) -> Document:
     nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
     accepted on purpose follow.
     """
-    summary = run.summary
     findings = [
         _cause_finding(cause, number, group, run)
-        for number, cause in enumerate(summary.causes)
+        for number, cause in enumerate(run.summary.causes)
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
         and (group := run.by_cause.get((cause.judgement, cause.id)))
     ]
     for of_feature in hooks("findings"):
         findings += of_feature(run)
+    findings += _other_findings(run)
+    return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison)
+
+
+def _other_findings(run: Run) -> Iterator[Finding]:
+    summary = run.summary
     if flaky := [result for result in run.results if result.flaky]:
-        findings.append(_flaky(flaky))
-    findings += map(_change, summary.custom_call_changes)
+        yield _flaky(flaky)
+    yield from map(_change, summary.custom_call_changes)
     if summary.undecided:
         details = (("outputs", first_lines(summary.undecided, "summary.json")), ("to do", WHAT_TO_DO))
-        findings.append(
-            Finding(
-                NOT_DECIDED,
-                0,
-                "Some stored outputs would not show a wrong number: rounding alone moves them as far.",
-                details,
-            )
-        )
-    findings += [
-        Finding(ACCEPTED, 0, f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))
-        for accepted in summary.accepted
-    ]
-    about_the_run = (
-        (BROKEN_PROMISE, [text for change in summary.custom_call_changes for text in change.broken]),
-        (FAIL_ON, [f"{text}." for text in summary.failed_on]),
-        (MISSING_RESULT, summary.uncovered),
-        (NOTHING_PROMISED, [summary.unpromised]),
-        (STALE_LIST, summary.stale),
-        (NOT_COVERED, [summary.without_cells]),
-        (NO_NOISE, [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)]),
-        (LITTLE_NOISE, [_of_goldens(_INPUTS_ONLY, summary.inputs_only)]),
-    )
-    for kind, texts in about_the_run:
-        findings += [Finding(kind, 1_000_000 + number, text) for number, text in enumerate(filter(None, texts))]
-    return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison)
+        yield Finding(NOT_DECIDED, 0, _UNDECIDED, details)
+    for accepted in summary.accepted:
+        yield Finding(ACCEPTED, 0, f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))
+    about_the_run: dict[Kind, Iterable[str]] = {
+        BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken],
+        FAIL_ON: [f"{text}." for text in summary.failed_on],
+        MISSING_RESULT: summary.uncovered,
+        NOTHING_PROMISED: [summary.unpromised],
+        STALE_LIST: summary.stale,
+        NOT_COVERED: [summary.without_cells],
+        NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],
+        LITTLE_NOISE: [_of_goldens(_INPUTS_ONLY, summary.inputs_only)],
+    }
+    for kind, texts in about_the_run.items():
+        for number, text in enumerate(filter(None, texts)):
+            yield Finding(kind, 1_000_000 + number, text)
 
 
 def _of_goldens(sentence: str, goldens: Sequence[str]) -> str:
@@ -142,20 +139,16 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
-    if (
-        cause.verdict is Verdict.NUMERICS
-        and example.max_noise_error is None
-        and example.golden in run.summary.unmeasured
-    ):
+    todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, run.folder)
+    is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
+    if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
-    else:
-        todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, run.folder)
     details = [
         ("known as", _issue_text(issue)),
         ("listed", entry_text(example, run.policy)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
-        *(_number_details(group, run.folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
-        ("outputs", _undecided_of(group, run) if cause.verdict is Verdict.NUMERICS else ""),
+        *(_number_details(group, run.folder) if is_numbers and cause.cells > 1 else ()),
+        ("outputs", _undecided_of(group, run) if is_numbers else ""),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
         ("to do", todo),
@@ -218,8 +211,7 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
     for results in Cells(group).by_golden.values():
         readers = title_of(few(by_build_date(result.reader for result in results)))
         worst = max(results, key=lambda result: (result.max_noise_error or 0.0, result.max_abs_error or 0.0))
-        size = error_size(worst.max_noise_error, worst.max_abs_error)
-        lines.append(f"{worst.golden} in {readers}: {size}")
+        lines.append(f"{worst.golden} in {readers}: {error_size(worst.max_noise_error, worst.max_abs_error)}")
         changing += len({result.outputs for result in results}) > 1
     if changing:
         see = f"see `jaxexport report{named_folder(folder)} --trend numbers`"

@@ -1,5 +1,6 @@
 """The wording that all media share: a cell with its dates and evidence, similar cells, costs, the headline of a run."""
 
+import contextlib
 import itertools
 import shlex
 from collections.abc import Mapping, Sequence
@@ -135,17 +136,15 @@ def _targets(names: Sequence[str]) -> str:
 
 def _readers_affected(summary: Summary) -> str:
     """The readers in which something is broken or owed, those of each cause apart; empty where nothing is."""
-    broken = [cause for cause in summary.causes if cause.judgement.is_breach]
-    broken.sort(key=lambda cause: (cause.first_reader.date_order, cause.last_reader.date_order))
-    spans = list(dict.fromkeys((cause.first_reader.label, cause.last_reader.label) for cause in broken))
-    if not spans:
-        return ""
-    texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
+    ends = {(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach}
+    ordered = sorted(ends, key=lambda end: (end[0].date_order, end[1].date_order))
+    spans = list(dict.fromkeys((first.label, last.label) for first, last in ordered))
     if len(spans) > 1:
+        texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
         return f"; readers affected, by cause: {few(texts)}"
-    oldest, newest = spans[0]
+    oldest, newest = spans[0] if spans else ("", "")
     if oldest == newest:
-        return f"; only reader affected {oldest}"
+        return f"; only reader affected {oldest}" if oldest else ""
     return f"; oldest reader affected {oldest}, newest {newest}"
 
 
@@ -237,10 +236,9 @@ def outcome_line(result: Result) -> str:
 
 def why_command(name: str, result: Result, *words: str) -> str:
     """The shell command that asks why a cell fails, `reduce` or `explain`, about the cell that `reproduce` runs."""
-    try:
+    given: list[str] = []
+    with contextlib.suppress(ValueError):  # results may come from anywhere
         given = shlex.split(result.reproduce)
-    except ValueError:  # results may come from anywhere
-        given = []
     pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
     chosen = [word for pair in pairs for word in pair]
     settings = dict(word.split("=", 1) for word in given if word.partition("=")[0] in KERNELS)

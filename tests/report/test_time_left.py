@@ -102,6 +102,7 @@ def test_while_nothing_ends_the_range_moves():
     for clock.now in range(20, 80):
         texts.append(str(left))
     assert max(texts.count(text) for text in texts) <= 2
+    assert (f"{left:left }", f"{TimeLeft(Counter(), clock):left }") == (f"left {texts[-1]}", ""), "as the bar shows it"
     assert left.range()[1] > 60, "the longer a cell takes, the longer it may still take"
 
 

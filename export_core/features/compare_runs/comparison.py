@@ -124,28 +124,26 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
     old, new = earlier.by_cell, run.by_cell
     if old.keys().isdisjoint(new):
-        raise RunError(
-            f"--baseline {baseline}: expected at least one cell that {run.folder} also has, found none. "
-            "Name another baseline."
-        )
-    other_goldens = {golden for golden, digest in run.goldens.items() if earlier.goldens.get(golden, digest) != digest}
+        expected = f"expected at least one cell that {run.folder} also has, found none"
+        raise RunError(f"--baseline {baseline}: {expected}. Name another baseline.")
+    other = {golden for golden, digest in run.goldens.items() if earlier.goldens.get(golden, digest) != digest}
     cells = [
-        CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)
-        for cell, result in new.items()
+        CellDifference(change_of(old.get(key), now), old.get(key), now, now.golden in other) for key, now in new.items()
     ]
-    cells += [CellDifference(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
-    caveats = list(_caveats(run, recorded, other_goldens))
-    before, now = recorded.policy.without_locations(), policy.without_locations()
-    if keys := [name for name in Policy.__struct_fields__ if getattr(before, name) != getattr(now, name)]:
-        rejudged = sum(then.judgement != now.judgement for then, now in zip(recorded.results, judged, strict=True))
-        caveats.append(
-            f"another policy ({', '.join(keys)}): the baseline is judged by the policy of this run, which changes "
-            f"{plural(rejudged, 'judgement')}"
-        )
+    cells += [CellDifference(Change.GONE, then, None) for key, then in old.items() if key not in new]
     if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
         summary = msgspec.structs.replace(run.summary, failed_on=[*run.summary.failed_on, *lost])
         run = replace(run, summary=msgspec.structs.replace(summary, exit_code=exit_code_of(summary)))
+    caveats = [*_caveats(run, recorded, other), *_other_policy(policy, recorded, judged)]
     return BaselineDifference(earlier, run, cells, caveats)
+
+
+def _other_policy(policy: Policy, recorded: Run, judged: Sequence[Result]) -> Iterator[str]:
+    before, now = recorded.policy.without_locations(), policy.without_locations()
+    if keys := [name for name in Policy.__struct_fields__ if getattr(before, name) != getattr(now, name)]:
+        changed = sum(then.judgement != now.judgement for then, now in zip(recorded.results, judged, strict=True))
+        by_new = f"the baseline is judged by the policy of this run, which changes {plural(changed, 'judgement')}"
+        yield f"another policy ({', '.join(keys)}): {by_new}"
 
 
 def _caveats(run: Run, earlier: Run, other_goldens: set[str]) -> Iterator[str]:
@@ -349,8 +347,7 @@ def _costs(difference: BaselineDifference) -> Iterator[Finding]:
     ]
     goldens = plural(len({cell.result.golden for cell, _ in costs}), "golden")
     sentence = f"{plural(len(costs), 'figure')} of {goldens} changed, the largest first."
-    cells = tuple(cell.result for cell, _ in costs)
-    yield Finding(COST, 0, sentence, (("figures", first_lines(lines)),), cells)
+    yield Finding(COST, 0, sentence, (("figures", first_lines(lines)),), tuple(cell.result for cell, _ in costs))
 
 
 def baseline_line(difference: BaselineDifference) -> str:

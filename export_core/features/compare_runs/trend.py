@@ -117,8 +117,7 @@ def _drift(results: Sequence[Result]) -> GoldenDrift:
         else:
             errors = result.max_abs_error, result.max_rel_error, result.max_noise_error
             same_bits.append(Stretch(readers, result.outputs, result.as_written, result.verdict, *errors))
-    named = first.case, first.golden, first.writer, first.platform, first.device
-    return GoldenDrift(*named, tuple(same_bits))
+    return GoldenDrift(first.case, first.golden, first.writer, first.platform, first.device, tuple(same_bits))
 
 
 def trend_lines(trend: Trend) -> Iterator[str]:
@@ -217,8 +216,7 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     ]
     steps.sort(key=lambda step: (step.golden, step.platform, step.change.figure))
     steps.sort(key=lambda step: step.change.size, reverse=True)
-    goldens = {cells[0].golden for cells in series if len(cells) > 1}
-    return Costs(len(goldens), Cells(known).readers, tuple(steps))
+    return Costs(len({cells[0].golden for cells in series if len(cells) > 1}), Cells(known).readers, tuple(steps))
 
 
 def cost_lines(costs: Costs) -> Iterator[str]:

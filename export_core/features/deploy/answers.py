@@ -170,7 +170,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     """The answer with its reason, and the stored result that gives it."""
     result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
-        return Answer.YES, f"it ran in {target.title} and agrees with its writer's outputs", result
+        return Answer.YES, f"it ran in {title_of(target.release)} and agrees with its writer's outputs", result
     check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms, question.calendar))
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
@@ -187,7 +187,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if target.reader and check.unpromised:
         return Answer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
     if result is not None and result.flaky:
-        return Answer.UNKNOWN, f"it ran in {target.title}, and not each time: it {result.flaky}", None
+        return Answer.UNKNOWN, f"it ran in {title_of(target.release)}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return Answer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]

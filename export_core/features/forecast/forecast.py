@@ -134,6 +134,30 @@ def forecast(
     built = (target.release for target in policy.targets_on(as_of))
     runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
+    return Forecast(
+        as_of=as_of,
+        until=until,
+        goldens=len(goldens),
+        cases=len({golden.manifest.case for golden in goldens}),
+        generations=tuple(_generations(goldens, windows)),
+        deployed=tuple(_deployed_reader(version, calendar, windows, here) for version in in_use),
+        foreseen=tuple(foreseen_readers(runtimes, goldens, here, calendar)),
+        release=_obligations(goldens, policy, calendar, as_of),
+        prunable=_prunable(goldens, policy, calendar, as_of),
+        days=tuple(_days_ahead(goldens, policy, calendar, as_of, until)),
+    )
+
+
+def _generations(goldens: Sequence[Golden], windows: Windows) -> Iterator[Generation]:
+    writers = ((group[0].manifest.writer.built, jaxlib, len(group)) for jaxlib, group in _by_writer(goldens).items())
+    for built, jaxlib, count in sorted(writers):
+        yield Generation(jaxlib, built, leaves_window_on(built, windows), count)
+
+
+def _days_ahead(
+    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date, until: datetime.date
+) -> Iterator[ForecastDay]:
+    windows = policy.window_lengths()
     coming = [
         *_writer_events(goldens, policy),
         *_reader_events(goldens, policy, calendar, as_of),
@@ -142,8 +166,7 @@ def forecast(
         *(event for change in policy.custom_call_changes for event in _custom_call_events(change, goldens, windows)),
     ]
     by_day = grouped((pair for pair in sorted(coming, key=_day) if as_of <= pair[0] <= until), _day)
-    forecast_days = []
-    prunable = before = _prunable(goldens, policy, calendar, as_of)
+    before = _prunable(goldens, policy, calendar, as_of)
     # Nothing becomes prunable on a day on which nothing else happens.
     for day, pairs in by_day.items():
         events = [event for _, event in pairs]
@@ -152,25 +175,7 @@ def forecast(
             text = f"{plural(len(new), 'golden')} may be pruned from this day on"
             events.append(Event(Kind.PRUNABLE, "goldens", text, new))
         before = now
-        obligations = _obligations(goldens, policy, calendar, day)
-        forecast_days.append(ForecastDay(day, (day - as_of).days, tuple(events), obligations))
-    generations = [
-        Generation(jaxlib, built, leaves_window_on(built, windows), len(group))
-        for jaxlib, group in _by_writer(goldens).items()
-        for built in [group[0].manifest.writer.built]
-    ]
-    return Forecast(
-        as_of=as_of,
-        until=until,
-        goldens=len(goldens),
-        cases=len({golden.manifest.case for golden in goldens}),
-        generations=tuple(sorted(generations, key=lambda generation: (generation.built, generation.writer))),
-        deployed=tuple(_deployed_reader(version, calendar, windows, here) for version in in_use),
-        foreseen=tuple(foreseen_readers(runtimes, goldens, here, calendar)),
-        release=_obligations(goldens, policy, calendar, as_of),
-        prunable=prunable,
-        days=tuple(forecast_days),
-    )
+        yield ForecastDay(day, (day - as_of).days, tuple(events), _obligations(goldens, policy, calendar, day))
 
 
 def _day(dated: DatedEvent) -> datetime.date:
@@ -223,15 +228,16 @@ def _reader_events(
 
 
 def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
-    entries: list[tuple[str, int, KnownFailure | Quirk]] = [
-        ("known_failures", number, entry) for number, entry in enumerate(policy.known_failures)
-    ]
-    entries += [("quirks", number, quirk) for number, quirk in enumerate(policy.quirks)]
-    for table, number, entry in entries:
-        if entry.expires is not None:
-            text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
-            # By issue and scope: the number of an entry changes when another one is taken off the list.
-            yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
+    entries: dict[str, Sequence[KnownFailure | Quirk]] = {
+        "known_failures": policy.known_failures,
+        "quirks": policy.quirks,
+    }
+    for table, own in entries.items():
+        for number, entry in enumerate(own):
+            if entry.expires is not None:
+                text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
+                # By issue and scope: the number of an entry changes when another one is taken off the list.
+                yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
 
 
 def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[DatedEvent]:
@@ -277,17 +283,14 @@ def _obligations(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, 
     cases = {golden.manifest.case for golden in goldens}
     unwritten = {}
     for version in calendar.versions():
-        if promise(calendar.built(version), day, windows).promised:
-            have = {golden.manifest.case for golden in run if golden.manifest.writer.jaxlib == version}
-            if missing := len(cases - have):
-                unwritten[version] = missing
+        have = {golden.manifest.case for golden in run if golden.manifest.writer.jaxlib == version}
+        if promise(calendar.built(version), day, windows).promised and (missing := len(cases - have)):
+            unwritten[version] = missing
     writers = {golden.manifest.writer.jaxlib: golden.manifest.writer.built for golden in run}
     return Obligations(
         runs=tuple(sorted(writers, key=lambda jaxlib: (writers[jaxlib], jaxlib))),
         goldens=len(run),
-        readers=tuple(
-            version for version in calendar.versions() if promise(day, calendar.built(version), windows).promised
-        ),
+        readers=tuple(name for name in calendar.versions() if promise(day, calendar.built(name), windows).promised),
         cases=len(cases),
         unwritten=unwritten,
     )

@@ -53,11 +53,9 @@ def foreseen_readers(
 
 
 def _promised(name: str, built: datetime.date) -> tuple[datetime.date, datetime.date] | None:
-    promise = runtime_of(name).promise
-    if promise is None:
+    if (own := runtime_of(name).promise) is None:
         return None
-    days = datetime.timedelta(promise.backward_days), datetime.timedelta(promise.forward_days)
-    return built - days[0], built + days[1]
+    return built - datetime.timedelta(own.backward_days), built + datetime.timedelta(own.forward_days)
 
 
 def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:

@@ -1,6 +1,6 @@
 """Replays cells of a matrix without this package's workers, and says where their verdicts differ.
 
-`python -m tests.runtimes.naive RESULTS --runtime tensorflow --cells 300`
+`python -m studies.runtimes.naive RESULTS --runtime tensorflow --cells 300`
 
 Each cell gets a new interpreter of its runtime's environment, which runs naive_calls.py: the calls as a user of that
 runtime writes them. Outputs are compared with the golden's, within its noise. A cell works, gives other numbers, or

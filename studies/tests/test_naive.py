@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.runtimes.naive_calls import as_text, from_text, nibbles
+from studies.runtimes.naive_calls import as_text, from_text, nibbles
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +46,7 @@ def test_it_agrees_with_a_matrix(tmp_path, reader):
     words = [word for case in cases for word in ("--cases", case)]
     matrix = ["export_core", "matrix", "--readers", reader, "--writers", "0.12.0.1", "--results", str(tmp_path), *words]
     subprocess.run([sys.executable, "-m", *matrix], cwd=ROOT, capture_output=True)
-    naive = ["tests.runtimes.naive", str(tmp_path), "--runtime", reader, "--cells", "8"]
+    naive = ["studies.runtimes.naive", str(tmp_path), "--runtime", reader, "--cells", "8"]
     done = subprocess.run([sys.executable, "-m", *naive], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     assert "verdicts agree" in done.stdout

@@ -8,21 +8,16 @@ from pathlib import Path
 
 import pytest
 from actions import Workflow, scripts
+from linters import check, check_schema
 
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 NAMES = [path.stem for path in WORKFLOWS]
 ACTION = ROOT / "action.yml"
-TOOLS = Path(sys.executable).parent
 PINNED = re.compile(r"uses: ([\w./-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)$")
 
 each_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=NAMES)
-
-
-def check(tool: str, *words: str | Path, text: str | None = None) -> None:
-    done = subprocess.run([TOOLS / tool, *words], input=text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def uses(path: Path) -> list[str]:
@@ -42,7 +37,7 @@ def uses(path: Path) -> list[str]:
 )
 def test_each_file_follows_its_schema(schema, files):
     words = ["--force-filetype", "yaml"] if files.endswith(".cff") else []
-    check("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *words, *sorted(ROOT.glob(files)))
+    check_schema(schema, *words, *sorted(ROOT.glob(files)))
 
 
 def test_no_audit_of_security_finds_anything():
@@ -101,7 +96,7 @@ def step(workflow: str, name: str, **variables: str) -> subprocess.CompletedProc
     return subprocess.run(
         ["bash", "-eo", "pipefail", "-c", script],
         cwd=ROOT,
-        env={"PATH": f"{TOOLS}:/usr/bin:/bin", **variables},
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **variables},
         capture_output=True,
         text=True,
         check=False,

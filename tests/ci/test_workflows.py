@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,13 @@ from typing import Any
 import pytest
 from actions import EMULATED, Workflow, scripts
 from expressions import evaluate, filled, wanted
+from linters import check, check_schema
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "docs" / "ci"
 WORKFLOWS = sorted(CI.glob("github*.yml"))
 ACTION = ROOT / "action.yml"
 GITLAB = CI / "gitlab.yml"
-TOOLS = Path(sys.executable).parent
-
-
-def check(tool: str, *words: str | Path, text: str | None = None) -> None:
-    done = subprocess.run([TOOLS / tool, *words], input=text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -33,7 +27,7 @@ def check(tool: str, *words: str | Path, text: str | None = None) -> None:
 )
 def test_each_follows_the_schema_of_its_system(schema, files):
     assert files
-    check("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
+    check_schema(schema, *files)
 
 
 @pytest.fixture
@@ -46,7 +40,7 @@ def extended(tmp_path: Path) -> Path:
 
 
 def test_the_gate_with_a_comment_and_code_scanning_follows_its_schema(extended):
-    check("check-jsonschema", "--builtin-schema", "vendor.github-workflows", extended)
+    check_schema("github-workflows", extended)
     jobs = Workflow.read(extended)["jobs"]
     # With a token that can write, no file of the pull request is on the machine.
     for name in ("comment", "code-scanning"):

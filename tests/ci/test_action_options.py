@@ -76,11 +76,23 @@ def test_an_option_that_leaves_cells_out_is_an_input(step, option, spelling):
     assert f"Give it as the input '{option[2:]}'." in ran.output
 
 
-@pytest.mark.parametrize("option", ["--help", "-h", "-hh", "--version", "--results=old", "--resume", "--", "--dry-run"])
-def test_what_runs_nothing_or_elsewhere_is_refused(step, option):
-    ran = step(options=f"--quiet {option}")
+ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--resume", "--", "--dry-run"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *((f"--quiet {option}", f"found {option}. Leave it out.") for option in ELSEWHERE_OR_NOWHERE),
+        *(
+            (f"{before} tests.test_a.*", "found tests.test_a.*. Give a case as the input 'cases'.")
+            for before in ("", "--timeout 300", "--jobs=2", *sorted(FLAGS), "-q")
+        ),
+    ],
+)
+def test_what_runs_nothing_or_elsewhere_and_a_case_is_refused(step, options, said):
+    ran = step(options=options)
     assert (ran.code, ran.words) == (2, None)
-    assert f"found {option}. Leave it out." in ran.output
+    assert said in ran.output
 
 
 def test_every_option_of_the_command_is_refused_or_accepted():
@@ -91,13 +103,6 @@ def test_every_option_of_the_command_is_refused_or_accepted():
     )
     flags = {word for option in matrix.params if getattr(option, "is_flag", False) for word in option.opts}
     assert (flags | {"--no-cache"}) & ACCEPTED == FLAGS, "what takes no value is in action.yml"
-
-
-@pytest.mark.parametrize("before", ["", "--timeout 300", "--jobs=2", *sorted(FLAGS), "-q"])
-def test_a_case_among_the_options_is_an_input(step, before):
-    ran = step(options=f"{before} tests.test_a.*")
-    assert (ran.code, ran.words) == (2, None)
-    assert "found tests.test_a.*. Give a case as the input 'cases'." in ran.output
 
 
 def test_values_reach_the_command_as_they_are(step, tmp_path):

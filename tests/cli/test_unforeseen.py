@@ -44,15 +44,25 @@ def words_of(command: click.Command, before: tuple[str, ...] = ()) -> Iterator[t
 COMMANDS = list(words_of(app.jaxexport))
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_name_that_no_file_can_have_is_bad_input_in_every_command(jaxexport, monkeypatch, words):
-    def fails(self: click.Command, *_: object) -> None:
-        raise OSError(errno.ENAMETOOLONG, "File name too long", "a" * 5000)
+@pytest.fixture
+def ends(jaxexport, monkeypatch):
+    """A command in which reading its words raises this error."""
 
-    whole = click.Group.parse_args
-    monkeypatch.setattr(click.Command, "parse_args", fails)
-    monkeypatch.setattr(click.Group, "parse_args", whole)
-    ended = jaxexport(*words)
+    def run(words, error: Exception):
+        def fails(self: click.Command, *_: object) -> None:
+            raise error
+
+        whole = click.Group.parse_args
+        monkeypatch.setattr(click.Command, "parse_args", fails)
+        monkeypatch.setattr(click.Group, "parse_args", whole)
+        return jaxexport(*words)
+
+    return run
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_name_that_no_file_can_have_is_bad_input_in_every_command(ends, words):
+    ended = ends(words, OSError(errno.ENAMETOOLONG, "File name too long", "a" * 5000))
     assert (ended.code, "expected a path that a file can have" in ended.err, len(ended.err) < 300) == (2, True, True)
 
 
@@ -63,14 +73,8 @@ def test_a_link_that_leads_to_itself_is_bad_input(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_an_unforeseen_error_has_an_exit_code_of_its_own(jaxexport, monkeypatch, words):
-    def fails(self: click.Command, *_: object) -> None:
-        raise ZeroDivisionError("what nobody \x1b[2J foresaw")
-
-    whole = click.Group.parse_args
-    monkeypatch.setattr(click.Command, "parse_args", fails)
-    monkeypatch.setattr(click.Group, "parse_args", whole)
-    ended = jaxexport(*words)
+def test_an_unforeseen_error_has_an_exit_code_of_its_own(ends, words):
+    ended = ends(words, ZeroDivisionError("what nobody \x1b[2J foresaw"))
     assert (ended.code, ended.out) == (UNFORESEEN, "")
     assert "unexpected ZeroDivisionError: there is no result" in ended.err
     assert "Traceback" in ended.err

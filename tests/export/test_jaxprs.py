@@ -232,10 +232,7 @@ def test_a_parameter_reads_the_same_in_each_process(value, text):
 
 @pytest.mark.parametrize(
     ("first", "other", "start"),
-    [
-        (np.zeros(1000), np.ones(1000), "float64[1000] SHA-256 "),
-        ("a " * 1000 + "b", "a " * 1000 + "c", "'a a a "),
-    ],
+    [(np.zeros(1000), np.ones(1000), "float64[1000] SHA-256 "), ("a " * 1000 + "b", "a " * 1000 + "c", "'a a a ")],
 )
 def test_a_long_value_is_cut_and_still_differs(first, other, start):
     assert value_text(first).startswith(start)

@@ -104,13 +104,6 @@ def test_no_command_believes_what_the_bytes_contradict(store, jaxexport, tmp_pat
     assert (ended.code, message in ended.err) == (2, True), ended
 
 
-@pytest.mark.parametrize("claims", [{"converted_from": CONVERTED}, {"origin": DERIVED}], ids=["converted", "derived"])
-def test_pytests_own_replay_does_not_believe_it_either(store, claims):
-    golden = write_golden(store, manifest("t.a", "0.6.2", **claims), files(jaxlib="0.9.2"))
-    with pytest.raises(GoldenError, match=r"converted_from: expected the record|writer: expected an artifact"):
-        plan_here(Policy(), Selection(), RunOptions(), [golden], release(NEWEST))
-
-
 @pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
 def test_jaxs_own_golden_has_the_writer_that_stands_for_the_build_of_its_day(monkeypatch, jaxlib, is_known):
     artifact = read_bytes(ORIGINAL)
@@ -177,13 +170,6 @@ def test_what_a_golden_says_of_its_artifact_is_read_from_the_bytes(store, case, 
     assert message in refused(*store.goldens())
 
 
-def test_pytests_own_replay_believes_no_golden_that_leaves_it(store):
-    stored = own(FIRST_ORDER)
-    store.write(options(platforms=("tpu",))(stored.manifest), stored.files())
-    with pytest.raises(GoldenError, match="platforms: expected cpu"):
-        plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))
-
-
 # --- the build date, wherever goldens are read to be judged -----------------------------------------------------------
 
 
@@ -214,10 +200,33 @@ def test_a_golden_cannot_claim_its_own_build_date(words, built, store, jaxexport
     assert not (tmp_path / ".jaxexport").exists(), "nothing was run"
 
 
-def test_pytests_own_replay_refuses_a_claimed_date(store):
-    golden = built_on(store, "2024-01-01")
-    with pytest.raises(GoldenError, match=r"writer\.built: expected 2026-03-18"):
-        plan_here(Policy(), Selection(), RunOptions(), [golden], release(NEWEST))
+def not_recorded(store: GoldenStore) -> None:
+    write_golden(store, manifest("t.a", "0.6.2", converted_from=CONVERTED), files(jaxlib="0.9.2"))
+
+
+def derived(store: GoldenStore) -> None:
+    write_golden(store, manifest("t.a", "0.6.2", origin=DERIVED), files(jaxlib="0.9.2"))
+
+
+def on_another_platform(store: GoldenStore) -> None:
+    stored = own(FIRST_ORDER)
+    store.write(options(platforms=("tpu",))(stored.manifest), stored.files())
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (not_recorded, "converted_from: expected the record|writer: expected an artifact"),
+        (derived, "writer: expected an artifact"),
+        (on_another_platform, "platforms: expected cpu"),
+        (lambda store: built_on(store, "2024-01-01"), r"writer\.built: expected 2026-03-18"),
+    ],
+    ids=["converted", "derived", "platform", "date"],
+)
+def test_a_replay_by_pytest_refuses_a_golden_that_its_bytes_contradict(store, write, said):
+    write(store)
+    with pytest.raises(GoldenError, match=said):
+        plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))
 
 
 @pytest.mark.parametrize("words", [("goldens", "verify"), ("matrix", "--dry-run", "--readers", NEWEST)])

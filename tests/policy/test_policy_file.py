@@ -1,6 +1,7 @@
 """What a policy file may have in it, and the errors of one that is wrong: file, line, key, and the nearest key."""
 
 import contextlib
+import copy
 import datetime
 import re
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from export_core.policy.schema_errors import schema_problems
 from export_core.releases import Windows
 
 EVERYTHING = (Path(__file__).parent / "everything.yaml").read_text()
+LOADED = yaml.safe_load(EVERYTHING)
 
 
 @pytest.fixture
@@ -383,7 +385,7 @@ def test_what_msgspec_refuses_the_schema_explains():
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert({key: value}, Policy)
         assert schema_problems({key: value}), (key, value)
-    assert schema_problems(yaml.safe_load(EVERYTHING)) == []
+    assert schema_problems(LOADED) == []
 
 
 def keys_of(value: object, key: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -401,9 +403,9 @@ TABLES = ({}, {"x": 1}, {"x": "x"}, {"cpu": "run"}, datetime.date(2026, 10, 1), 
 
 
 @settings(max_examples=100)
-@given(key=st.sampled_from(list(keys_of(yaml.safe_load(EVERYTHING)))), value=st.sampled_from((*VALUES, *TABLES)))
+@given(key=st.sampled_from(list(keys_of(LOADED))), value=st.sampled_from((*VALUES, *TABLES)))
 def test_a_wrong_value_is_found_by_both_readers_of_a_policy_or_by_neither(key, value):
-    data = inner = yaml.safe_load(EVERYTHING)
+    data = inner = copy.deepcopy(LOADED)
     for part in key[:-1]:
         inner = inner[part]
     inner[key[-1]] = value

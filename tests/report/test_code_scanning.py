@@ -92,7 +92,7 @@ def test_a_run_that_is_kept_has_no_annotation():
     assert annotation_commands(document(*kept_run())) == ""
 
 
-def test_each_cause_is_annotated_before_the_second_test_of_one():
+def test_each_cause_is_annotated_before_the_second_test_of_one_and_each_has_few():
     results, made = broken_run()
     titles = re.findall(r"title=(.*?)::", annotation_commands(document(results, made)))
     assert titles[1:5] == [
@@ -101,11 +101,6 @@ def test_each_cause_is_annotated_before_the_second_test_of_one():
         "BROKEN PROMISE%3A numerics in stage compare",
         "BROKEN PROMISE%3A crash in stage run",
     ]
-
-
-def test_one_cause_has_few_annotations():
-    results, made = broken_run()
-    titles = re.findall(r"title=(.*?)::", annotation_commands(document(results, made)))
     assert titles.count("BROKEN PROMISE%3A crash in stage run") == 3
 
 

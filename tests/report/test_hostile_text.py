@@ -324,7 +324,7 @@ PLAIN_TAGS = {
 }
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
 def test_a_run_shows_only_itself_in_every_format(texts):
     following = itertools.cycle(texts)
@@ -426,7 +426,7 @@ def test_each_text_of_a_manifest_is_refused_or_shows_only_itself():
     assert not accepted & {("writer", "jax"), ("writer", "jaxlib"), ("writer", "platform"), ("comparison", "compare")}
 
 
-@settings(max_examples=10, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
 def test_a_manifest_shows_only_itself_in_every_format(tmp_path_factory, texts):
     following = itertools.cycle(texts)

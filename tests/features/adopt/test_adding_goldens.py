@@ -160,11 +160,7 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
             ["--writers", "0.4.24-jax0.4.30"],
             "jaxlib 0.4.24 with jax 0.4.30: jax 0.4.30 needs jaxlib 0.4.27 or",
         ),
-        (
-            SYMBOLIC,
-            [],
-            "0.12.0.1 wrote it, with one of several jaxlibs. Name the jaxlib with --writers; these fit: ",
-        ),
+        (SYMBOLIC, [], "0.12.0.1 wrote it, with one of several jaxlibs. Name the jaxlib with --writers; these fit: "),
         (MLP / "artifact.jaxexport", ["--writers", "0.12.0.1"], "--writers 0.12.0.1: expected an artifact in a format"),
     ],
 )

@@ -16,12 +16,7 @@ from making import day, golden, manifest, write_golden
 
 from export_core.cli.app import jaxexport
 from export_core.features.forecast.forecast import Event, Forecast, Kind, forecast
-from export_core.features.forecast.forecast_text import (
-    forecast_lines,
-    forecast_markdown,
-    forecast_page,
-    foreseen_line,
-)
+from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page, foreseen_line
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.policy import CustomCallChange, DeploymentTarget, KnownFailure, Policy, Quirk, Retention, WindowDays
 from export_core.releases import ReleaseError, load_calendar, promise

@@ -12,12 +12,7 @@ Ending = dict[str, Any]
 """What an outcome has beside its cell."""
 
 PASS: Ending = {"stage": Stage.COMPARE, "verdict": Verdict.PASS}
-CRASH: Ending = {
-    "stage": Stage.RUN,
-    "verdict": Verdict.CRASH,
-    "message": "died by signal 11 (SIGSEGV)",
-    "signal": 11,
-}
+CRASH: Ending = {"stage": Stage.RUN, "verdict": Verdict.CRASH, "message": "died by signal 11 (SIGSEGV)", "signal": 11}
 REFUSED: Ending = {
     "stage": Stage.DESERIALIZE,
     "verdict": Verdict.REFUSED,

@@ -115,6 +115,21 @@ class Adoption:
                 drafts = []
         yield from self._stored(drafts)
 
+    def preview(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
+        """What would become of each, in its remark, as far as is known without running or storing anything."""
+        for candidate in candidates:
+            try:
+                if isinstance(candidate, GoldenError):
+                    raise candidate
+                self.check_replaces_nothing(candidate)
+            except ExportCompatError as error:
+                yield Adopted(NOT_ADDED, problem=str(error))
+            else:
+                computed = "none" if candidate.given.without_outputs else "computed by its writer"
+                inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
+                remark = f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}"
+                yield Adopted("found", remarks=(remark,))
+
     def _drafted(self, candidate: Candidate | GoldenError, names: dict[str, Candidate]) -> _Draft | Adopted:
         try:
             if isinstance(candidate, GoldenError):
@@ -173,17 +188,8 @@ class Adoption:
             kind = f" ({rule} numbers)" if rule else ""
             remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
         computes = candidate.outputs is None and not candidate.given.without_outputs
-        if computes and "cpu" not in envelope.platforms:
-            raise GoldenError(
-                f"{artifact.name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could "
-                f"compute them: it was exported for {', '.join(envelope.platforms)}, and its writer's environment runs "
-                "on the CPU."
-            )
-        if computes and not self.replay:
-            raise GoldenError(
-                f"{artifact.name}: expected its outputs, found none. Its writer can compute them, but not with "
-                "--no-replay."
-            )
+        if computes:
+            self._check_computable(artifact.name, envelope.platforms)
         origin = None
         if candidate.inputs is None or computes:
             origin = Origin(
@@ -200,6 +206,18 @@ class Adoption:
         if problems := import_problems(files, self.policy.reader_packages):
             raise GoldenError("\n".join(problems))
         return _Draft(candidate, artifact, msgspec.structs.replace(manifest, inputs_rule=rule), files, remarks)
+
+    def _check_computable(self, name: str, platforms: Sequence[str]) -> None:
+        """Raise `GoldenError` where the writer of an artifact without outputs cannot compute them."""
+        if "cpu" not in platforms:
+            raise GoldenError(
+                f"{name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them: "
+                f"it was exported for {', '.join(platforms)}, and its writer's environment runs on the CPU."
+            )
+        if not self.replay:
+            raise GoldenError(
+                f"{name}: expected its outputs, found none. Its writer can compute them, but not with --no-replay."
+            )
 
     def _made_inputs(
         self, candidate: Candidate, name: str, avals: Sequence[Aval], rule: InputsRule

@@ -178,6 +178,16 @@ class CapturedCall:
         LOG.log(level, "no golden of this call of %s: %s", self._store.case, self.problem)
 
 
+def _check(case: str, every: float, at_most: int, max_bytes: int) -> None:
+    if not is_plain_name(case):
+        raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {case!r}.")
+    if not (every >= 0 and at_most > 0 and max_bytes > 0):
+        raise GoldenError(
+            "expected `every` to be at least 0 seconds, and at_most and max_bytes above 0, "
+            f"found {every}, {at_most} and {max_bytes}."
+        )
+
+
 def capture(
     path_or_bytes: str | os.PathLike[str] | bytes | bytearray | memoryview,
     folder: str | os.PathLike[str],
@@ -215,12 +225,6 @@ def capture(
     data = path_or_bytes
     artifact = read_bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else read(data)
     envelope_of(artifact)
-    if not is_plain_name(case):
-        raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {case!r}.")
-    if not (every >= 0 and at_most > 0 and max_bytes > 0):
-        raise GoldenError(
-            "expected every of at least 0 seconds, and at_most and max_bytes above 0, "
-            f"found {every}, {at_most} and {max_bytes}."
-        )
+    _check(case, every, at_most, max_bytes)
     store = _CaseStore(Path(folder), case, writer_of(artifact, load_calendar(), writer), at_most, max_bytes)
     return CapturedCall(call or arguments.jitted_call(bytes(artifact.data)), artifact, store, every)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from export_core.base.errors import PREFIX, ExportCompatError
+from export_core.base.errors import PREFIX
 from export_core.base.phrases import plural
 from export_core.cli.click_options import PATH, Project, dry_run_option, project_options, quiet_option
 from export_core.cli.help import command
@@ -17,8 +17,8 @@ from export_core.cli.output import echo
 
 if TYPE_CHECKING:
     from export_core.cli.steps import Steps
-    from export_core.features.adopt.adoption import Adoption
-    from export_core.features.adopt.archive import Archive, Candidate
+    from export_core.features.adopt.adoption import Adopted, Adoption
+    from export_core.features.adopt.archive import Archive
 
 DONE, NOT_ALL_ADDED = 0, 2
 _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "without_outputs")
@@ -117,18 +117,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="Instead of --outputs, of an artifact for other platforms than cpu: why it has none. It is only compiled.",
 )
 @project_options
-def add(
-    project: Project,
-    file: str | None,
-    folder: str | None,
-    listed: str | None,
-    dims: str | None,
-    no_replay: bool,
-    replace: Sequence[str],
-    dry_run: bool,
-    quiet: bool,
-    **stated: Any,
-) -> None:
+def add(project: Project, file: str | None, folder: str | None, quiet: bool, **stated: Any) -> None:
     """Make goldens from artifacts whose source code is lost.
 
     Each is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
@@ -142,57 +131,61 @@ def add(
     """
     from export_core.cli.steps import Steps
     from export_core.features.adopt.adoption import Adoption
-    from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive, Candidate, ListedArtifact, candidate_of
-    from export_core.goldens import GoldenError
-    from export_core.goldens.adopted_mesh import parse_mesh
+    from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive
     from export_core.goldens.made_inputs import parse_sizes
 
-    if (file is None) == (folder is None):
-        raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
-    if file and stated["case"] is None:
-        raise click.UsageError("--artifact FILE: expected the name of its case too: --cases NAME.")
-    of_an_archive = {"--list": listed, "--replace": replace}
-    of_one = {"--cases" if name == "case" else f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
-    if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
-        other, where = ("--from", " artifacts.yaml can say it for one artifact.") if folder else ("--artifact", "")
-        raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
+    _check_options(file, folder, stated)
+    dims, replace, dry_run = (stated.pop(name) for name in ("dims", "replace", "dry_run"))
+    listed, replay = stated.pop("listed"), not stated.pop("no_replay")
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
-    adoption = Adoption(
-        *(project.store, project.policy, steps := Steps(quiet=quiet)),
-        replay=not no_replay,
-        # The case of a single artifact is named by --cases.
-        replace=replace if folder else (stated["case"],),
-        dims=sizes if folder else {},
-    )
+    steps = Steps(quiet=quiet)
+    # The case of a single artifact is named by --cases.
+    may_go, of_all = (replace, sizes) if folder else ((stated["case"],), {})
+    adoption = Adoption(project.store, project.policy, steps, replay=replay, replace=may_go, dims=of_all)
     if folder:
         names = (stated["inputs"] or INPUTS, stated["outputs"] or OUTPUTS)
         archive = Archive(Path(folder), Path(listed) if listed else None, *names, stated["writer"])
         click.get_current_context().exit(_add_all(adoption, archive, steps, dry_run=dry_run))
-    stated["mesh"] = parse_mesh(stated["mesh"]) if stated["mesh"] else {}
-    # Each option is called as the field of an entry of artifacts.yaml.
-    entry = ListedArtifact(str(file), dims=sizes, **{name: value for name, value in stated.items() if value})
-    candidate = candidate_of(entry, Candidate(Path(entry.file), ""))
-    if dry_run:
-        adoption.check_replaces_nothing(candidate)
-        echo(_would_be(candidate))
-        return
-    (adopted,) = steps.over(adoption.adopt([candidate]))
-    if adopted.golden is None:
+    _add_one(adoption, steps, {"file": str(file), "dims": sizes, **stated}, dry_run=dry_run)
+
+
+def _check_options(file: str | None, folder: str | None, stated: Mapping[str, Any]) -> None:
+    """Raise `click.UsageError` for options that do not belong together."""
+    if (file is None) == (folder is None):
+        raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
+    if file and stated["case"] is None:
+        raise click.UsageError("--artifact FILE: expected the name of its case too: --cases NAME.")
+    of_an_archive = {"--list": stated["listed"], "--replace": stated["replace"]}
+    of_one = {"--cases" if name == "case" else f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
+    if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
+        other, where = ("--from", " artifacts.yaml can say it for one artifact.") if folder else ("--artifact", "")
+        raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
+
+
+def _add_one(adoption: Adoption, steps: Steps, stated: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Add one artifact; what is stated of it is called as the fields of an entry of artifacts.yaml."""
+    from export_core.features.adopt.archive import Candidate, ListedArtifact, candidate_of
+    from export_core.goldens import GoldenError
+    from export_core.goldens.adopted_mesh import parse_mesh
+
+    mesh = parse_mesh(stated["mesh"]) if stated["mesh"] else {}
+    entry = ListedArtifact(**{name: value for name, value in {**stated, "mesh": mesh}.items() if value})
+    candidates = [candidate_of(entry, Candidate(Path(entry.file), ""))]
+    (adopted,) = adoption.preview(candidates) if dry_run else steps.over(adoption.adopt(candidates))
+    if adopted.problem:
         raise GoldenError(adopted.problem)
-    writer = adopted.golden.manifest.writer.jaxlib
-    echo(f"{adopted.golden.folder}: {adopted.status}, by jaxlib {writer}; every file is as it was written")
+    if adopted.golden:
+        echo(f"{_written(adopted)}; every file is as it was written")
     for remark in adopted.remarks:
         echo(remark)
-    if no_replay:
+    if not adoption.replay and not dry_run:
         echo("not replayed, as --no-replay says")
 
 
-def _would_be(candidate: Candidate) -> str:
-    """What would be added, in a line."""
-    computed = "none" if candidate.given.without_outputs else "computed by its writer"
-    inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
-    return f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}"
+def _written(adopted: Adopted) -> str:
+    assert adopted.golden
+    return f"{adopted.golden.folder}: {adopted.status}, by jaxlib {adopted.golden.manifest.writer.jaxlib}"
 
 
 def _add_all(adoption: Adoption, archive: Archive, steps: Steps, *, dry_run: bool) -> int:
@@ -202,7 +195,6 @@ def _add_all(adoption: Adoption, archive: Archive, steps: Steps, *, dry_run: boo
     """
     from export_core.artifact.archive import no_artifacts
     from export_core.features.adopt.adoption import NOT_ADDED
-    from export_core.goldens import GoldenError
 
     left_out: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -211,26 +203,16 @@ def _add_all(adoption: Adoption, archive: Archive, steps: Steps, *, dry_run: boo
         counts[NOT_ADDED] += 1
         echo(f"{PREFIX}{problem}", err=True)
 
-    if dry_run:
-        for candidate in archive.candidates(left_out):
-            try:
-                if isinstance(candidate, GoldenError):
-                    raise candidate
-                adoption.check_replaces_nothing(candidate)
-            except ExportCompatError as error:
-                fail(str(error))
-                continue
-            counts["found"] += 1
-            echo(_would_be(candidate))
-    else:
-        for adopted in steps.over(adoption.adopt(archive.candidates(left_out))):
-            if adopted.golden is None:
-                fail(adopted.problem)
-                continue
-            counts[adopted.status] += 1
-            echo(f"{adopted.golden.folder}: {adopted.status}, by jaxlib {adopted.golden.manifest.writer.jaxlib}")
-            for remark in adopted.remarks:
-                echo(f"  {remark}")
+    candidates = archive.candidates(left_out)
+    for adopted in adoption.preview(candidates) if dry_run else steps.over(adoption.adopt(candidates)):
+        if adopted.problem:
+            fail(adopted.problem)
+            continue
+        counts[adopted.status] += 1
+        if adopted.golden:
+            echo(_written(adopted))
+        for remark in adopted.remarks:
+            echo(f"  {remark}" if adopted.golden else remark)
     if not counts:
         raise no_artifacts([str(archive.folder)], left_out)
     if not dry_run and (unknown := sorted(adoption.dims.keys() - adoption.symbols)):

@@ -5,7 +5,7 @@ import datetime
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -57,13 +57,15 @@ def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[T
     reader where there are several.
     """
     several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
-    targets = []
-    for reader in readers:
-        root = Path(out) / reader if len(readers) > 1 else Path(out)
-        for name in names:
-            is_golden = Path(name).is_dir()
-            targets.append(Target(name, reader, root / Path(name).name if several and not is_golden else root))
-    return targets
+    return _targets(
+        [(name, Path(name).name if several and not Path(name).is_dir() else "") for name in names], readers, out
+    )
+
+
+def _targets(sources: Iterable[tuple[str, str | Path]], readers: Sequence[str], out: str) -> list[Target]:
+    """The targets of sources with their paths below what is written for a reader: empty for goldens and one file."""
+    roots = {reader: Path(out) / reader if len(readers) > 1 else Path(out) for reader in readers}
+    return [Target(name, reader, root / path) for reader, root in roots.items() for name, path in sources]
 
 
 def expiring_targets(
@@ -78,7 +80,7 @@ def expiring_targets(
         ConversionError: a folder is none, or OUT is in it.
         ArtifactError: a folder has no artifact.
     """
-    targets: list[Target] = []
+    sources: list[tuple[str, str | Path]] = []
     problems: list[str] = []
     unknown = 0
     for folder in folders:
@@ -87,23 +89,18 @@ def expiring_targets(
             raise ConversionError(f"{folder}: --expiring expects folders, found {what}.")
         if Path(out).resolve().is_relative_to(Path(folder).resolve()):
             raise ConversionError(f"--output {out}: is in {folder}, whose artifacts are never touched. Name another.")
-        files = []
+        expiring = []
         for file in read_archive(partial(promised_until, terms), [folder], Counter()):
             if file.error:
                 problems.append(f"{file.path}: {file.error}")
             elif file.result is None:
                 unknown += 1
             elif file.result <= last_day:
-                files.append(file.path)
-        for reader in readers:
-            root = Path(out) / reader if len(readers) > 1 else Path(out)
-            for name in sorted(files):
-                golden = Path(name).parent
-                if Path(name).name == ARTIFACT and (golden / MANIFEST).is_file():
-                    targets.append(Target(str(golden), reader, root))
-                else:
-                    targets.append(Target(name, reader, root / Path(name).relative_to(folder)))
-    return targets, problems, unknown
+                expiring.append(Path(file.path))
+        for path in sorted(expiring):
+            is_golden = path.name == ARTIFACT and (path.parent / MANIFEST).is_file()
+            sources.append((str(path.parent), "") if is_golden else (str(path), path.relative_to(folder)))
+    return _targets(sources, readers, out), problems, unknown
 
 
 def check_targets(targets: Sequence[Target], out: str) -> None:

@@ -116,11 +116,7 @@ def convert(
         ConversionRefused: it cannot be made into one that the reader takes.
         ArtifactError: it cannot be read.
     """
-    if (envelope := artifact.envelope) is None:
-        raise ConversionRefused(
-            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
-            "called. Export the function again."
-        )
+    envelope = _envelope_of(artifact)
     calls = _calls_to_replace(artifact, envelope, reader, allow, replace_custom_calls=replace_custom_calls)
     (load,) = loads(artifact, [reader])
     plain = shardings_in_the_way(artifact, reader)
@@ -139,6 +135,15 @@ def convert(
         raise ConversionRefused(problem) from None
     why = "; ".join((*_reasons(load), *calls)) or f"{reader.title} would {'not run' if plain else 'miss'} its shardings"
     return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
+
+
+def _envelope_of(artifact: Artifact) -> Envelope:
+    if artifact.envelope is None:
+        raise ConversionRefused(
+            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
+            "called. Export the function again."
+        )
+    return artifact.envelope
 
 
 def _calls_to_replace(
@@ -221,7 +226,7 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     if not load.ok or problems:
         raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
     if new := [text for text in check_main(converted) if text not in check_main(original)]:
-        raise ConversionRefused(f"the module no longer has the arguments that the envelope says: {' '.join(new)}")
+        raise ConversionRefused(f"the module no longer has the arguments that the envelope declares: {' '.join(new)}")
 
 
 def _signature(artifact: Artifact) -> list[object]:

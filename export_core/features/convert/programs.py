@@ -123,7 +123,6 @@ def export_again(
     entries = calendar_entries(calendar)
     readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
-    job = {"vjp_order": envelope.vjp_order, "x64": needs_x64(envelope)}
     problems: list[str] = []
     # Those with the nearest numbers first.
     for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
@@ -136,18 +135,24 @@ def export_again(
         try:
             with ReaderEnvironments(calendar, notify=notify) as environments:
                 environment = environments.build(Placement(calendar.release(jaxlib)))
-                inputs = {"original.jaxexport": bytes(artifact.data)}
-                result, (data,) = run_program(environment, EXPORT_AGAIN, job, inputs, ("again.jaxexport",))
-            again = read_bytes(data, f"{artifact.name} exported again for jaxlib {reader.jaxlib}")
-            check_converted(artifact, again, reader, allow)
+                return _export_in(environment, artifact, reader, allow)
         except (ConversionRefused, EnvironmentFailed) as error:
             problems.append(f"jaxlib {jaxlib}: {str(error).rstrip('.')}")
-            continue
-        why = f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes"
-        rewrites = (f"deserialized and exported again by jaxlib {jaxlib}",)
-        return Converted(again, reader, EXPORTED_AGAIN, why, rewrites, result.by)
     reason = "; ".join(problems) or "no known release both reads it and writes what that reader takes"
     raise ConversionRefused(f"{refusal}: {reason}.")
+
+
+def _export_in(environment: Environment, artifact: Artifact, reader: Reader, allow: Mapping[str, str]) -> Converted:
+    envelope, jaxlib = artifact.envelope, environment.release.jaxlib
+    assert envelope
+    job = {"vjp_order": envelope.vjp_order, "x64": needs_x64(envelope)}
+    inputs = {"original.jaxexport": bytes(artifact.data)}
+    result, (data,) = run_program(environment, EXPORT_AGAIN, job, inputs, ("again.jaxexport",))
+    again = read_bytes(data, f"{artifact.name} exported again for jaxlib {reader.jaxlib}")
+    check_converted(artifact, again, reader, allow)
+    why = f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes"
+    rewrites = (f"deserialized and exported again by jaxlib {jaxlib}",)
+    return Converted(again, reader, EXPORTED_AGAIN, why, rewrites, result.by)
 
 
 def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:

@@ -37,15 +37,16 @@ _MOST_BYTES = 1 << 28  # Of all made inputs together: a file may claim arguments
 
 @dataclass(frozen=True)
 class Evidence:
-    """A golden as its manifest and files; `golden` is its id, None where it is in no store.
-
-    `compared` is false for made inputs, whose outputs are not known.
-    """
+    """A golden as its manifest and files; `golden` is its id, None where it is in no store."""
 
     manifest: Manifest
     files: Mapping[str, bytes]
     golden: str | None = None
-    compared: bool = True
+
+    @property
+    def compared(self) -> bool:
+        """Whether there are outputs: those of made inputs are not known."""
+        return not self.manifest.options.without_outputs
 
 
 def golden_with(artifact: Artifact, root: Path) -> Golden | None:
@@ -71,7 +72,7 @@ def golden_with(artifact: Artifact, root: Path) -> Golden | None:
 def evidence_of(golden: Golden) -> Evidence:
     """A golden of a store. Raises `GoldenError` where it is damaged."""
     golden.verify()
-    return Evidence(golden.manifest, golden.files(), golden.id, compared=not golden.manifest.options.without_outputs)
+    return Evidence(golden.manifest, golden.files(), golden.id)
 
 
 def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> Evidence:
@@ -92,7 +93,7 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
     except GoldenError:
         return None
     options = structs.replace(manifest.options, without_outputs="made inputs, whose outputs are not known")
-    return Evidence(structs.replace(manifest, options=options), files, compared=False)
+    return Evidence(structs.replace(manifest, options=options), files)
 
 
 def _writer(artifact: Artifact, calendar: Calendar) -> Writer:

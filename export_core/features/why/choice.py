@@ -208,9 +208,7 @@ def choose(asked: Asked) -> Choice:
     candidate, alike = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
-    if candidate.result and not asked.run.as_of:  # the results are of this day, if one was asked for
-        _, _, as_run = _read_command(candidate.result.reproduce)
-        asked = replace(asked, run=replace(asked.run, as_of=as_run.as_of))
+    asked = replace(asked, run=_on_day_of(candidate.result, asked.run))
     as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
     plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
@@ -222,6 +220,14 @@ def choose(asked: Asked) -> Choice:
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
     return Choice(cell, plan, options, results, asked.run, alike)
+
+
+def _on_day_of(result: Result | None, options: RunOptions) -> RunOptions:
+    """Options with the day of a stored result, if the run was asked for one and the options name none."""
+    if result is None or options.as_of:
+        return options
+    _, _, as_run = _read_command(result.reproduce)
+    return replace(options, as_of=as_run.as_of)
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:

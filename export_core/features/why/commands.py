@@ -94,8 +94,8 @@ def _interrupted_with(text: str) -> Iterator[None]:
     "--bundle",
     metavar="DIR",
     type=_FOLDER,
-    help="Write a folder that shows the failure to somebody else: a script with the artifact in it, which needs only "
-    "jax, and the text of an issue.",
+    help="Write a folder that shows the failure to somebody else: the artifact, a script that needs only jax to "
+    "run it, and the text of an issue.",
 )
 @click.option(
     "--reduced",
@@ -147,11 +147,9 @@ def explain(
     with Steps(quiet=quiet) as notify:
         result = explaining.result_of(choice, notify)
         left = ReductionFolder(reduced) if reduced else None
-        bisection = None
-        if is_bisected or (is_bisected is None and bundle):
-            said = "Interrupted: nothing was written. `--no-bisect` explains without running anything."
-            with _interrupted_with(said):
-                bisection = bisection_of(choice, notify)
+        asks_when = is_bisected or (is_bisected is None and bundle)
+        with _interrupted_with("Interrupted: nothing was written. `--no-bisect` explains without running anything."):
+            bisection = bisection_of(choice, notify) if asks_when else None
         shown = references(choice, result, notify, ask=is_referred)
         explanation = explaining.explain(choice, result, left, bisection, shown)
         if bundle:
@@ -159,11 +157,9 @@ def explain(
             written = bundling.write_bundle(bundle, choice, result, explanation, program)
     if as_json:
         echo_json(explanation)
-        return
-    for line in explaining.explanation_lines(explanation, choice.alike, console().width):
-        echo(line)
-    if bundle:
-        echo(f"\nBundle: {', '.join(map(str, written))}")
+    else:
+        lines = explaining.explanation_lines(explanation, choice.alike, console().width)
+        echo("\n".join([*lines, *([f"\nBundle: {', '.join(map(str, written))}"] if bundle else [])]))
 
 
 @command(
@@ -271,12 +267,10 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
         f"{last.seconds:g} s"
     )
     names = [f"{name} × {count}" if count > 1 else name for name, count in Counter(program.names).items()]
-    echo(f"  {', '.join(names) or 'none is left: not the module fails, but what is around it'}")
+    echo(f"  {', '.join(names) or 'none is left: it is not the module that fails, but what is around it'}")
     if reduction.units:
-        echo(
-            f"its outputs and those of jaxlib {reduction.second} are {reduction.units:.3g} units in the last place of "
-            "the largest element apart"
-        )
+        apart = f"{reduction.units:.3g} units in the last place of the largest element"
+        echo(f"its outputs differ from those of jaxlib {reduction.second} by {apart}")
     if first := reduction.first_diverging:
         ulp = "" if first.ulp is None else f", by up to {first.ulp} ulp"
         echo(f"first operation whose outputs differ (value {first.place} of {first.values}{ulp}):")

@@ -233,7 +233,7 @@ def test_processes_that_write_at_the_same_time_keep_the_bounds(artifact, goldens
     ("options", "error", "message"),
     [
         ({"case": "../up"}, GoldenError, "expected a case whose name a folder can have"),
-        ({"every": float("nan")}, GoldenError, "expected every of at least 0 seconds"),
+        ({"every": float("nan")}, GoldenError, "expected `every` to be at least 0 seconds"),
         ({"at_most": 0}, GoldenError, "at_most and max_bytes above 0"),
         ({"writer": "0.9.9"}, ReleaseError, "jaxlib 0.9.9 is not in the release calendar"),
         ({"path_or_bytes": b"no artifact"}, ArtifactError, "expected"),

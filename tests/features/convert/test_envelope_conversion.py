@@ -270,7 +270,7 @@ def test_what_was_made_must_be_taken_by_its_reader():
 def test_what_was_made_must_have_the_arguments_that_its_envelope_says():
     first, *rest = MLP.envelope.in_avals
     other = changed(MLP, in_avals=(first._replace(shape=(5, *first.shape[1:])), *rest))
-    with pytest.raises(ConversionRefused, match="the module no longer has the arguments that the envelope says"):
+    with pytest.raises(ConversionRefused, match="the module no longer has the arguments that the envelope declares"):
         check_converted(MLP, other, READERS["0.12.0.1"], {})
     check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
 

@@ -88,16 +88,15 @@ def test_the_script_runs_with_jax_alone(choice, tmp_path):
     ("measured", "off", "expected"),
     [(0.5, 0.5, True), (0.5, 0.3, True), (0.5, 0.1, False), (None, np.nan, True), (None, 0.5, False)],
 )
-def test_numbers_differ_by_what_was_measured(measured, off, expected, monkeypatch):
-    monkeypatch.setattr(reproduce, "MEASURED", measured)
-    assert reproduce.differs([jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]) is expected
+def test_numbers_differ_by_what_was_measured(measured, off, expected):
+    results, writer = [jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]
+    assert reproduce.differs(results, writer, measured) is expected
 
 
-def test_numbers_that_are_infinite_or_missing_alike_do_not_differ(monkeypatch):
-    monkeypatch.setattr(reproduce, "MEASURED", 0.5)
+def test_numbers_that_are_infinite_or_missing_alike_do_not_differ():
     writer = np.array([np.inf, -np.inf, np.nan, 1], np.float32)
-    assert not reproduce.differs([jnp.array(writer)], [writer])
-    assert reproduce.differs([-jnp.array(writer)], [writer])
+    assert not reproduce.differs([jnp.array(writer)], [writer], 0.5)
+    assert reproduce.differs([-jnp.array(writer)], [writer], 0.5)
 
 
 def test_the_environment_of_the_script_is_the_reader(choice, tmp_path):

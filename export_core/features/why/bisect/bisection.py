@@ -37,11 +37,7 @@ AT_ONCE = 12  # In a window of at most so many releases all are run, since a fai
 
 
 class NotBisectedError(Exception):
-    """There is nothing to search: why, and the exit code that says so."""
-
-    def __init__(self, exit_code: int, message: str) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    """There is nothing to search: the exit code that says so, and why."""
 
 
 def bisect(
@@ -52,14 +48,11 @@ def bisect(
     by: BisectBy = BisectBy.MESSAGE,
     every: bool = False,
 ) -> Bisection:
-    """Bisect the cell of a choice, by replays on this machine.
+    """Bisect the cell of a choice, whose reader is the bad end, by replays on this machine.
 
-    Args:
-        choice: the cell, whose reader is the bad end.
-        notify: called with a line about each release that was run, and about what happens beside it.
-        good: a release in which it works; empty to look for one.
-        by: by what results are alike.
-        every: run all releases of the window, however many they are.
+    `notify` is called with a line about each release that was run, and about what happens beside it. `good` is a
+    release in which the cell works; empty to look for one. `by` says which results are alike. With `every`, all
+    releases of the window are run, however many they are.
 
     Raises:
         WhyError: the good release that was named is bad too, or there is no error of numbers.
@@ -70,15 +63,15 @@ def bisect(
     try:
         first, criterion = _good_end(choice, good, by, trials)
     except NotBisectedError as error:
-        return _answer(choice, trials, by, error.exit_code, str(error))
+        return _answer(choice, trials, by, *error.args)
     row = between(first, choice.cell.reader, choice.plan.calendar)
-    releases, edge = len(row), _edge(row, trials, criterion, every=every)
+    releases, left = len(row), _around_edge(row, trials, criterion, every=every)
     # Nightlies only around the edge: all of them would be hundreds.
-    nights = between(row[edge.last_good], row[edge.first_bad], calendar)
-    if len(nights) > edge.first_bad - edge.last_good + 1:
-        row, edge = nights, _edge(nights, trials, criterion, every=every)
-    last_good, first_bad = row[edge.last_good], row[edge.first_bad]
-    silent = [release.name for release in row[edge.last_good + 1 : edge.first_bad]]
+    nights = between(left[0], left[-1], calendar)
+    last_good, *between_them, first_bad = (
+        _around_edge(nights, trials, criterion, every=every) if len(nights) > len(left) else left
+    )
+    silent = [release.name for release in between_them]
     message = f"not narrowed down further: no answer from {title_of(', '.join(silent))}" if silent else ""
     return structs.replace(
         _answer(choice, trials, by, NO_ANSWER if silent else FOUND, message, criterion),
@@ -265,11 +258,14 @@ class Edge(NamedTuple):
     first_bad: int
 
 
-def _edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *, every: bool) -> Edge:
+def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *, every: bool) -> Sequence[Release]:
+    """The last good release of a row, those after it that say nothing, and the first bad one."""
     if every or len(row) <= AT_ONCE:
         trials.run(row)
-        return edge_in([criterion.is_bad(trials[release]) for release in row])
-    return find_edge(len(row), lambda place: criterion.is_bad(trials[row[place]]))
+        edge = edge_in([criterion.is_bad(trials[release]) for release in row])
+    else:
+        edge = find_edge(len(row), lambda place: criterion.is_bad(trials[row[place]]))
+    return row[edge.last_good : edge.first_bad + 1]
 
 
 def edge_in(answers: Sequence[Answer]) -> Edge:

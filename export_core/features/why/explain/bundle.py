@@ -1,6 +1,5 @@
 """A folder that shows a failing cell to somebody who has only uv: a script, the artifact, the text of an issue."""
 
-import base64
 import contextlib
 import json
 import math
@@ -41,14 +40,11 @@ from export_core.releases import Release, ReleaseError
 from export_core.releases.runtimes import runtime_of
 
 PROGRAM = Path(__file__).with_name("reproduce.py")
-RUNTIME_PROGRAM = Path(__file__).with_name("reproduce_runtime.py")
 SCRIPT = "reproduce.py"
 ISSUE = "issue.md"
 MODULE = "module.mlirbc"  # Of the call that fails in a runtime.
+CALL = "call.json"
 EXPLANATION = "explanation.json"
-_CELL = f"# --- the cell {'-' * 105}\n"
-"""The line of the program after which what it needs of the cell follows."""
-_WIDTH = 100
 _TRACKER = "https://github.com/jax-ml/jax/issues"
 
 
@@ -144,7 +140,7 @@ def write_bundle(
     if problem := audit_problem(choice.cell.golden, choice.options.policy, artifact):
         raise WhyError(f"--bundle {folder}: not written, since its artifact must not be run: {problem}")
     contents = {
-        **(runtime_files if choice.cell.reader.runtime else script_files)(choice, result, program),
+        **script_files(choice, result, program),
         EXPLANATION: safe_json(explanation, indent=2) + b"\n",
         ISSUE: issue(choice, result, explanation, program).encode(),
     }
@@ -158,37 +154,28 @@ def write_bundle(
     return [folder / name for name in contents]
 
 
-def runtime_files(choice: Choice, result: Result, program: Program) -> dict[str, bytes]:
-    """The files by which a runtime alone shows the failure: its module, how that is called, and what calls it."""
-    cell, golden = choice.cell, choice.cell.golden
-    runtime, check = runtime_of(cell.reader.runtime), failing_call(golden, result.message)
-    order, inputs, outputs = 0, program.inputs, program.outputs
-    if not program.text:  # the golden's own program, of which another call may fail than the plain one
-        order, inputs = check.vjp, golden.content(check.inputs or INPUTS)
-        outputs = golden.content(check.outputs or OUTPUTS) if outputs else b""
-    module, call = called_modules(read_bytes(program.artifact, "--bundle: its artifact"), golden.manifest)[order]
-    contents = {
-        SCRIPT: ("\n".join(_metadata(choice)) + "\n" + RUNTIME_PROGRAM.read_text(encoding="utf-8")).encode(),
-        runtime.worker: runtime.half.read_bytes(),
-        MODULE: module,
-        "call.json": safe_json(
-            {
-                "reported": f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}",
-                "worker": runtime.worker,
-                "variables": runtime.variables,
-                "measured": program.measured,
-                "call": msgspec.to_builtins(call),
-            },
-            indent=2,
-        ),
-        INPUTS: inputs,
-    }
-    return {**contents, OUTPUTS: outputs} if outputs else contents
-
-
 def script_files(choice: Choice, result: Result, program: Program) -> dict[str, bytes]:
-    """The script with everything in it, and the artifact by itself."""
-    return {SCRIPT: script(choice, result, program), ARTIFACT: program.artifact}
+    """The script, and what it reads: an artifact for jax, or for a runtime a module and what calls it there."""
+    cell, golden = choice.cell, choice.cell.golden
+    reported = f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}"
+    facts: dict[str, object] = {"reported": reported, "measured": program.measured}
+    artifact = read_bytes(program.artifact, "--bundle: its artifact")
+    inputs, outputs = program.inputs, program.outputs
+    if cell.reader.runtime:
+        runtime, check, order = runtime_of(cell.reader.runtime), failing_call(golden, result.message), 0
+        if not program.text:  # the golden's own program, of which another call may fail than the plain one
+            order, inputs = check.vjp, golden.content(check.inputs or INPUTS)
+            outputs = golden.content(check.outputs or OUTPUTS) if outputs else b""
+        module, call = called_modules(artifact, golden.manifest)[order]
+        facts |= {"worker": runtime.worker, "variables": runtime.variables, "call": msgspec.to_builtins(call)}
+        contents = {runtime.worker: runtime.half.read_bytes(), MODULE: module}
+    else:
+        devices = artifact.envelope.nr_devices if artifact.envelope else 1
+        facts |= {"devices": devices, "x64": bool(golden.manifest.flags.get("jax_enable_x64"))}
+        contents = {ARTIFACT: program.artifact}
+    text = "\n".join(_metadata(choice)) + "\n" + PROGRAM.read_text(encoding="utf-8")
+    contents |= {SCRIPT: text.encode(), CALL: safe_json(facts, indent=2), INPUTS: inputs}
+    return {**contents, OUTPUTS: outputs} if outputs else contents
 
 
 def _metadata(choice: Choice) -> list[str]:
@@ -202,24 +189,6 @@ def _metadata(choice: Choice) -> list[str]:
         "# ]",
         "# ///",
     ]
-
-
-def script(choice: Choice, result: Result, program: Program) -> bytes:
-    """A Python program with the artifact and its inputs in it, which needs jax and nothing else."""
-    envelope = read_bytes(program.artifact).envelope
-    lines = [
-        *_metadata(choice),
-        PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0] + _CELL,
-        f"DEVICES = {envelope.nr_devices if envelope else 1}",
-        f"X64 = {bool(choice.cell.golden.manifest.flags.get('jax_enable_x64'))}",
-        f"REPORTED = {f'{VERDICTS[result.verdict].phrase} in {choice.cell.reader.title}'!r}",
-        f"MEASURED = {program.measured!r}",
-    ]
-    for name, data in (("ARTIFACT", program.artifact), ("INPUTS", program.inputs), ("OUTPUTS", program.outputs)):
-        text = base64.b64encode(data).decode()
-        rows = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)] or [""]
-        lines += [f"{name} = (", *(f'    "{row}"' for row in rows), ")"]
-    return "\n".join((*lines, "", 'if __name__ == "__main__":', "    main()", "")).encode()
 
 
 def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[str, ...]]:
@@ -246,7 +215,7 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     python, _ = _python_and_packages(choice, reader)
     phrase = VERDICTS[result.verdict].phrase
     message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
-    needs = f"`{SCRIPT}` has the artifact and its inputs in it, and needs only jax:"
+    needs = f"`{SCRIPT}` calls the artifact that is beside it, and needs only jax:"
     jax, info, tracker = f"jax {reader.jax}, ", f" `uv run {SCRIPT} --info` prints the rest.", _TRACKER
     if reader.runtime:
         runtime = runtime_of(reader.runtime)

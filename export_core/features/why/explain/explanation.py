@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.artifact import Artifact
 from export_core.artifact.audit import DISABLED
-from export_core.artifact.readers import LoadResult, loads
+from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
 from export_core.base.layout import labelled_paragraphs, wrapped
@@ -113,16 +114,12 @@ def explain(
         ArtifactError: the artifact cannot be read.
         WhyError: the folder is that of another cell.
     """
-    policy, manifest, calendar = choice.options.policy, choice.cell.golden.manifest, choice.plan.calendar
+    calendar, issues = choice.plan.calendar, known_issues(choice.options.policy.known_issues)
     reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)
-    issue = next((issue for issue in known_issues(policy.known_issues) if issue.id == result.upstream), None)
+    issue = next((issue for issue in issues if issue.id == result.upstream), None)
     artifact = choice.cell.golden.read_artifact()
     (load,) = loads(artifact, [reader])
-    # The manifest knows the writer, where the artifact alone leaves several.
-    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
-    promising = None if reader.runtime else reader.jaxlib  # other runtimes have no list of custom calls
-    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
-    calls = [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
+    calls = _not_promised(artifact, choice, reader)
     cause, because = _cause(result, load, calls, issue)
     # The command is not that of the results, which may be of another machine.
     shown = [*_evidence(result, load, calls, issue, choice.reproduce), *references]
@@ -130,9 +127,7 @@ def explain(
         shown += answer(bisection)
     if reduced:
         shown += _reduction(*reduced.read_of(str(choice.cell.key))[:2], reduced.path)
-    tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
-    rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
-    releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
+    releases = _in_releases([*(bisection.tried if bisection else ()), *choice.stored, result])
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
         *(str(choice.cell.key), cell_sentence(result), cause, because),
@@ -161,12 +156,28 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
             yield from wrapped(text, width, "  - ", 4)
 
 
+def _in_releases(tried: Sequence[TriedRelease | Result]) -> tuple[InRelease, ...]:
+    """What became of the golden in each release, by build date."""
+    rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
+    return tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
+
+
 def _reduction(reduction: Reduction, steps: Sequence[Step], folder: Path) -> Iterator[tuple[str, str]]:
     """What is left of a cell that was reduced into a folder."""
     yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder}"
     if first := reduction.first_diverging:
         ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
         yield "differs at", f"{first.operation}{ulp}"
+
+
+def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[str]:
+    """The custom calls that the writer or the reader does not promise, each in a sentence."""
+    policy, manifest = choice.options.policy, choice.cell.golden.manifest
+    # The manifest knows the writer, where the artifact alone leaves several.
+    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
+    promising = None if reader.runtime else reader.jaxlib  # other runtimes have no list of custom calls
+    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
+    return [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
 
 
 def _cause(
@@ -232,7 +243,7 @@ def _steps(
     if cause is FailureCause.NUMBERS:
         yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
         yield (
-            "Tolerate, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in the "
+            "Allow them, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in the "
             "marker, with the reason."
         )
     else:

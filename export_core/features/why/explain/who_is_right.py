@@ -63,17 +63,14 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
         return "agrees with the writer"
     if outcome.verdict is not Verdict.NUMERICS:
         return f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})"
-    if own.outputs and _alike(choice, choice.cell, own, reference):
+    cell, options, plain = choice.cell, choice.options, checks_of(choice.cell)[0]
+    written = from_npz(cell.golden.folder / (plain.outputs or OUTPUTS))
+    # As a reader has to agree with the writer.
+    wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)
+    is_comparable = own.outputs and len(written) == len(own.outputs)
+    if is_comparable and wanted.compare(plain, own.outputs, reference.outputs).ok:
         return "agrees with the reader, and not with the writer"
     return "agrees with neither"
-
-
-def _alike(choice: Choice, cell: Cell, own: Ran, reference: Ran) -> bool:
-    """Whether the plain calls of two readers agree as a reader has to agree with the writer."""
-    plain, policy = checks_of(cell)[0], choice.options.policy
-    written = from_npz(cell.golden.folder / (plain.outputs or OUTPUTS))
-    wanted = GoldenOutputs(cell.golden, cell.platform, policy.tolerances, choice.options.user_code)
-    return len(written) == len(own.outputs) and wanted.compare(plain, own.outputs, reference.outputs).ok
 
 
 def alone_line(choice: Choice, result: Result) -> str:

@@ -114,7 +114,7 @@ def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
         signature=signature_of(program.envelope),
         custom_calls=original.custom_calls,
         files={
-            **{name: original.files[name] for name in map(register_file, original.options.register)},
+            **{f"{name}.register.py": original.files[f"{name}.register.py"] for name in original.options.register},
             ARTIFACT: sha256(program.artifact),
             INPUTS: sha256(program.arrays),
         },
@@ -158,7 +158,7 @@ class ProgramReader:
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
         golden = self.cell.golden
-        modules = map(register_file, golden.manifest.options.register)
+        modules = [f"{name}.register.py" for name in golden.manifest.options.register]
         content = {ARTIFACT: program.artifact, INPUTS: program.arrays, **{x: golden.content(x) for x in modules}}
         for name, data in content.items():
             (folder / name).write_bytes(data)
@@ -173,11 +173,6 @@ def program_reader(
     """What runs programs in the environment of a cell's reader. `start` starts its worker; None, one of its own."""
     with OneReader(environment, options, start) as reader, scratch_folder() as scratch:
         yield ProgramReader(cell, reader, scratch)
-
-
-def register_file(module: str) -> str:
-    """The golden's copy of a module that it registers."""
-    return f"{module}.register.py"
 
 
 @dataclass
@@ -230,7 +225,9 @@ class Oracle:
             assert self.second
             right = _working(self.second, programs)
             wrong = _working(self.failing, {key: programs[key] for key in right})
-            alike = {key for key, one in wrong.items() if self._is_enough(right[key].outputs, one.outputs)}
+            pairs = ((key, right[key].outputs, one.outputs) for key, one in wrong.items())
+            same_typed = [pair for pair in pairs if [*map(str, pair[1])] == [*map(str, pair[2])]]
+            alike = {key for key, *both in same_typed if divergence(*both).is_enough_for(self.wanted)}
         else:
             tried = zip(programs, self.failing.run([*programs.values()]), strict=True)
             alike = {key for key, one in tried if Failure.of(one.outcome) == self.failure}
@@ -239,9 +236,6 @@ class Oracle:
         # Of these alone: the outputs of all programs would fill the memory.
         self._outputs = {key: right[key].outputs for key in alike if key in right} or self._outputs
         return alike
-
-    def _is_enough(self, one: Sequence[Leaf], other: Sequence[Leaf]) -> bool:
-        return [*map(str, one)] == [*map(str, other)] and divergence(one, other).is_enough_for(self.wanted)
 
 
 def _working(reader: ProgramReader, programs: Mapping[bytes, ReducedProgram]) -> dict[bytes, Ran]:

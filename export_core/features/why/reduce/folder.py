@@ -1,6 +1,7 @@
 """The folder of a reduction: the program as a golden, its module as text, and the steps that led to it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,11 +67,11 @@ class Reduced(NamedTuple):
     program: ReducedProgram
 
 
+@dataclass(frozen=True)
 class ReductionFolder:
     """A folder that always holds the smallest program so far; replaced all or nothing."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     def earlier(self, *, resume: bool) -> Reduced | None:
         """The reduction to be continued; None to start one. Raises `WhyError` where something would be lost."""

@@ -86,17 +86,14 @@ class ModuleEditor:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def summary(self, module: ModuleParts) -> ModuleSummary:
-        """What may be tried on a module."""
-        return self._ask(module)
-
     def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
         """A changed module: what it is, its bytes, its text. The first says where it was refused."""
         code, text = self._scratch / "changed.bc", self._scratch / "changed.mlir"
-        summary = self._ask(module, apply=edits, stablehlo=module.stablehlo, out=str(code), text=str(text))
+        summary = self.summary(module, apply=edits, stablehlo=module.stablehlo, out=str(code), text=str(text))
         return (summary, b"", b"") if summary.refused else (summary, code.read_bytes(), text.read_bytes())
 
-    def _ask(self, module: ModuleParts, **wanted: object) -> ModuleSummary:
+    def summary(self, module: ModuleParts, **wanted: object) -> ModuleSummary:
+        """What may be tried on a module; or what it is after what is `wanted` of the program in editing/."""
         path = self._scratch / "module.bc"
         path.write_bytes(module.code)
         request = {"module": str(path), "leading": module.leading, "tokens": module.tokens, **wanted}

@@ -90,7 +90,7 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
         except EnvironmentFailed as error:
             if good or (choice.result and choice.result.verdict is Verdict.NUMERICS):
                 raise
-            notify(f"without a second reader: {error}")
+            notify(f"continuing without a second reader: {error}")
         used = Environments(failing, other, environments.build(choice.newest))
         notify(f"running {cell.key} as it is, then smaller and smaller programs")
         return reduce_cell(cell, used, choice.options, folder, earlier, notify=notify)
@@ -256,7 +256,7 @@ class _Run:
     def _divergence(self) -> Divergence:
         """How far the outputs of the two readers are apart."""
         if self.second is None:
-            raise WhyError(f"{self.cell.key}: {self.failure}: name a release that gives other numbers with --good.")
+            raise WhyError(f"{self.cell.key}: {self.failure}: with --good, name a release that gives other numbers.")
         (wrong,), (right,) = self.failing.run([self.program]), self.second.run([self.program])
         for reader, tried in ((self.failing, wrong), (self.second, right)):
             if not tried.works:

@@ -5,7 +5,7 @@ import fnmatch
 import heapq
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -75,30 +75,13 @@ def make_plan(
     """
     modes = dict(map(parse_platform, selection.platforms))
     known = known_releases(selection, calendar)
-    selected = _select_goldens(goldens, selection)
-    check_dates(goldens, known.calendar, all_known=False)
-    check_dates(selected, known.calendar)
-    # After their dates: one that claims a day to come would otherwise be left out without a word.
-    chosen = [golden for golden in selected if golden.manifest.writer.built <= as_of]
-    if not chosen:
-        raise MatrixError(
-            f"The plan is empty: of {len(selected)} selected goldens none was written by a jaxlib built on or before "
-            f"{as_of}. Choose a later --as-of, or other --cases and --writers."
-        )
+    chosen = _select_goldens(goldens, selection, known.calendar, as_of)
     # Before anything is run: a misspelled comparator must not end a run after hours.
     with opened(user_code) as code:
         for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
             code.check(name)
     written = [golden.manifest.writer.built for golden in chosen]
     readers = choose_readers(selection, known, windows, written, as_of, targets)
-    left_out = [golden for golden in chosen if modes.keys().isdisjoint(golden.manifest.replayed_on)]
-    without_cells = _untested_platforms(chosen, modes)
-    if left_out:
-        count, them = ("1 golden has", "it") if len(left_out) == 1 else (f"{len(left_out)} goldens have", "them")
-        without_cells = (
-            f"{count} no cell on the platforms asked for (exported for {_platforms(left_out)}): this run does "
-            f"not test {them}. {without_cells}".rstrip()
-        )
     return Plan(
         _cells(chosen, readers, modes, selection, windows, targets),
         as_of,
@@ -107,7 +90,7 @@ def make_plan(
         readers.sources,
         readers.spelled,
         {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes},
-        without_cells,
+        _untested(chosen, modes),
     )
 
 
@@ -150,45 +133,50 @@ def _cells(
         for platform, mode in modes.items()
         if _has_cell(golden, platform, reader)
     ]
-    if not cells:
-        if "cpu" not in modes and all(reader.runtime for reader in readers.chosen):
-            raise MatrixError(
-                f"The plan is empty: {', '.join(reader.title for reader in readers.chosen)}: runtimes that are not "
-                f"jaxlib run only on cpu, found --platforms {','.join(modes)}. Choose --platforms cpu."
-            )
-        raise MatrixError(
-            f"The plan is empty: the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none "
-            f"for {', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
+    if "cpu" not in modes and all(reader.runtime for reader in readers.chosen):
+        why = (
+            f"{', '.join(reader.title for reader in readers.chosen)}: runtimes that are not jaxlib run only on cpu, "
+            f"found --platforms {','.join(modes)}. Choose --platforms cpu."
         )
-    cells = [cell for cell in cells if cell.deployed or cell.reader not in readers.for_targets]
-    if not cells:
-        raise MatrixError(
-            "The plan is empty: no deployment target of the policy (`deployed`) has to run a selected golden. "
-            "Name other --readers or --cases."
+    else:
+        why = (
+            f"the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none for "
+            f"{', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
+    return _asked_for(_some(cells, why), readers, selection)
+
+
+def _asked_for(cells: tuple[Cell, ...], readers: Readers, selection: Selection) -> tuple[Cell, ...]:
+    """The cells that --touching and --only ask for; in the readers of deployment targets, what has to run there."""
+    why = (
+        "no deployment target of the policy (`deployed`) has to run a selected golden. Name other --readers or --cases."
+    )
+    cells = _some((cell for cell in cells if cell.deployed or cell.reader not in readers.for_targets), why)
     if release := readers.touching:
-        cells = [
-            cell for cell in cells if cell.reader == release or cell.golden.manifest.writer.jaxlib == release.jaxlib
-        ]
-        if not cells:
-            raise MatrixError(
-                f"The plan is empty: --touching {selection.touching}: no selected golden was written by "
-                f"{release.title}, and it is not among the readers. Leave out --readers, or name it there."
-            )
+        why = (
+            f"--touching {selection.touching}: no selected golden was written by {release.title}, and it is not among "
+            "the readers. Leave out --readers, or name it there."
+        )
+        cells = _some(
+            (c for c in cells if c.reader == release or c.golden.manifest.writer.jaxlib == release.jaxlib), why
+        )
     if selection.only:
-        every, and_younger = len(cells), selection.only == BACKWARD
-        cells = [
-            cell
-            for cell in cells
-            if cell.decides or (and_younger and cell.reader.built >= cell.golden.manifest.writer.built)
-        ]
-        if not cells:
-            more = ", or has a younger reader" if and_younger else ""
-            raise MatrixError(
-                f"The plan is empty: --only {selection.only}: none of the {every} selected cells is inside its "
-                f"window{more}. Choose other readers or goldens, or leave out --only."
-            )
-    return tuple(cells)
+        younger = selection.only == BACKWARD
+        why = (
+            f"--only {selection.only}: none of the {len(cells)} selected cells is inside its window"
+            f"{', or has a younger reader' if younger else ''}. Choose other readers or goldens, or leave out --only."
+        )
+        cells = _some(
+            (c for c in cells if c.decides or (younger and c.reader.built >= c.golden.manifest.writer.built)), why
+        )
+    return cells
+
+
+def _some(cells: Iterable[Cell], why: str) -> tuple[Cell, ...]:
+    """These cells. Raises `MatrixError`, which says why, where there is none."""
+    if cells := tuple(cells):
+        return cells
+    raise MatrixError(f"The plan is empty: {why}")
 
 
 def _has_cell(golden: Golden, platform: str, reader: Release) -> bool:
@@ -205,49 +193,63 @@ def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
     return Mode.COMPILE if options.without_outputs and platform not in options.refused_on else mode
 
 
-def _untested_platforms(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
-    """A sentence on goldens that have cells here, and were exported for more platforms; empty where there is none."""
-    others = [{*golden.manifest.options.platforms} - modes.keys() for golden in goldens]
-    more = [
-        left
-        for golden, left in zip(goldens, others, strict=True)
-        if left and modes.keys() & {*golden.manifest.replayed_on}
-    ]
-    if not more:
-        return ""
-    goldens_were = "1 golden was" if len(more) == 1 else f"{len(more)} goldens were"
-    return f"{goldens_were} exported for {', '.join(sorted(set.union(*more)))} too, which this run does not test."
+def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
+    """Sentences on goldens without a cell on these platforms, and on those that were exported for more of them."""
+    tested = [golden for golden in goldens if not modes.keys().isdisjoint(golden.manifest.replayed_on)]
+    others = [left for golden in tested if (left := {*golden.manifest.options.platforms} - modes.keys())]
+    sentences = []
+    if left_out := [golden for golden in goldens if modes.keys().isdisjoint(golden.manifest.replayed_on)]:
+        count, them = ("1 golden has", "it") if len(left_out) == 1 else (f"{len(left_out)} goldens have", "them")
+        sentences.append(
+            f"{count} no cell on the platforms asked for (exported for {_platforms(left_out)}): this run does "
+            f"not test {them}."
+        )
+    if others:
+        count = "1 golden was" if len(others) == 1 else f"{len(others)} goldens were"
+        more = ", ".join(sorted(set.union(*others)))
+        sentences.append(f"{count} exported for {more} too, which this run does not test.")
+    return " ".join(sentences)
 
 
 def _platforms(goldens: Sequence[Golden]) -> str:
     return ", ".join(sorted({platform for golden in goldens for platform in golden.manifest.replayed_on}))
 
 
-def _select_goldens(goldens: Sequence[Golden], selection: Selection) -> list[Golden]:
-    """The selected goldens. Raises `MatrixError` if a writer or a case has none."""
+def _select_goldens(
+    goldens: Sequence[Golden], selection: Selection, calendar: Calendar, as_of: datetime.date
+) -> list[Golden]:
+    """The selected goldens of that day. Raises `MatrixError` if a writer or a case has none, or none is left."""
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "
             "@pytest.mark.export_compat and run `pytest --update-goldens`."
         )
-    for writer in selection.writers:
-        if not any(golden.manifest.writer.jaxlib == writer for golden in goldens):
-            by_date = sorted((golden.manifest.writer for golden in goldens), key=lambda writer: writer.built)
-            writers = dict.fromkeys(writer.jaxlib for writer in by_date)
-            raise MatrixError(
-                f"--writers: no golden was written by jaxlib {writer}. There are goldens by {', '.join(writers)}."
-            )
+    by_date = sorted((golden.manifest.writer for golden in goldens), key=lambda writer: writer.built)
+    writers = dict.fromkeys(writer.jaxlib for writer in by_date)
+    if unknown := next((writer for writer in selection.writers if writer not in writers), ""):
+        raise MatrixError(
+            f"--writers: no golden was written by jaxlib {unknown}. There are goldens by {', '.join(writers)}."
+        )
     cases = {golden.manifest.case for golden in goldens}
     for pattern in selection.cases:
         if not any(_matches(golden.manifest.case, pattern, cases) for golden in goldens):
             advice = _cases_of_test(pattern, goldens) or "`jaxexport goldens list` shows all."
             raise MatrixError(f"--cases: no case is called or matches {pattern!r}. {advice}")
-    return [
+    selected = [
         golden
         for golden in goldens
         if (not selection.writers or golden.manifest.writer.jaxlib in selection.writers)
         and (not selection.cases or any(_matches(golden.manifest.case, pattern, cases) for pattern in selection.cases))
     ]
+    check_dates(goldens, calendar, all_known=False)
+    check_dates(selected, calendar)
+    # After their dates: one that claims a day to come would otherwise be left out without a word.
+    if chosen := [golden for golden in selected if golden.manifest.writer.built <= as_of]:
+        return chosen
+    raise MatrixError(
+        f"The plan is empty: of {len(selected)} selected goldens none was written by a jaxlib built on or before "
+        f"{as_of}. Choose a later --as-of, or other --cases and --writers."
+    )
 
 
 def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:

@@ -141,8 +141,7 @@ class _Replay:
 
     def _build(self, placement: Placement) -> Environment:
         environment = self._environment_for(placement)
-        plugin = f" for {placement.name}" if placement.name else ""
-        self.notify(f"environment of {placement.reader.title}{plugin} is ready")
+        self.notify(f"environment of {placement.title} is ready")
         return environment
 
     def _environment_for(self, placement: Placement) -> Environment:

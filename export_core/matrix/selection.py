@@ -76,16 +76,7 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
         for text in (*selection.named, selection.touching)
         if text and text not in WORDS and text[0] not in COMPARISONS and not names_runtime(text)
     ]
-    files: dict[str, Wheel] = {}
-    for text in named:
-        path = _split_pair(text)[0]
-        if path.endswith(".whl"):
-            files[text] = wheel = read_wheel(Path(path))
-            if wheel.name != "jaxlib":
-                raise MatrixError(
-                    f"--readers {path}: expected a wheel of jaxlib, found one of {wheel.name}. The jax that goes with "
-                    "a jaxlib is taken from a folder: --wheels DIR."
-                )
+    files = {text: _jaxlib_wheel(path) for text in named if (path := _split_pair(text)[0]).endswith(".whl")}
     wheels = tuple(wheel for folder in selection.wheels for wheel in wheels_in(Path(folder)))
     known = with_wheels(calendar, (*files.values(), *wheels))
     for wheel in files.values():
@@ -105,6 +96,16 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     if selection.indexes:
         known = _with_nightlies(known, [text for text in named if text not in files])
     return KnownReleases(known, files, wheels)
+
+
+def _jaxlib_wheel(path: str) -> Wheel:
+    """The wheel that is named as a reader. Raises `MatrixError` for one of another package."""
+    if (wheel := read_wheel(Path(path))).name == "jaxlib":
+        return wheel
+    raise MatrixError(
+        f"--readers {path}: expected a wheel of jaxlib, found one of {wheel.name}. The jax that goes with a jaxlib is "
+        "taken from a folder: --wheels DIR."
+    )
 
 
 def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
@@ -145,14 +146,17 @@ def choose_readers(
         jaxlib, jax = _split_pair(text)
         return _release(files[text].version if text in files else jaxlib, jax, existing)
 
+    def group(text: str) -> Iterable[Release]:
+        if text == "all":
+            return map(existing.release, existing.versions())
+        if text == "window":
+            return map(existing.release, window_readers(written, existing, windows))
+        return map(existing.release, _in_range(text, existing))
+
     spelled: dict[Release, str] = {}
     for text in (newest if name == NEWEST else name for name in selection.named):
-        if text == "all":
-            spelled |= {existing.release(version): version for version in existing.versions()}
-        elif text == "window":
-            spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
-        elif text[0] in COMPARISONS:
-            spelled |= {existing.release(version): version for version in _in_range(text, existing)}
+        if text in GROUPS or text[0] in COMPARISONS:
+            spelled |= {release: release.jaxlib for release in group(text)}
         elif names_runtime(text):
             spelled |= {release: release.name for release in runtime_readers(text, existing)}
         elif text != DEPLOYED:

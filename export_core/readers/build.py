@@ -23,8 +23,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import filelock
 from packaging.version import InvalidVersion, Version
@@ -302,16 +303,16 @@ def size_of(folder: Path) -> int:
     return total
 
 
+@dataclass(eq=False)
 class EnvironmentLocks:
     """The shared locks on the environments that a run uses, released at the end of its ``with``.
 
     Several threads may build environments and share these. Outside of a ``with`` the locks last as long as the process.
     """
 
-    def __init__(self) -> None:
-        self._descriptors: list[int] = []
+    _descriptors: list[int] = field(default_factory=list, init=False, repr=False)
 
-    def __enter__(self) -> EnvironmentLocks:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

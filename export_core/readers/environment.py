@@ -173,7 +173,8 @@ def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLIS
     )
 
 
-class ReaderEnvironments:
+@dataclass(eq=False)
+class ReaderEnvironments(EnvironmentLocks):
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
@@ -182,36 +183,18 @@ class ReaderEnvironments:
     environment is built. A build that is running when `stopping` is set is ended.
     """
 
-    def __init__(
-        self,
-        calendar: Calendar,
-        sources: Sources = PUBLISHED,
-        *,
-        packages: Sequence[str] = (),
-        variables: Iterable[str] = (),
-        stopping: threading.Event | None = None,
-        notify: Callable[[str], None] = lambda text: None,
-        ready: Callable[[Release], None] = lambda release: None,
-    ) -> None:
-        self._calendar = calendar
-        self._sources = sources
-        self._packages = packages
-        self._variables = tuple(variables)
-        self._stopping = stopping
-        self._notify = notify
-        self._ready = ready
-        self._locks = EnvironmentLocks()
+    calendar: Calendar
+    sources: Sources = PUBLISHED
+    packages: Sequence[str] = ()
+    variables: Sequence[str] = ()
+    stopping: threading.Event | None = None
+    notify: Callable[[str], None] = lambda text: None
+    ready: Callable[[Release], None] = lambda release: None
 
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
-        """Environments with the packages and the variables that a policy names. `more` goes to `__init__`."""
+        """Environments with the packages and the variables that a policy names. `more` are other fields."""
         return cls(calendar, sources, packages=policy.reader_packages, variables=policy.environment, **more)
-
-    def __enter__(self) -> ReaderEnvironments:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._locks.__exit__(*exception)
 
     def build(self, placement: Placement) -> Environment:
         """The environment of a reader, found or built; one that has lost a file is built anew.
@@ -221,24 +204,22 @@ class ReaderEnvironments:
         """
         release, interpreter = placement.reader, self._interpreter(placement)
         recipe = self._recipe(placement, interpreter)
-        download = typical(placement).download if placement.name or release.runtime else None
-        announcement = (
-            f"building the environment of {release.title}{f' for {placement.name}' if placement.name else ''}"
-        )
-        if download:  # for a platform other than the CPU and for another runtime, often gigabytes
+        announcement = f"building the environment of {placement.title}"
+        # For a platform other than the CPU and for another runtime, often gigabytes.
+        if (placement.name or release.runtime) and (download := typical(placement).download):
             announcement += f": about {download} MB to fetch, unless uv has it already"
-        built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
+        built = build(recipe, self, stopping=self.stopping, announcement=announcement, notify=self.notify)
         _check_versions(release, built)
         if interpreter.note:
-            self._notify(f"{release.title} {interpreter.note}")
-        self._ready(release)
+            self.notify(f"{release.title} {interpreter.note}")
+        self.ready(release)
         return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
         """The environment of a reader if it is built already; nothing is built, started or waited for."""
         try:
             interpreter = self._interpreter(placement)
-            built = find_built(self._recipe(placement, interpreter).folder, self._locks)
+            built = find_built(self._recipe(placement, interpreter).folder, self)
         except EnvironmentFailed:  # there is no such CPython: building it says so
             return None
         return self._environment(placement, built, interpreter) if built else None
@@ -252,7 +233,7 @@ class ReaderEnvironments:
         return self._recipe(placement, CPython(python)).folder if python else None
 
     def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
-        reader, variables, half = placement.reader, cell_variables(placement, self._variables), JAXLIB_WORKER
+        reader, variables, half = placement.reader, cell_variables(placement, self.variables), JAXLIB_WORKER
         if reader.runtime:
             runtime = runtime_of(reader.runtime)
             variables, half = {**variables, **runtime.variables}, runtime.half
@@ -260,21 +241,21 @@ class ReaderEnvironments:
         return Environment(reader, built.python, variables, content, interpreter.note, built.folder, half)
 
     def _pythons(self, placement: Placement) -> tuple[str, ...]:
-        return pythons(placement.reader, self._calendar, self._sources)
+        return pythons(placement.reader, self.calendar, self.sources)
 
     def _interpreter(self, placement: Placement) -> CPython:
         return interpreter_for(self._pythons(placement), uv_command())
 
     def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
-        release, sources = placement.reader, self._sources
+        release, sources = placement.reader, self.sources
         return Recipe(
             f"{release.family or 'jaxlib'}-{release.version}{f'-{placement.name}' if placement.name else ''}",
             interpreter.python,
-            (*requirements(release, self._calendar, sources), *placement.requirements()),
+            (*requirements(release, self.calendar, sources), *placement.requirements()),
             runtime_of(release.runtime).check if release.runtime else _CHECK,
             sources.content(release),
             sources.options(),
-            packages=() if release.runtime else tuple(self._packages),
+            packages=() if release.runtime else tuple(self.packages),
         )
 
 

@@ -86,6 +86,11 @@ class Placement:
             return ""
         return self.target.plugin + ("" if self.mode is Mode.COMPILE else "-run")
 
+    @property
+    def title(self) -> str:
+        """What people read: ``jaxlib 0.12.0.1 for libtpu``."""
+        return f"{self.reader.title} for {self.name}" if self.name else self.reader.title
+
     def requirements(self) -> tuple[str, ...]:
         """The plugin of exactly this release, beside jax and jaxlib.
 

@@ -136,31 +136,8 @@ def choose_readers(
     `targets` are those of the policy that are in force that day. Raises `ReleaseError` for a reader that does not
     exist, cannot be dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
     """
-    files = known.files
     existing = known.calendar.as_of(as_of)
-    newest = existing.newest()  # an error if the day is before the first release
-
-    def single(text: str) -> Release:
-        if names_runtime(text):
-            return runtime_readers(text, existing)[-1]
-        jaxlib, jax = _split_pair(text)
-        return _release(files[text].version if text in files else jaxlib, jax, existing)
-
-    def group(text: str) -> Iterable[Release]:
-        if text == "all":
-            return map(existing.release, existing.versions())
-        if text == "window":
-            return map(existing.release, window_readers(written, existing, windows))
-        return map(existing.release, _in_range(text, existing))
-
-    spelled: dict[Release, str] = {}
-    for text in (newest if name == NEWEST else name for name in selection.named):
-        if text in GROUPS or text[0] in COMPARISONS:
-            spelled |= {release: release.jaxlib for release in group(text)}
-        elif names_runtime(text):
-            spelled |= {release: release.name for release in runtime_readers(text, existing)}
-        elif text != DEPLOYED:
-            spelled[single(text)] = text
+    spelled = _spelled(selection, known.files, windows, written, existing)
     before = _just_before(written, existing) if "window" in selection.named else {}
     for_writers = {release: frozenset(dates) for release, dates in before.items() if release not in spelled}
     spelled |= {release: release.pair for release in for_writers}
@@ -174,15 +151,46 @@ def choose_readers(
             "Name readers."
         )
     spelled |= for_targets
-    touching = single(selection.touching) if selection.touching else None
+    touching = _single(selection.touching, known.files, existing) if selection.touching else None
     # A candidate that the group lacks would otherwise be tested as a writer only.
     if touching and any(part in GROUPS for part in selection.named):
         spelled.setdefault(touching, selection.touching)
     chosen = sorted(spelled, key=_in_order)
-    sources = Sources(tuple(dict.fromkeys(files.values())), known.wheels, selection.indexes)
+    sources = Sources(tuple(dict.fromkeys(known.files.values())), known.wheels, selection.indexes)
     return Readers(
         tuple(chosen), touching, existing, sources, spelled, frozenset(for_targets) - {touching}, for_writers
     )
+
+
+def _spelled(
+    selection: Selection,
+    files: Mapping[str, Wheel],
+    windows: Windows,
+    written: Collection[datetime.date],
+    existing: Calendar,
+) -> dict[Release, str]:
+    """The readers that --readers names, each as a person names it; without those of deployment targets."""
+    spelled: dict[Release, str] = {}
+    newest = existing.newest()  # an error if the day is before the first release
+    for text in (newest if name == NEWEST else name for name in selection.named):
+        if text in GROUPS:
+            versions = existing.versions() if text == "all" else window_readers(written, existing, windows)
+            spelled |= {existing.release(version): version for version in versions}
+        elif text[0] in COMPARISONS:
+            spelled |= {existing.release(version): version for version in _in_range(text, existing)}
+        elif names_runtime(text):
+            spelled |= {release: release.name for release in runtime_readers(text, existing)}
+        elif text != DEPLOYED:
+            spelled[_single(text, files, existing)] = text
+    return spelled
+
+
+def _single(text: str, files: Mapping[str, Wheel], existing: Calendar) -> Release:
+    """The release that a text names, which may be a wheel among `files`."""
+    if names_runtime(text):
+        return runtime_readers(text, existing)[-1]
+    jaxlib, jax = _split_pair(text)
+    return _release(files[text].version if text in files else jaxlib, jax, existing)
 
 
 def _in_range(text: str, calendar: Calendar) -> list[str]:

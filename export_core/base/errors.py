@@ -14,10 +14,7 @@ NOBODY_READS = 141
 
 
 def report_unforeseen(error: Exception) -> int:
-    """Print an unexpected error, with its traceback, and return the exit code for it.
-
-    A name that no file can have is bad input, wherever it was looked up: `pathlib` raises for it where it only asks.
-    """
+    """Print an unexpected error, and return its exit code. A name that no file can have is bad input, though."""
     import errno
     import sys
     import traceback
@@ -38,11 +35,7 @@ def report_unforeseen(error: Exception) -> int:
 
 
 class ExportCompatError(Exception):
-    """Bad input or a broken part, told to a person.
-
-    The message says what was expected, what was found, where, and what to do next.
-    Command-line tools print it without a traceback.
-    """
+    """Bad input or a broken part: what was expected, what was found, where, and what to do. See `message`."""
 
     exit_code = 2  # The exit code of a command that ends with it.
 

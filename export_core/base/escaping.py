@@ -28,10 +28,7 @@ _LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
 
 
 def plain_text(text: str) -> str:
-    """Text without terminal colours and control characters; line breaks stay. What is left is legal in XML 1.0.
-
-    What native libraries print is part of a finding, and may hold anything.
-    """
+    """Text without terminal colours and control characters, which libraries print too. XML 1.0 may hold it."""
     if text.isascii() and text.isprintable():
         return text  # nearly all texts of a large run
     return re.sub(

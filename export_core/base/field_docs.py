@@ -13,10 +13,7 @@ from typing import Any
 
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
-    """What is said of each field of a class or a base of it, and of each member of an enumeration, in one line.
-
-    That is the comment behind it, where one line has room for both, or else the docstring below.
-    """
+    """What is said of each field of a class or enumeration, in one line: the comment behind it, or the text below."""
     inherited = field_docs(kind.__base__) if kind.__base__ and kind.__base__.__module__ == kind.__module__ else {}
     # Of the module and not of the class, which may be made of another one with its name: see `with_feature_keys`.
     try:

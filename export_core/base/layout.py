@@ -18,10 +18,7 @@ def aligned(
     gap: str = "  ",
     indent: str = "",
 ) -> Iterator[str]:
-    """The lines of a table: each column is as wide as its longest text, and at least as `least` says.
-
-    Columns are aligned on the left, but for those named in `right` by their number.
-    """
+    """The lines of a table. Columns are at least as wide as `least`, and aligned left, but for those in `right`."""
     rows = list(rows)
     floor = (*least, *[0] * len(rows[0])) if rows else ()
     widths = [

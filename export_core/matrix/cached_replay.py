@@ -89,11 +89,13 @@ def replay_unknown(
             unknown = yield from known.stored(unknown, notify)
         with contextlib.closing(replay(unknown, known.build)) as outcomes:
             for outcome in outcomes:
-                yield known.store(outcome)
+                # Asked for only now: before the replay, the environment may not have been built.
+                key = known.key(outcome.cell)
+                yield cache.put(key, outcome) if key else outcome
 
 
 class _KnownOutcomes:
-    """The outcomes of some cells that the cache has, and gets."""
+    """The outcomes of some cells that the cache has, and the keys of those that it gets."""
 
     def __init__(
         self, cells: Sequence[Cell], cache: OutcomeCache, environments: Environments, options: ReplayOptions
@@ -127,7 +129,7 @@ class _KnownOutcomes:
 
     def named(self, cells: Sequence[Cell]) -> dict[object, str]:
         """The key of each cell that has one, by `CellKey`."""
-        return {cell.key: key for cell in cells if (key := self._key(cell))}
+        return {cell.key: key for cell in cells if (key := self.key(cell))}
 
     def build(self, placement: Placement) -> Environment:
         """An `EnvironmentProvider` that remembers what it gave."""
@@ -135,13 +137,7 @@ class _KnownOutcomes:
         self._environments[placement] = environment = self._build(placement)
         return environment
 
-    def store(self, outcome: Outcome) -> Outcome:
-        """Store an outcome if it may be, and return it, marked where it is flaky."""
-        # Asked for again: before the replay, the environment may not have been built.
-        key = self._key(outcome.cell)
-        return self._cache.put(key, outcome) if key else outcome
-
-    def _key(self, cell: Cell) -> str:
+    def key(self, cell: Cell) -> str:
         """The name of a cell's outcome; empty if it is not stored, and while its environment is not built.
 
         Outcomes of an environment that was asked for again, because something broke, are not stored: nobody knows which
@@ -238,10 +234,7 @@ class OutcomeCache:
         return found
 
     def put(self, key: str, outcome: Outcome) -> Outcome:
-        """Store an outcome in the place of the last one, and return it, marked as flaky where the last one differs.
-
-        What was not run is not stored.
-        """
+        """Store an outcome, unless nothing was run, and return it, marked as flaky where the last one differs."""
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
         # Flaky also against a timeout, which `get` leaves out.

@@ -31,10 +31,7 @@ from export_core.readers.worker.protocol import Reply
 
 
 def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[Golden]:
-    """The goldens with the comparisons of the policy; on disk they stay as they are.
-
-    Raises `MatrixError` for a quirk with a tolerance that the golden's comparator would not look at.
-    """
+    """The goldens with the comparisons of the policy; on disk they stay. Raises `MatrixError` as `apply_quirks`."""
     return apply_quirks([under_rules(golden, policy.numbers) for golden in goldens], policy.quirks)
 
 
@@ -99,10 +96,7 @@ def source_name(entry: Quirk | NumbersRule) -> str:
 
 
 def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Golden]:
-    """The goldens, with what quirks relax in their manifests.
-
-    Raises `MatrixError` for a tolerance that the golden's comparator would not look at.
-    """
+    """The goldens with what quirks relax. Raises `MatrixError` for a tolerance that the comparator does not look at."""
     return [_relax(golden, own) if (own := quirks_of(golden.manifest, quirks)) else golden for golden in goldens]
 
 
@@ -139,10 +133,7 @@ def _by_dtype(amount: Any, source: Any) -> Any:
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """How the outputs of a call are compared.
-
-    Derivatives are no factorizations, whatever the outputs of the function are.
-    """
+    """How the outputs of a call are compared: derivatives are no factorizations, whatever the function gives."""
     return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
 
 

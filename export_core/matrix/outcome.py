@@ -93,10 +93,7 @@ A library does not kill its own process by them: a person does, or the system wh
 
 
 def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
-    """What a reply that is no fault of the machine says of a cell, whose outputs are in a folder.
-
-    Raises `InfrastructureFault` where the outputs are missing or cannot be read.
-    """
+    """What a reply says of a cell, unless it is a `machine_fault`. Raises `InfrastructureFault` for lost outputs."""
     if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
         reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
         reason = reason or (signal_name(reply.signal) if reply.signal else reply.end)
@@ -215,10 +212,7 @@ def _call(reply: Reply) -> str:
 
 
 def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
-    """The targets of an artifact that does not compile, where the message names none.
-
-    The message of a kernel that cannot be read, for one, does not say which custom call it belongs to.
-    """
+    """The targets of an artifact that does not compile, where the message names none, as that of a broken kernel."""
     targets = cell.golden.manifest.custom_calls
     if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
         return ""

@@ -103,10 +103,7 @@ def planned_cell(
     mode: Mode = Mode.RUN,
     target: Target | None = None,
 ) -> Cell:
-    """A cell that knows whether its reader is inside the window, and which of these targets have to run it.
-
-    No converted artifact is promised to anybody.
-    """
+    """A cell that knows whether it is promised, which no converted artifact is, and by which targets it must run."""
     manifest = golden.manifest
     promised = manifest.converted_from is None and promise_to(reader, manifest.writer.built, windows).promised
     targets = names_of(deployed, manifest.case, reader.name, platform, None)
@@ -272,10 +269,7 @@ def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:
-    """The plan of one shard: the same selection and day, its own cells in the order of the plan.
-
-    Raises `MatrixError` where there are more shards than cells: a shard that runs nothing must not look like a success.
-    """
+    """The plan of one shard, in the order of the plan. Raises `MatrixError` where a shard would have no cell."""
     if shard.count > len(plan.cells):
         raise MatrixError(
             f"--shard {shard}: the plan has {len(plan.cells)} cells, too few for {shard.count} shards. Choose a "

@@ -126,18 +126,16 @@ class _Replay:
                 runners.submit(self._run_group, group, environments[group[0].placement])
             # Every cell is finished exactly once: counting them is enough to know the end.
             for _ in cells:
-                yield self._next_outcome()
+                # Never without a limit: Python handles signals in this thread, and one that arrives in another thread,
+                # or just before this one begins to wait, does not wake it.
+                while True:
+                    with contextlib.suppress(queue.Empty):
+                        yield self.outcome_queue.get(timeout=LOOK_SECONDS)
+                        break
         finally:
             self.stopping.set()
             builders.shutdown(cancel_futures=True)
             runners.shutdown(cancel_futures=True)
-
-    def _next_outcome(self) -> Outcome:
-        # Never without a limit: Python handles signals in this thread, and one that arrives in another thread, or just
-        # before this one begins to wait, does not wake it.
-        while True:
-            with contextlib.suppress(queue.Empty):
-                return self.outcome_queue.get(timeout=LOOK_SECONDS)
 
     def _build(self, placement: Placement) -> Environment:
         environment = self._environment_for(placement)
@@ -199,10 +197,7 @@ class _Replay:
             retries = self._retry(retries, environment, finish)
 
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
-        """The cells that may run, those together that run the same: what runs is run once.
-
-        Goldens may differ in their expected outputs alone, and writers make the same bytes.
-        """
+        """The cells that may run; those that run the same are one attempt, since goldens may share all but outputs."""
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
             golden = cell.golden.id
@@ -296,10 +291,7 @@ class _Replay:
         finish: Finish,
         lost: list[_Attempt],
     ) -> Future[None]:
-        """Run an attempt, and finish each of its cells or add it to `lost`.
-
-        The future is done when its slot is free.
-        """
+        """Run an attempt, finish each of its cells or add it to `lost`. The future is done when its slot is free."""
         ended: Future[None] = Future()
 
         def take_reply(future: Future[Reply]) -> None:
@@ -416,14 +408,11 @@ _PLAIN = "0.npz"  # The outputs of the plain call, in the folder of a cell.
 
 @dataclass(frozen=True)
 class Ran:
-    """The outcome of a cell; `outputs` are those of its plain call, empty unless it ran.
-
-    `lost`: nothing is known of it, since its worker died or the machine failed. A cell that was killed is not lost.
-    """
+    """A cell that was run, and what it gave."""
 
     outcome: Outcome
-    outputs: tuple[Leaf, ...] = ()
-    lost: bool = False
+    outputs: tuple[Leaf, ...] = ()  # Those of its plain call; empty unless it ran.
+    lost: bool = False  # Nothing is known of it: its worker died or the machine failed. A killed cell is not lost.
 
     @property
     def works(self) -> bool:
@@ -475,10 +464,7 @@ class OneReader:
         self._workers.close()
 
     def run(self, cells: Sequence[Cell]) -> list[Ran]:
-        """Run cells, each in a cold process, and return what became of each in their order.
-
-        Raises `InfrastructureFault` where nothing is known of one, also after a second try.
-        """
+        """Run cells, and return each in their order. Raises `InfrastructureFault` where a second try fails too."""
         run = replay_with_outputs(cells, self._environment_for, self.options, start=self._start, repairs=self._repairs)
         with contextlib.closing(run) as each:
             ran = {one.outcome.cell.key: one for one in each}

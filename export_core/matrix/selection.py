@@ -205,10 +205,7 @@ def _in_range(text: str, calendar: Calendar) -> list[str]:
 
 
 def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:
-    """The release just before each writer, with the jax that it had until then, and the build dates of such writers.
-
-    Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
-    """
+    """The release before each writer, with the jax that it had until then, and the build dates of such writers."""
     before: dict[Release, set[datetime.date]] = {}
     for date in {*written}:  # a project has many goldens of one writer
         earlier = calendar.as_of(date - datetime.timedelta(days=1))
@@ -218,10 +215,7 @@ def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[R
 
 
 def reader_named(text: str, calendar: Calendar) -> Release:
-    """The release that a jaxlib, one with its jax (`0.11.2-jax0.12.0.1`) or `tensorflow==2.21.0` names.
-
-    Raises `ReleaseError` for none.
-    """
+    """The release that `0.12.0.1`, `0.11.2-jax0.12.0.1` or `tensorflow==2.21.0` names; else `ReleaseError`."""
     if names_runtime(text) or text.isalpha():  # letters alone are a runtime, if one that nobody knows
         return runtime_readers(text, calendar)[-1]
     return _release(*_split_pair(text), calendar)

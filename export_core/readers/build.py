@@ -305,10 +305,7 @@ def size_of(folder: Path) -> int:
 
 @dataclass(eq=False)
 class EnvironmentLocks:
-    """The shared locks on the environments that a run uses, released at the end of its ``with``.
-
-    Several threads may build environments and share these. Outside of a ``with`` the locks last as long as the process.
-    """
+    """Shared locks on environments, of all threads of a run, until the end of its ``with``, or of the process."""
 
     _descriptors: list[int] = field(default_factory=list, init=False, repr=False)
 
@@ -341,10 +338,7 @@ class EnvironmentLocks:
 
 @contextmanager
 def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
-    """Keep every other process out of an environment; False where one is using it.
-
-    `create`: make the lock file where it is missing, as in an environment that was not used yet.
-    """
+    """Keep others out of an environment; False where one uses it. `create`: make a lock file that is missing."""
     try:
         descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
     except OSError as error:

@@ -116,10 +116,7 @@ def checks_of(cell: Cell) -> tuple[Check, ...]:
 
 
 def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = None) -> Request:
-    """A cell as a request to its worker.
-
-    Outputs go into the folder `scratch`, and the modules as text into the folder `dump`; None writes none.
-    """
+    """A cell as a request to its worker: outputs go into `scratch`, modules as text into `dump` unless None."""
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
     specs, calls = adopted_specs(golden.manifest), checks_of(cell)
@@ -192,10 +189,7 @@ class CalledModule(NamedTuple):
 
 
 def called_modules(artifact: Artifact, manifest: Manifest) -> list[CalledModule]:
-    """The module of an artifact and those of its derivatives, by order. The manifest is that of its golden.
-
-    Raises `GoldenError` for a bare module, of which nobody knows how it is called.
-    """
+    """The module of an artifact and those of its derivatives, by order. Raises `GoldenError` for a bare module."""
     if artifact.envelope is None:
         raise GoldenError(f"{artifact.name}: expected an artifact of jax.export, found a bare module.")
     return [

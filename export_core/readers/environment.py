@@ -82,10 +82,7 @@ def with_variables(environment: Environment, **variables: str) -> Environment:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where packages come from, before the published ones.
-
-    `files` are single wheels of jaxlib, `held` the wheels of folders, `indexes` are URLs.
-    """
+    """Where packages come from first: single wheels of jaxlib, all the wheels of folders, and URLs of indexes."""
 
     files: tuple[Wheel, ...] = ()
     held: tuple[Wheel, ...] = ()
@@ -136,10 +133,7 @@ def this_interpreter(
 
 
 def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
-    """The variables of a cold cell: those of `passed_variables`, and our own.
-
-    A cloud describes its TPUs by variables: a cell that runs there inherits them.
-    """
+    """The variables of a cold cell: `passed_variables`, ours, and those by which a cloud describes its TPUs."""
     runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
     inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
     return {**inherited, **CELL_VARIABLES, **(placement.variables() if placement else {})}
@@ -225,10 +219,7 @@ class ReaderEnvironments(EnvironmentLocks):
         return self._environment(placement, built, interpreter) if built else None
 
     def folder(self, placement: Placement) -> Path | None:
-        """Where the environment of a reader is, or will be built; None where its CPython is not on this machine yet.
-
-        Nothing is downloaded.
-        """
+        """Where the environment of a reader is, or will be built; None until its CPython is here. Downloads nothing."""
         python = interpreter_here(self._pythons(placement))
         return self._recipe(placement, CPython(python)).folder if python else None
 
@@ -306,10 +297,7 @@ print(json.dumps([stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.
 
 
 def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> StableHloVersions:
-    """Build the reader's environment of this jaxlib, with the jax of its own number where there is one, and ask it.
-
-    Raises `EnvironmentFailed` when it cannot be built, or does not say.
-    """
+    """What this jaxlib says in its own environment, with the jax of its number if any. Raises `EnvironmentFailed`."""
     release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
     with ReaderEnvironments(calendar, sources) as environments:
         environment = environments.build(Placement(release))

@@ -95,10 +95,7 @@ _INSTRUCTION_SETS = {
 
 @functools.cache
 def instruction_set() -> str:
-    """The processor and the widest instruction set of it that XLA compiles for: ``x86_64 AVX512_BF16``.
-
-    Only the processor where the system does not say more.
-    """
+    """The processor and the widest instructions that XLA uses on it, if known: ``x86_64 AVX512_BF16``."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

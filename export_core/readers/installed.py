@@ -113,10 +113,7 @@ def _lines_of_packages(record: Path) -> list[str]:
 
 
 def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
-    """The SHA-256 and size of each file of these packages.
-
-    Some files have several: blackjax, dm-haiku and jraph all install `docs/conf.py`, and the last one wins.
-    """
+    """The SHA-256 and size of each file of these packages: several where several install it, as `docs/conf.py`."""
     files: dict[str, set[tuple[str, int]]] = {}
     for record in records:
         for line in _lines_with_hash(record):

@@ -101,11 +101,9 @@ def _parts(folder: Path) -> tuple[str, str, str]:
 
 def _describe(folder: Path) -> CachedEnvironment:
     kind, jaxlib, plugin = _parts(folder)
-    with exclusive_lock(folder) as is_unused:
-        in_use = not is_unused
     try:
-        with filelock.FileLock(f"{folder}.lock", timeout=0):
-            pass
+        with filelock.FileLock(f"{folder}.lock", timeout=0), exclusive_lock(folder) as is_unused:
+            in_use = not is_unused
     except filelock.Timeout:  # it is being built
         in_use = True
     ready: dict[str, Any] = {}

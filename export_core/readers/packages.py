@@ -53,11 +53,7 @@ def _installed() -> dict[str, Distribution]:
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:
-    """The versions that a file holds packages to, as constraints: a lock in TOML, or requirements as of `pip freeze`.
-
-    A package that a lock has in several versions, one for each platform or Python, is not held. Raises
-    `EnvironmentFailed` for a file that cannot be read.
-    """
+    """The versions that a lock, if one each, or `pip freeze` holds packages to. Raises `EnvironmentFailed`."""
     try:
         text = path.read_text(encoding="utf-8")
         return _constraints(_locked(text) if path.suffix in (".lock", ".toml") else _required(text))

@@ -92,10 +92,7 @@ class Placement:
         return f"{self.reader.title} for {self.name}" if self.name else self.reader.title
 
     def requirements(self) -> tuple[str, ...]:
-        """The plugin of exactly this release, beside jax and jaxlib.
-
-        TPU: what the jax wheel of that jaxlib pins. CUDA: the nvidia-* wheels, 2 GB and more, only to run.
-        """
+        """The plugin of exactly this release beside jax and jaxlib: for TPUs as jax pins it, with CUDA only to run."""
         if self.target is None:
             return ()
         plugin = self.target.plugin

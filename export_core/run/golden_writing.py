@@ -45,10 +45,7 @@ _COMPARATOR_ADVICE = (
 
 
 class OwnReader:
-    """The interpreter that runs now, as the only reader. Its worker is started once, and serves until `close`.
-
-    `started_with`: see `this_interpreter`.
-    """
+    """The interpreter that runs now, as the only reader, with one worker until `close`. See `this_interpreter`."""
 
     def __init__(
         self, policy: Policy, options: RunOptions, user_code: UserCode, started_with: Mapping[str, str] | None = None
@@ -71,13 +68,10 @@ class OwnReader:
         """The outcomes of earlier runs: a connection that only one thread may use."""
         return OutcomeCache(cache_folder())
 
-    @functools.cached_property
-    def _release(self) -> Release:
-        return Release(jaxlib=self.writer.jaxlib, jax=self.writer.jax, built=self.writer.built)
-
     @property
     def _environment(self) -> Environment:
-        return this_interpreter(self._release, self._policy.environment, self._started_with)
+        release = Release(jaxlib=self.writer.jaxlib, jax=self.writer.jax, built=self.writer.built)
+        return this_interpreter(release, self._policy.environment, self._started_with)
 
     def start_worker(self) -> Worker:
         """The worker, which imports jax when it is started."""
@@ -90,8 +84,8 @@ class OwnReader:
 
     def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
-        start, stopping = self._workers.start, stopping or threading.Event()
-        own = Interpreter(self._environment, start, self._user_code, self.cache, stopping)
+        stopping = stopping or threading.Event()
+        own = Interpreter(self._environment, self._workers.start, self._user_code, self.cache, stopping)
         return run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own).results
 
     def close_cache(self) -> None:
@@ -107,10 +101,7 @@ class OwnReader:
 
 
 def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer, also: Iterable[str] = ()) -> None:
-    """Raise `ExportError` for what no reader can run: unpromised custom calls, or a `main` that is not as declared.
-
-    `also` are further problems of it.
-    """
+    """Raise `ExportError` for unpromised custom calls, a `main` that is not as declared, and what `also` names."""
     promised, pair = promised_by(writer.jax, writer.jaxlib)
     findings = audit(artifact, promised, allow=allow, writer=pair)
     problems = [str(finding) for finding in findings if not finding.ok]
@@ -123,10 +114,7 @@ def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer
 def add_noise(
     produced: ProducedGolden, store: GoldenStore, policy: Policy, measure: Callable[[Golden], MeasuredNoise | str]
 ) -> ProducedGolden:
-    """The golden with its noise, which is not measured again where the stored golden is the same.
-
-    Raises `ExportError` where its numbers prove nothing and it is compared by them.
-    """
+    """The golden with its noise, measured unless it is stored. Raises `ExportError` where its numbers prove nothing."""
     if produced.outputs is None:
         return produced
     manifest = structs.replace(produced.manifest, instruction_set=instruction_set())

@@ -127,12 +127,6 @@ def _texts(where: str, name: str, value: object, what: str) -> tuple[str, ...]:
     return texts
 
 
-def _specs(where: str, name: str, value: object) -> object:
-    if isinstance(value, dict):
-        return value
-    return _sequence(where, name, value, "a PartitionSpec or None for each argument")
-
-
 def _tolerance(where: str, name: str, value: Any) -> Any:
     """A number, or a dict of dtypes to numbers."""
     try:
@@ -175,6 +169,7 @@ def _one_that(fits: Callable[[Any], bool], expected: str) -> Reader:
     return read
 
 
+_SPECS = "a PartitionSpec or None for each argument"
 KEYWORDS: dict[str, Reader] = {
     "platforms": _platforms,
     "vjp_order": _one_that(_is_count, "a derivative's order of 0 or more"),
@@ -193,7 +188,7 @@ KEYWORDS: dict[str, Reader] = {
     ),
     "constraints": partial(_texts, what="texts such as 'b >= 2'"),
     "mesh": _one_that(_is_mesh, "axis names with their sizes, such as {'data': 4}"),
-    "in_specs": _specs,
+    "in_specs": lambda where, name, value: value if isinstance(value, dict) else _sequence(where, name, value, _SPECS),
     "spread_over": _one_that(_is_count, "a number of devices"),
     "calling_convention_version": _one_that(_is_count, "a version number"),
     "ignore_forward_compatibility": _one_that(lambda value: isinstance(value, bool), "True or False"),

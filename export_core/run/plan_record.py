@@ -151,10 +151,7 @@ def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str,
 
 
 def recorded_plan(folder: Path) -> PlanRecord | None:
-    """The plan of the last run in a results folder, or None where there is none.
-
-    Raises `RunError` for one that this version cannot read.
-    """
+    """The plan of the last run in a results folder, None for none. Raises `RunError` for one of another version."""
     path = folder / PLAN
     try:
         record: PlanRecord = decode_json(read_named(path, LARGEST), PlanRecord)

@@ -91,10 +91,7 @@ class Journal:
         return wanted
 
     def append(self, line: bytes) -> None:
-        """Write a result, without a line break in it, to the file: it is there even if the process is killed next.
-
-        Raises `ResultsNotWritten`, as `finish` does, if there is no room for it.
-        """
+        """Write a result, a line: it is there even if the process is killed next. Raises `ResultsNotWritten`."""
         data = line + b"\n"
         try:
             while data:  # on a disk that is nearly full, a write may take a part only
@@ -197,10 +194,7 @@ def _cannot_write(folder: Path, error: OSError) -> str:
 
 
 def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]:
-    """The results of the run, one for a cell; the journal has only these from now on. What was not run is left out.
-
-    They are judged again: no summary has a hash of them yet.
-    """
+    """The results so far, one for a cell, judged again; the journal has only these from now on, and none `not_run`."""
     planned = {cell.key: cell for cell in plan.cells}
     results: dict[CellKey, Result] = {}
 
@@ -247,10 +241,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
 
 
 def read_results(folder: Path) -> Iterator[Result]:
-    """The results of a results.jsonl, unchecked: also of a run that has not finished. `read_run` checks them.
-
-    Raises `RunError` for a line that is not a result, and names it.
-    """
+    """The results of a results.jsonl, which may have no end yet. Unchecked; `RunError` names a line that is none."""
     yield from _results_in(folder / RESULTS, _bytes_of(folder / RESULTS))
 
 
@@ -298,10 +289,7 @@ def read_run(folder: Path) -> Run:
 
 
 def read_summary(folder: Path) -> Summary:
-    """The summary.json of a run, whose policy this version reads.
-
-    Raises `RunError` if there is none, or if another version wrote it in another form.
-    """
+    """The summary.json of a run. Raises `RunError` for none, and for one or a policy that another version wrote."""
     path = folder / SUMMARY
     try:
         summary: Summary = decode_json(read_named(path, LARGEST), Summary)

@@ -35,10 +35,7 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """The outputs of a module that is called with `leaves`, its flat inputs. All are numpy arrays.
-
-    Raises `NotImplementedError` before the first stage where a caller cannot pass this call to LiteRT.
-    """
+    """The outputs of a call of a module, NumPy arrays. Raises `NotImplementedError` where LiteRT cannot be given it."""
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
     from ml_dtypes import int4

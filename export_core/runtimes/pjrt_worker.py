@@ -76,10 +76,7 @@ def put(client: Any, value: Any) -> Any:
 
 
 def read_module(path: str) -> tuple[bytes, list[tuple[str, str] | None]]:
-    """The module as bytecode of this very release, and the type and layout of each argument that asks for a layout.
-
-    A plugin reads portable artifacts itself; jaxlib's client does not.
-    """
+    """The module as bytecode of this release, since its client reads no other, and each argument's layout, if any."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy, stablehlo
 

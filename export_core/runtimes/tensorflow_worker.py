@@ -42,10 +42,7 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """The outputs of a module that is called with `leaves`, its flat inputs. All are numpy arrays.
-
-    Raises `NotImplementedError` before the first stage where a caller cannot pass this call to TensorFlow.
-    """
+    """The outputs of a call of a module, NumPy arrays. Raises `NotImplementedError` for what TensorFlow lacks."""
     import tensorflow as tf
 
     if call["devices"] > 1:

@@ -229,17 +229,12 @@ def start_process(environment: Environment, *words: str) -> subprocess.Popen[byt
 
 
 class _Pipes:
-    """The pipes of a worker's process: `read` reads its stdout; of what it prints on stderr the end is stored.
-
-    Each in a thread of its own, so that the process never blocks.
-    """
+    """The pipes of a worker's process, each read in a thread: stdout by `read`, of stderr the end is stored."""
 
     def __init__(self, process: subprocess.Popen[bytes], read: Callable[[], None]) -> None:
         self._process = process
         self._printed = b""
-        self._reader, self._stderr = (
-            threading.Thread(target=target, daemon=True) for target in (read, self._read_stderr)
-        )
+        self._reader, self._stderr = (threading.Thread(target=do, daemon=True) for do in (read, self._read_stderr))
         self._stderr.start()
         self._reader.start()
 
@@ -295,11 +290,7 @@ def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 def notes_file(environment: Environment) -> str:
-    """The path of the notes, in a folder that exists; empty where there can be none.
-
-    Notes may be out of date: they save time, and nothing else. They are in the environment, and removed with it; for
-    one that was not built here, in the cache folder.
-    """
+    """The path of the notes, which only save time: in the environment, or else in the cache folder; empty for none."""
     folder = environment.folder or cache_folder() / "modules"
     try:
         folder.mkdir(parents=True, exist_ok=True)

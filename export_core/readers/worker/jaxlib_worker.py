@@ -224,10 +224,7 @@ def run_check(
 
 
 class Variants:
-    """Runs the variants of a call. A program is compiled once for those that follow each other with the same one.
-
-    `again`: each run compiles anew, since a program cannot be called twice.
-    """
+    """Runs variants of a call; those that follow each other share a program, unless `again`: it cannot run twice."""
 
     def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
         self.call = call
@@ -361,10 +358,7 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
 
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
-    """The context in which an artifact is called: without arguments, its devices are those of the mesh around it.
-
-    Until 0.6.2, which has no `jax.set_mesh`, such an artifact for several devices cannot be called.
-    """
+    """The context of a call without arguments: its devices are those of the mesh around. Not in 0.6.2 or older."""
     import jax
 
     if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
@@ -373,10 +367,7 @@ def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
 
 
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
-    """The sharding of each argument on the mesh of a check; None for an argument without data.
-
-    As the artifact wants it, whole on each device, or split along its first axis.
-    """
+    """How each argument is sharded on a check's mesh: as the artifact wants, whole or split; None without data."""
     import jax
     from jax.sharding import NamedSharding
     from jax.sharding import PartitionSpec as Spec
@@ -400,10 +391,7 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
 
 
 def shard_layout(value: Any) -> str:
-    """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
-
-    Of an unreduced array also the axes over which it is to be summed.
-    """
+    """Which part of an array is where in the mesh, and the axes of a sum not made: ``0:[0:8] 1:[8:16]``."""
     described = []
     axes = unreduced_axes(value.sharding)
     for place, index in enumerate(without_unreduced(value.sharding).devices_indices_map(value.shape).values()):
@@ -457,7 +445,7 @@ def export_module() -> Any:
 
 
 def parse_module(exported: Any) -> None:
-    """Have jaxlib parse the module. Until 0.10.0 jax then also prints it: large constants take several times as much.
+    """Have jaxlib parse the module. jax until 0.10.0 then also prints it: large constants take several times as much.
 
     What is not public may be gone in a later release, and then it is printed.
     """

@@ -74,10 +74,7 @@ def moves(seed: int, ulps: int) -> list[int]:
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Lower a call with three arguments: the numbers of `moves`, its arguments, its keyword arguments.
-
-    Raises `NotMovedError` where there are none.
-    """
+    """Lower a call with the numbers of `moves`, args and kwargs. Raises `NotMovedError` where nothing can move."""
     import jax
     import numpy as np
 
@@ -287,10 +284,7 @@ def callee(op: Any) -> str:
 
 
 def is_walked(op: Any) -> bool:
-    """Whether values move inside an operation.
-
-    What each device computes by hand takes no value from outside, such as the numbers: only its results move.
-    """
+    """Whether values move inside: what devices compute by hand takes no value, such as the numbers, from outside."""
     if op.name == "func.call":  # until 0.6.2 the body of a `shard_map` is called, with values that were split by hand
         makers = [getattr(value.owner, "operation", value.owner) for value in op.operands]
         custom = [maker for maker in makers if getattr(maker, "name", "") == "stablehlo.custom_call"]

@@ -83,10 +83,7 @@ class Half:
 
 
 def start_half(path: str) -> Half:
-    """Load the half of a runtime, and have it import what it needs. Ends this process where that fails.
-
-    A half finds this program as the module beside it, wherever either is: ``from .program import timed``.
-    """
+    """Load the half of a runtime, or end this process. It finds this file beside it: ``from .program import timed``."""
     package = types.ModuleType("jaxexport_worker")
     sys.modules.update({"jaxexport_worker": package, "jaxexport_worker.program": sys.modules[__name__]})
     try:
@@ -176,10 +173,7 @@ class NotWrittenError(Exception):
 
 
 def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
-    """Arrays as the coordinator stores them, each after the name of its dtype: .npy knows no bfloat16, key, float0.
-
-    Keys are their data, and float0 is zeros. Members are called ``0000.DTYPE``.
-    """
+    """Stored arrays, each after its dtype, which .npy may lack: keys as data, float0 as zeros. See `save_arrays`."""
     import ml_dtypes
     import numpy as np
 
@@ -388,7 +382,8 @@ class Transcript:
             message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
-        if self.garbage or not is_message(message) or self.end:
+        is_message = isinstance(message, dict) and message and all(k in FORMS and FORMS[k](message[k]) for k in message)
+        if self.garbage or not is_message or self.end:
             self.garbage = self.garbage or "%.80r" % line
             return
         if message.get("end") == "ok" and self.fields["stage"] not in ("lower", "compile", "run"):
@@ -424,11 +419,6 @@ FORMS: dict[str, Callable[[Any], bool]] = {
 def are_all(values: Any, kind: type) -> bool:
     """Whether all of them are of one type."""
     return all(isinstance(value, kind) for value in values)
-
-
-def is_message(value: Any) -> bool:
-    """Whether this is a message as cells write them."""
-    return isinstance(value, dict) and bool(value) and all(key in FORMS and FORMS[key](value[key]) for key in value)
 
 
 def last_word(transcript: Transcript, status: int | None) -> dict[str, Any]:
@@ -512,11 +502,7 @@ class CellProcess:
                 os.kill(self.pid, signal.SIGKILL)
 
     def is_over(self) -> bool:
-        """Whether its reply is complete, and its device is free. Never blocks.
-
-        After its last word nobody needs to wait for the process to end, unless it has memory of a device that the next
-        cell needs.
-        """
+        """Whether its reply is complete, and its process gone where it has memory of a device. Never blocks."""
         on_a_device = self.request and self.request["platform"] != "cpu" and not self.request["described"]
         if self.transcript.is_complete and not self.killed_for and not on_a_device:
             return True
@@ -778,10 +764,7 @@ def writable_memory() -> list[tuple[int, int]]:
 
 
 def written_pages(memory: list[tuple[int, int]]) -> list[int]:
-    """Address, length, address, length … of what this process no longer shares with the one that it was forked from.
-
-    Empty where the system does not say. A page between two is taken along: another call costs more than its copy.
-    """
+    """Address, length, address, length … of what this process shares no more with its worker, as far as it is known."""
     size = os.sysconf("SC_PAGE_SIZE")
     ranges: list[int] = []
     try:

@@ -7,7 +7,7 @@ import io
 import itertools
 import sys
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -29,7 +29,9 @@ def field_docs(kind: type) -> dict[str, str]:
         text = comments.get(statement.end_lineno or 0, "").removeprefix("# ")
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             text = " ".join(below.value.value.split())
-        docs |= {name: text for name in _assigned(statement) if text and not text.startswith(("fmt:", "noqa", "type:"))}
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        names = (target.id for target in targets if isinstance(target, ast.Name))
+        docs |= {name: text for name in names if text and not text.startswith(("fmt:", "noqa", "type:"))}
     return inherited | docs
 
 
@@ -38,8 +40,3 @@ def add_field_docs(schema: Mapping[str, Any], kinds: Iterable[type]) -> None:
     for kind in (kind for kind in kinds if kind.__name__ in schema["$defs"]):
         fields, docs = schema["$defs"][kind.__name__].get("properties", {}), field_docs(kind)
         fields |= {name: {"description": docs[name], **fields[name]} for name in docs.keys() & fields.keys()}
-
-
-def _assigned(statement: ast.stmt) -> Iterator[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    yield from (target.id for target in targets if isinstance(target, ast.Name))

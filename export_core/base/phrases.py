@@ -56,19 +56,13 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
     parts: list[str] = []
     # Places that rise together with their number in the list are next to each other.
     next_to_each_other = itertools.groupby(
-        enumerate(versions), lambda pair: (places.get(pair[1], -1) - pair[0], _runtime(pair[1]))
+        enumerate(versions), lambda pair: (places.get(pair[1], -1) - pair[0], pair[1].rpartition("==")[0])
     )
     for (_, runtime), run in next_to_each_other:
         names = [version.removeprefix(f"{runtime}==") for _, version in run]
         names = [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
         parts += [f"{runtime} {', '.join(names)}"] if runtime else names
     return ", ".join(parts)
-
-
-def _runtime(reader: str) -> str:
-    """``tensorflow`` of ``tensorflow==2.21.0``; empty for a version of jaxlib."""
-    runtime, _, version = reader.partition("==")
-    return runtime if version else ""
 
 
 def signal_name(number: int | None) -> str:

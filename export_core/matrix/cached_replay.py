@@ -29,13 +29,11 @@ from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.outcome import Outcome, Verdict
 from export_core.matrix.replay import EnvironmentProvider, Notify, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.numbers.compare import Difference
 from export_core.readers.build import cache_folder
 from export_core.readers.cell import Cell
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.hardware import resolve_mode, shares_device
-from export_core.readers.placement import Mode, Placement
-from export_core.readers.worker.protocol import Cost, Stage, Timings
+from export_core.readers.placement import Placement
 from export_core.releases import Release
 
 FILE = "outcomes.sqlite3"
@@ -179,36 +177,6 @@ def replay_here(
             yield from replay_unknown(cells, cache, environments, options, run, notify)
 
 
-class CachedOutcome(msgspec.Struct, frozen=True, array_like=True):
-    """An outcome without its cell, as it is stored, and as it travels between machines."""
-
-    stage: Stage
-    verdict: Verdict
-    message: str
-    signal: int | None
-    stderr: str
-    difference: Difference | None
-    seconds: float
-    flaky: str = ""
-    device: str = ""
-    driver: str = ""
-    mode: Mode = Mode.RUN
-    outputs: str = ""
-    as_written: bool = False
-    cost: Cost | None = None
-    timings: Timings | None = None
-
-    @classmethod
-    def from_outcome(cls, outcome: Outcome) -> CachedOutcome:
-        """The outcome, without its cell."""
-        return cls(*(getattr(outcome, name) for name in cls.__struct_fields__))
-
-    def for_cell(self, cell: Cell) -> Outcome:
-        """The outcome of this cell, in the mode in which it was run."""
-        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "mode"}
-        return Outcome(replace(cell, mode=self.mode), **values)
-
-
 class OutcomeCache:
     """Outcomes by key; use it as a context manager.
 
@@ -226,7 +194,7 @@ class OutcomeCache:
         self.given = 0
         self._open()
 
-    def get(self, keys: Sequence[str]) -> dict[str, CachedOutcome]:
+    def get(self, keys: Sequence[str]) -> dict[str, Outcome]:
         """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
         found = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
@@ -242,7 +210,7 @@ class OutcomeCache:
             outcome = replace(outcome, flaky=_other_verdict(outcome, *last))
 
         def store(database: sqlite3.Connection) -> None:
-            data = msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))
+            data = msgspec.msgpack.encode(outcome.stored)
             row = key, _checksum(key, data) + data, _today()
             database.execute("INSERT OR REPLACE INTO cached_outcomes VALUES (?, ?, ?)", row)
 
@@ -260,7 +228,7 @@ class OutcomeCache:
                 for name in names:
                     stack.enter_context(filelock.FileLock(self._path.parent / LOCKS / f"{name}.lock"))
             except OSError as error:  # then the same cell may run twice
-                self._notify(f"cells are not claimed: {self._path.parent / LOCKS}: {error}")
+                self._notify(f"a cell may run here and in another process: {self._path.parent / LOCKS}: {error}")
             yield
 
     def __enter__(self) -> Self:
@@ -317,9 +285,9 @@ class OutcomeCache:
         self._notify(f"outcomes are not cached, and those of earlier runs are not used: {self._path}: {error}")
 
 
-def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[CachedOutcome, int]]:
+def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[Outcome, int]]:
     """The outcomes that are stored under these keys, each with its day."""
-    outcomes: dict[str, tuple[CachedOutcome, int]] = {}
+    outcomes: dict[str, tuple[Outcome, int]] = {}
     for start in range(0, len(keys), _AT_ONCE):
         batch = keys[start : start + _AT_ONCE]
         marks = ",".join("?" * len(batch))
@@ -328,17 +296,17 @@ def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[
     return outcomes
 
 
-def _decoded(key: str, data: bytes) -> CachedOutcome | None:
+def _decoded(key: str, data: bytes) -> Outcome | None:
     """The outcome of a row; None where it is not as it was written, or an older version wrote it otherwise."""
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         return None
     try:
-        return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=CachedOutcome)
+        return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=Outcome)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
-def _other_verdict(outcome: Outcome, last: CachedOutcome, day: int) -> str:
+def _other_verdict(outcome: Outcome, last: Outcome, day: int) -> str:
     """Which other verdict there was on that day; empty where it was this one, or where the limits explain it."""
     if last.verdict is outcome.verdict:
         return ""

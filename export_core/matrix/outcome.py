@@ -1,8 +1,11 @@
 """What happened to a cell: its verdict, and how that follows from what its worker replied."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from export_core.base.errors import InfrastructureFault
 from export_core.base.escaping import without_credentials
@@ -14,10 +17,14 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
 from export_core.numbers.errors import CompareError
 from export_core.policy.run_options import GIB
-from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings
 from export_core.releases.runtimes import runtime_of
+
+if TYPE_CHECKING:
+    from export_core.readers.cell import Cell
+else:
+    Cell = Any  # For msgspec, which reads and writes outcomes as they are stored: without their cells.
 
 
 class Verdict(StrEnum):
@@ -83,6 +90,16 @@ class Outcome:
     def mode(self) -> Mode:
         """How much of the cell was done."""
         return self.cell.mode
+
+    @property
+    def stored(self) -> Outcome:
+        """The outcome as it is stored, and as it travels between machines: only the mode is left of its cell."""
+        mode: Any = self.mode
+        return replace(self, cell=mode)
+
+    def for_cell(self, cell: Cell) -> Outcome:
+        """A stored outcome as that of this cell, in the mode in which it was run."""
+        return replace(self, cell=replace(cell, mode=Mode(str(self.cell))))
 
 
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})

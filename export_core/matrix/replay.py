@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from export_core.base.errors import InfrastructureFault
+from export_core.base.phrases import plural
 from export_core.base.processes import kernels_in_words
 from export_core.base.scratch import remove_abandoned, scratch_folder
 from export_core.goldens import Leaf
@@ -34,6 +35,7 @@ from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.client import WarmWorkers, start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
+_DEFECT = "a defect of pytest-jaxexport, please report it"
 LOOK_SECONDS = 0.5  # How often the main thread, which waits for outcomes, handles the signals that have come.
 
 EnvironmentProvider = Callable[[Placement], Environment]
@@ -168,7 +170,7 @@ class _Replay:
         except InfrastructureFault as error:
             problem = str(error)
         except BaseException as error:  # whatever it is, each cell gets its outcome and the run continues
-            problem = f"the harness failed: {type(error).__name__}: {error}"
+            problem = f"{_DEFECT}: {type(error).__name__}: {error}"
         for cell in cells:
             if cell.key not in finished:
                 finish(not_run(cell, problem))
@@ -213,9 +215,9 @@ class _Replay:
 
     def _notify_retries(self, attempts: list[_Attempt], environment: Environment) -> None:
         if attempts and not self.stopping.is_set():
-            count = sum(len(attempt.cells) for attempt in attempts)
+            count = plural(sum(len(attempt.cells) for attempt in attempts), "cell")
             reason = attempts[0].problem.splitlines()[0]
-            self.notify(f"{environment.release.title}: {count} cells are tried again: {reason}")
+            self.notify(f"{environment.release.title}: trying {count} again: {reason}")
 
     def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
         """The second attempt at cells. Returns those that the worker was not given."""
@@ -357,7 +359,7 @@ class _Replay:
         except InfrastructureFault:
             raise
         except BaseException as failure:  # a defect here must not lose the cell, nor end this thread with the others
-            message = f"the harness failed: {type(failure).__name__}: {failure}"
+            message = f"{_DEFECT}: {type(failure).__name__}: {failure}"
             return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, message)
 
 

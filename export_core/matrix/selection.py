@@ -187,10 +187,9 @@ def _spelled(
 
 def _single(text: str, files: Mapping[str, Wheel], existing: Calendar) -> Release:
     """The release that a text names, which may be a wheel among `files`."""
-    if names_runtime(text):
-        return runtime_readers(text, existing)[-1]
-    jaxlib, jax = _split_pair(text)
-    return _release(files[text].version if text in files else jaxlib, jax, existing)
+    return (
+        _release(files[text].version, _split_pair(text)[1], existing) if text in files else reader_named(text, existing)
+    )
 
 
 def _in_range(text: str, calendar: Calendar) -> list[str]:

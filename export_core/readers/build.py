@@ -48,6 +48,9 @@ CHECK_SECONDS = 120.0  # How long an environment may take to import what it was 
 LONG_WAIT_SECONDS = 30.0  # After how long a wait for another process that builds the environment is reported.
 LOOK_SECONDS = 0.2  # How often a build checks whether it is still wanted.
 _SYSCONFIG_LOCK = threading.Lock()
+# An activated environment, or variables of the caller's jax, must not leak into another release's.
+# Without PYTHONDONTWRITEBYTECODE the check compiles what it imports, so that no worker has to.
+_DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
 
 
 def cache_folder() -> Path:
@@ -254,10 +257,7 @@ def _run(
     Without `variables` it gets those of the caller, with the passwords of indexes that uv needs.
     """
     if variables is None:
-        # An activated environment, or variables of the caller's jax, must not leak into another release's.
-        # Without PYTHONDONTWRITEBYTECODE the check compiles what it imports, so that no worker has to.
-        dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
-        passed = {name: os.environ[name] for name in os.environ if name not in dropped and not name.startswith("JAX_")}
+        passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
         variables = passed | {"JAX_PLATFORMS": "cpu"}
     until = time.monotonic() + seconds
     late = False

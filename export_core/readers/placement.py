@@ -67,7 +67,9 @@ class Target:
         for name, count in device.topologies.items():
             if count >= devices:
                 return Described(name, {})
-        raise PlacementError(f"no topology of {self.device} with {devices} devices is known.")
+        raise PlacementError(
+            f"{self.platform}: no topology of {self.device} with {devices} devices is known. Name another: --target."
+        )
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """A job: what travels to another machine, the cells of one reader with their goldens; and what comes back."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache_keys import tool
-from export_core.matrix.cached_replay import CachedOutcome, replay_here
+from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Outcome, Verdict
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.readers.cell import Cell, CellKey
@@ -46,12 +47,12 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What comes back: an outcome for each golden of the job, in its order, and the notes of the replay.
+    """What comes back: a stored outcome for each golden of the job, in its order, and the notes of the replay.
 
     `machine` is the one that ran it, as its cluster names it; empty if that has no names.
     """
 
-    outcomes: tuple[CachedOutcome, ...]
+    outcomes: tuple[Outcome, ...]
     notes: tuple[str, ...] = ()
     machine: str = ""
 
@@ -72,8 +73,8 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
     """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
     if problem := _why_not_here(job):
-        not_run = (Stage.ENVIRONMENT, Verdict.NOT_RUN, problem, None, "", None, 0.0)
-        return JobResult(tuple(CachedOutcome(*not_run, mode=golden.mode) for golden in job.goldens))
+        modes: Iterable[Any] = (golden.mode for golden in job.goldens)
+        return JobResult(tuple(Outcome(mode, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem) for mode in modes))
     notes: list[str] = []
     own_user_code = user_code_within(job.options.limits, job.options.policy.environment)
     with scratch_folder() as scratch, own_user_code as user_code:
@@ -86,9 +87,9 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
             golden = Golden(packed.manifest, folder, packed.sources)
             cells.append(Cell(golden, job.reader, job.platform, packed.mode, job.target))
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
-        outcomes: dict[CellKey, CachedOutcome] = {}
+        outcomes: dict[CellKey, Outcome] = {}
         for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):
-            outcomes[outcome.cell.key] = CachedOutcome.from_outcome(outcome)
+            outcomes[outcome.cell.key] = outcome.stored
         return JobResult(tuple(outcomes[cell.key] for cell in cells), tuple(notes))
 
 

@@ -21,7 +21,7 @@ from export_core.features.remote.dispatch import batches, replay_at, replay_on
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.cached_replay import CachedOutcome
+from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.user_code import UserCode
@@ -58,7 +58,7 @@ def cells(goldens, here) -> list[Cell]:
     return [Cell(goldens[case], here, "cpu") for case in CASES]
 
 
-PASSED = CachedOutcome(Stage.COMPARE, Verdict.PASS, "", None, "", None, 0.1)
+PASSED = Outcome("run", Stage.COMPARE, Verdict.PASS, seconds=0.1)
 
 
 def passes(job: Job) -> JobResult:
@@ -160,9 +160,7 @@ def test_a_platform_that_no_machine_has_is_not_run_at_once(goldens, here):
     assert (outcome.verdict, outcome.message) == (Verdict.NOT_RUN, "infrastructure: no worker has tpu")
 
 
-LACKS_DISK = CachedOutcome(
-    Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk", None, "", None, 0.0
-)
+LACKS_DISK = Outcome("run", Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk")
 
 
 class First:
@@ -206,7 +204,7 @@ def test_cells_that_a_machine_could_not_run_are_tried_on_another(cells):
 
 
 def test_cells_that_no_machine_can_run_name_both_machines(cells):
-    fails = CachedOutcome(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel", None, "", None, 0.0)
+    fails = Outcome("run", Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel")
     found = on(two_machines(Second()), cells[:2], run=lambda job: JobResult((fails,) * len(job.goldens)))
     assert {outcome.message for outcome in found.values()} == {
         "infrastructure: no such wheel\nbefore that on first: infrastructure: no room on the disk"

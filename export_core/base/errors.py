@@ -35,7 +35,11 @@ def report_unforeseen(error: Exception) -> int:
 
 
 class ExportCompatError(Exception):
-    """Bad input or a broken part: what was expected, what was found, where, and what to do. See `message`."""
+    """Bad input or a broken part, told to a person.
+
+    The message says what was expected, what was found, where, and what to do next.
+    Command-line tools print it without a traceback.
+    """
 
     exit_code = 2  # The exit code of a command that ends with it.
 

@@ -270,11 +270,17 @@ def read_run(folder: Path) -> Run:
             )
     run = Run(results, summary, plan, folder)
     _check_counts(folder / SUMMARY, run)
+    _check_dates(folder, run)
+    return run
+
+
+def _check_dates(folder: Path, run: Run) -> None:
+    """Raise `RunError` for a result whose writer or reader has another build date than the calendar."""
     try:
         calendar = run.policy.calendar()
     except ReleaseError as error:
         raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
-    used = {release for result in results for release in (result.writer.release, result.reader)}
+    used = {release for result in run.results for release in (result.writer.release, result.reader)}
     for release in sorted(used, key=lambda release: release.date_order):
         if release.runtime and release.family not in known_runtimes():  # of a package that is not installed here
             continue
@@ -282,10 +288,9 @@ def read_run(folder: Path) -> Run:
         known = dated.get(release.version)
         if known and known.built != release.built:
             raise RunError(
-                f"{path}: {release.title}: expected built: {known.built}, as in the calendar, found {release.built}. "
-                f"{AGAIN}"
+                f"{folder / RESULTS}: {release.title}: expected built: {known.built}, as in the calendar, found "
+                f"{release.built}. {AGAIN}"
             )
-    return run
 
 
 def read_summary(folder: Path) -> Summary:

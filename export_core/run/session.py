@@ -24,10 +24,9 @@ from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.plan import part_of, planned_cell
+from export_core.matrix.plan import part_of, planned_cell, reproduce_command
 from export_core.matrix.replay import ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
-from export_core.matrix.reproduce_command import reproduce_command
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
@@ -110,13 +109,8 @@ def run_matrix(
 ) -> Run:
     """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
 
-    Args:
-        policy: what the project asks for.
-        selection: which goldens, readers and platforms.
-        options: how cells are run, and where results go.
-        goldens: the goldens to select from, already verified; None reads and verifies all of the folder.
-        interpreter: replays the given goldens in this interpreter, which is the only reader, and on the CPU alone.
-        observer: follows the run.
+    `goldens` are those to select from, already verified; None reads and verifies all of the folder. `interpreter`
+    replays the given ones as the only reader, and on the CPU alone; `observer` follows the run.
 
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.

@@ -10,7 +10,7 @@ from making import day, golden, release
 
 from export_core.cli.matrix import matrix
 from export_core.matrix import Cell, Plan, Selection
-from export_core.matrix.reproduce_command import reproduce_command
+from export_core.matrix.plan import reproduce_command
 from export_core.policy import run_options
 from export_core.policy.run_options import GIB, OPTIONS, RunOptions, Shard, option_words, read_options
 from export_core.readers.placement import Mode

@@ -233,7 +233,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     be read.
     """
     from export_core.artifact.archive import read_archive
-    from export_core.features.inspect.screen import AuditedFile, audit_file, audit_text
+    from export_core.features.inspect.screen import audit_text
 
     terms = asked.terms()
     if writers:
@@ -241,14 +241,14 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     below = any(map(os.path.isdir, names))
     ended: Counter[bool | None] = Counter()
     left_out: Counter[str] = Counter()
-    auditing = functools.partial(audit_file, terms, writers, asked.readers_in(terms))
+    auditing = functools.partial(audit_text, terms, writers, asked.readers_in(terms))
     for file in read_archive(auditing, asked.files(names), left_out, asked.jobs):
-        audited = file.result or AuditedFile(file.path, error=file.error)
-        ended[audited.ok] += 1
-        if audited.ok is False or (audited.ok and not below):
-            echo(audit_text(audited), nl=False)
-        if audited.error:
+        ok, text = file.result or (None, "")
+        ended[ok] += 1
+        if ok is None:
             echo(f"{PREFIX}{file.path}: {file.error}", err=True)  # the other files are still audited
+        elif not (ok and below):
+            echo(text, nl=False)
     if below:
         others = plural(left_out.total(), "other file")
         echo(
@@ -276,7 +276,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     """
     from export_core.artifact import Artifact
     from export_core.artifact.archive import artifact_in, files_of, read_archive
-    from export_core.features.inspect.screen import ArtifactDiff, compare, difference_text
+    from export_core.features.inspect.screen import compare
 
     if len(names) != 2 or len({*map(os.path.isdir, names)}) != 1:
         raise click.UsageError(f"expected two artifacts, or two folders of them, found {' '.join(names)}.")
@@ -286,12 +286,12 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
     ended: Counter[bool | None] = Counter()
     for file in read_archive(comparing, [old], Counter(), asked.jobs):
-        compared = file.result or ArtifactDiff(file.path, "", error=f"{file.path}: {file.error}")
-        ended[compared.same] += 1
-        if compared.error:
-            echo(f"{PREFIX}{compared.error}", err=True)
-        elif not (compared.same and below):
-            echo(difference_text(compared), nl=False)
+        same, text = file.result or (None, f"{file.path}: {file.error}")
+        ended[same] += 1
+        if same is None:
+            echo(f"{PREFIX}{text}", err=True)
+        elif not (same and below):
+            echo(text, nl=False)
     for found in files_of([new] if below else []):
         other = old + found.path.removeprefix(new)
         if not os.path.lexists(other) and isinstance(artifact_in(found), Artifact):

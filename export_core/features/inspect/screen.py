@@ -13,7 +13,7 @@ from export_core.artifact import Artifact, ArtifactError, as_dict, read
 from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
-from export_core.artifact.writers import find_writer
+from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.errors import NOBODY_READS
 from export_core.base.escaping import for_json, in_utf8, printable, without_commands
 from export_core.base.phrases import plural, ranges
@@ -334,20 +334,8 @@ def joined(words: Iterable[object]) -> str:
     return ", ".join(map(str, words))
 
 
-class AuditedFile(NamedTuple):
-    """What an audit says of an artifact. Of one that cannot be read, only `file` and `error`."""
-
-    file: str  # The file, as it was named.
-    error: str | None = None  # Why it cannot be read; null for one that was read.
-    ok: bool | None = None  # Whether no problems were found; null where it cannot be read.
-    writer: str = ""  # Who wrote it, in words.
-    custom_calls: tuple[AuditFinding, ...] = ()  # The findings on custom calls, and on parts that are not known.
-    problems: tuple[str, ...] = ()  # What else is wrong, a sentence each.
-    notes: tuple[str, ...] = ()  # What is promised of a bare module, and what is foreseen on each platform.
-
-
-def audit_file(terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact) -> AuditedFile:
-    """Audit an artifact.
+def audit_text(terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact) -> tuple[bool, str]:
+    """Whether an audit finds no problems in an artifact, and the lines that say so.
 
     `writer` is the jaxlib that wrote it, where that is known better than the file says; `readers` must take its calls
     too. Raises `ArtifactError` for a module that cannot be read.
@@ -362,44 +350,38 @@ def audit_file(terms: Terms, writer: str | None, readers: Sequence[Reader], arti
     if calls := calls_of_jax(artifact):
         others = (title_of(reader.runtime) for reader in readers if reader.runtime)
         problems += [f"{title} does not compile it: {ONLY_JAX.format(joined(calls))}" for title in others]
-    if written_by.jaxlib is not None:
-        by = f"written by jaxlib {written_by.jaxlib}"
-    elif artifact.envelope is None:
-        by = "writer not known"
-    elif written_by.candidates:
-        by = f"written by one of jaxlib {joined(written_by.candidates)} (name it with --writers)"
-    else:
-        by = "written by a jaxlib that the calendar does not have (name it with --writers)"
-    notes = []
+    lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
     if artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
-        notes += [f"promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
-    if terms.releases:
-        platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
-        notes += [f"on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
-    ok = not problems and all(finding.ok for finding in findings)
-    return AuditedFile(artifact.name, None, ok, by, findings, tuple(problems), tuple(notes))
-
-
-def audit_text(audited: AuditedFile) -> str:
-    """The lines of `jaxexport audit` about an artifact that was read."""
-    findings = audited.custom_calls
-    unread = sum(not finding.ok for finding in findings if not finding.count)
-    bad = sum(not finding.ok for finding in findings if finding.count)
-    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
-    parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
-    parts += ["main is not what the envelope says"] if audited.problems else []
-    if not parts:
-        parts = ["ok"] if any(finding.count for finding in findings) else ["ok, it makes no custom calls"]
-    lines = [f"{audited.file}: {joined(parts)}, {audited.writer}"]
-    promised = [note for note in audited.notes if note.startswith("promised ")]
-    lines += [f"  note  {note}" for note in promised]
+        lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
     for finding in findings:
         mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
         lines.append(f"  {mark}  {finding}")
         lines += [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
-    lines += [f"  FAIL  {problem}" for problem in audited.problems]
-    lines += [f"  note  {note}" for note in audited.notes[len(promised) :]]
-    return "".join(f"{printable(line)}\n" for line in lines)
+    lines += [f"  FAIL  {problem}" for problem in problems]
+    if terms.releases:
+        platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
+        lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
+    ok = not problems and all(finding.ok for finding in findings)
+    return ok, "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
+    unread = sum(not finding.ok for finding in findings if not finding.count)
+    bad = sum(not finding.ok for finding in findings if finding.count)
+    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
+    parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
+    parts += ["main is not what the envelope says"] if problems else []
+    return joined(parts) or ("ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls")
+
+
+def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
+    if writer.jaxlib is not None:
+        return f"written by jaxlib {writer.jaxlib}"
+    if artifact.envelope is None:
+        return "writer not known"
+    if writer.candidates:
+        return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writers)"
+    return "written by a jaxlib that the calendar does not have (name it with --writers)"
 
 
 class Change(NamedTuple):
@@ -410,38 +392,35 @@ class Change(NamedTuple):
     after: str  # What the second has.
 
 
-class ArtifactDiff(NamedTuple):
-    """What differs between two artifacts."""
+def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
+    """Whether an artifact is the same, byte for byte, as the one that has its place in another folder; in lines.
 
-    old: str  # The first, as it was named.
-    new: str  # The second; empty where a folder has no such file.
-    same: bool | None = None  # Whether they are the same, byte for byte; null where one cannot be read.
-    nbytes: tuple[int, int] = (0, 0)  # Their sizes in bytes.
-    changes: tuple[Change, ...] = ()  # What differs.
-    operations: tuple[str, ...] = ()  # The first operations that differ in each function, in lines.
-    error: str = ""  # Why one cannot be read; empty where both were.
-
-
-def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> ArtifactDiff:
-    """Compare an artifact with the one that has its place in another folder, where `old` and `new` are the folders.
-
-    They may also be the two files. Raises `ArtifactError` for a module of the first that cannot be read.
+    `old` and `new` are the folders, or the two files. Where the other one cannot be read, it is None, and why not.
+    Raises `ArtifactError` for a module of the first that cannot be read.
     """
     other = new + before.name.removeprefix(old)
     if before.name != old and not os.path.lexists(other):
-        return ArtifactDiff(before.name, "", same=False)
+        return False, printable(f"only in the first folder: {before.name}") + "\n"
     try:
         after = read(other)
-        sizes = len(before.data), len(after.data)
         if before.data == after.data:
-            return ArtifactDiff(before.name, other, same=True, nbytes=sizes)
+            return True, printable(f"{before.name} and {other} are the same, byte for byte") + "\n"
         from export_core.artifact.export_changes import operations_that_differ
 
         both = (describe(before, terms, whole=False), describe(after, terms, whole=False))
-        changes = changes_between(*both, *(load_checks(x, terms, readers) for x in (before, after)))
-        return ArtifactDiff(before.name, other, False, sizes, changes, (*operations_that_differ(before, after),))
+        lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in zip("-+", both, strict=True)]
+        for name, was, now in changes_between(*both, *(load_checks(x, terms, readers) for x in (before, after))):
+            short = len(name) + len(was) + len(now) < LINE - 5
+            lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
+        lines += operations_that_differ(before, after)
     except ArtifactError as error:
-        return ArtifactDiff(before.name, other, error=str(error))
+        return None, str(error)
+    if len(lines) == 2:
+        lines.append(
+            "The bytes differ, but everything that is compared is the same. "
+            "Not compared: locations, and the names of private functions, arguments and results."
+        )
+    return False, "".join(f"{printable(line)}\n" for line in lines)
 
 
 def changes_between(
@@ -453,25 +432,6 @@ def changes_between(
     after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
     pairs = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})
     return tuple(Change(*pair) for pair in pairs if pair[1] != pair[2])
-
-
-def difference_text(diff: ArtifactDiff) -> str:
-    """A line for each thing that differs: its name, what it was, what it is; then the operations that differ."""
-    if diff.same:
-        return printable(f"{diff.old} and {diff.new} are the same, byte for byte") + "\n"
-    if not diff.new:
-        return printable(f"only in the first folder: {diff.old}") + "\n"
-    lines = [f"{sign} {file}, {size(nbytes)}" for sign, file, nbytes in zip("-+", diff[:2], diff.nbytes, strict=True)]
-    for name, was, now in diff.changes:
-        short = len(name) + len(was) + len(now) < LINE - 5
-        lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
-    lines += diff.operations
-    if len(lines) == 2:
-        lines.append(
-            "The bytes differ, but everything that is compared is the same. "
-            "Not compared: locations, and the names of private functions, arguments and results."
-        )
-    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _compared(facts: Inspection, depth: int) -> dict[str, str]:

@@ -73,16 +73,16 @@ def signal_name(number: int | None) -> str:
         return f"signal {number}"
 
 
-def close_match(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like a misspelled one; empty where none is close."""
+def close_match(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
+    """The known name that is most like a misspelled one; empty where none is so much alike: 1 is the same name."""
     import difflib  # only a mistake needs it, and it takes milliseconds to import
 
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+    return next(iter(difflib.get_close_matches(name, list(known), 1, how_alike)), "")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
     """`` Did you mean 'cuda'?``, to follow a sentence; empty where no known name is close."""
-    return f" Did you mean {match!r}?" if (match := close_match(name, known)) else ""
+    return f" Did you mean {match!r}?" if (match := close_match(name, known, how_alike)) else ""
 
 
 def schema_problem(error: Exception) -> str:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from export_core.judge import Result, Summary
     from export_core.matrix import Plan
     from export_core.policy import Policy
-    from export_core.releases import Release
     from export_core.report.progress import RunProgress
     from export_core.run.session import Observer
 
@@ -176,12 +175,11 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
 class Follower:
     """Prints the plan and the progress of a run. `shown` is a context manager that ends the progress bar."""
 
+    _progress: RunProgress  # Made when the run starts, before anything else of it is observed.
+
     def __init__(self, screen: Console, options: RunOptions, *, quiet: bool) -> None:
-        self._screen = screen
-        self._options = options
-        self._quiet = quiet
+        self._screen, self._options, self._quiet = screen, options, quiet
         self.shown = contextlib.ExitStack()
-        self._progress: RunProgress | None = None
         self._planned = 0
         self._is_complete = False
 
@@ -189,7 +187,14 @@ class Follower:
         """What is called during the run."""
         from export_core.run.session import Observer
 
-        return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
+        return Observer(
+            planned=self._plan,
+            started=self._start,
+            environment=lambda reader: self._progress.environment(reader),
+            note=lambda text: self._progress.note(text),
+            result=lambda result: self._progress.result(result),
+            ended=self._end,
+        )
 
     def _plan(self, plan: Plan, whole: Plan) -> None:
         from export_core.report.plan_report import print_plan
@@ -205,20 +210,8 @@ class Follower:
         # Not before the run: the plan, which says how long the bar is, is made inside it.
         self._progress = self.shown.enter_context(RunProgress(self._screen, plan, quiet=self._quiet))
         if self._options.resume:
-            self._note(f"{len(results)} of {self._planned} cells already have a result")
+            self._progress.note(f"{len(results)} of {self._planned} cells already have a result")
         for result in results:
-            self._result(result)
-
-    def _environment(self, reader: Release) -> None:
-        if self._progress:
-            self._progress.environment(reader)
-
-    def _note(self, text: str) -> None:
-        if self._progress:
-            self._progress.note(text)
-
-    def _result(self, result: Result) -> None:
-        if self._progress:
             self._progress.result(result)
 
     def _end(self, summary: Summary) -> None:

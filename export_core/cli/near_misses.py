@@ -4,51 +4,49 @@ from collections.abc import Iterator
 
 import click
 
+from export_core.base.phrases import did_you_mean
+
 _COMMANDS = {
-    "plan": "jaxexport matrix --dry-run",
-    "merge": "jaxexport judge DIR DIR",
     "badge": "jaxexport report --badge FILE",
-    "trend": "jaxexport report --trend",
-    "compare": "jaxexport judge NEW --baseline OLD",
-    "open": "jaxexport report --open",
-    "run": "jaxexport matrix",
-    "test": "jaxexport matrix",
-    "replay": "jaxexport matrix",
-    "export": "pytest --update-goldens",
-    "update": "pytest --update-goldens",
-    "list": "jaxexport goldens list",
-    "show": "jaxexport inspect CASE/WRITER",
-    "readers": "jaxexport releases list",
     "clean": "jaxexport environments --clean",
-    "goldens update": "pytest --update-goldens",
-    "goldens show": "jaxexport inspect CASE/WRITER",
+    "compare": "jaxexport judge NEW --baseline OLD",
     "goldens coverage": "jaxexport goldens list --coverage",
-    "goldens noise": "jaxexport goldens verify --noise",
     "goldens delete": "jaxexport goldens prune",
+    "goldens noise": "jaxexport goldens verify --noise",
+    "list": "jaxexport goldens list",
+    "merge": "jaxexport judge DIR DIR",
+    "open": "jaxexport report --open",
+    "plan": "jaxexport matrix --dry-run",
     "policy known": "jaxexport policy show --known",
     "policy schema": "jaxexport policy show --schema",
+    "readers": "jaxexport releases list",
+    "trend": "jaxexport report --trend",
+    **dict.fromkeys(("run", "test", "replay"), "jaxexport matrix"),
+    **dict.fromkeys(("export", "update", "goldens update"), "pytest --update-goldens"),
+    **dict.fromkeys(("show", "goldens show"), "jaxexport inspect CASE/WRITER"),
 }
 """What people type, after `jaxexport`, and the command that does it."""
 _OPTIONS = {"--delete": "--yes", "--force": "--yes", "-y": "--yes", "--out": "--output"}
 """Options of other programs, and what they are called here."""
-_CLOSE = 0.75  # How alike two names are, of which one is likely the other misspelled; --html and --help are 0.67.
+_ALIKE = 0.75  # How alike two names are, of which one is likely the other misspelled; --html and --help are 0.67.
 _MOST = 3  # An option that more commands have, such as --json, says nothing of which one is meant.
 
 
 def meant_command(ctx: click.Context, name: str) -> str:
     """A sentence that names the command that an unknown word stands for, or nothing."""
-    typed = " ".join((*ctx.command_path.split()[1:], name))
-    if known := _COMMANDS.get(typed):
+    if known := _COMMANDS.get(" ".join((*ctx.command_path.split()[1:], name))):
         return f" `{known}` does that."
     assert isinstance(ctx.command, click.Group)
     found = [words for words, _ in _every_command(ctx) if words.endswith(f" {name}")]
-    return _did_you_mean(name, [*ctx.command.commands]) or (f" Did you mean `{found[0]}`?" if len(found) == 1 else "")
+    return did_you_mean(name, ctx.command.commands, _ALIKE) or (
+        f" Did you mean `{found[0]}`?" if len(found) == 1 else ""
+    )
 
 
 def meant_option(ctx: click.Context, option: str) -> str:
     """A sentence that names the option of this command, or of another one, that is likely to be meant, or nothing."""
     own = [name for param in ctx.command.params for name in (*param.opts, *param.secondary_opts) if name[:2] == "--"]
-    if close := _did_you_mean(_OPTIONS.get(option, option), own):
+    if close := did_you_mean(_OPTIONS.get(option, option), own, _ALIKE):
         return close
     found = [words for words, command in _every_command(ctx) if any(option in param.opts for param in command.params)]
     # What a run leaves is in its report: of several commands with an option, that one is meant.
@@ -63,10 +61,3 @@ def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
         for name, command in group.commands.items() if isinstance(group, click.Group) else ():
             groups.append((f"{words} {name}", command))
             yield groups[-1]
-
-
-def _did_you_mean(name: str, known: list[str]) -> str:
-    import difflib
-
-    match = next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_CLOSE)), "")
-    return f" Did you mean {match!r}?" if match else ""

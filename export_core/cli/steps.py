@@ -13,7 +13,6 @@ from export_core.report.progress import SILENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
 
 Item = TypeVar("Item")
 
@@ -31,17 +30,11 @@ class Steps:
         self._console, self._quiet = console(stderr=True), quiet
         # A dumb terminal cannot redraw a line: it gets those of a log.
         self._moves = self._console.is_interactive and not self._console.is_dumb_terminal and not quiet
+        columns = SpinnerColumn(), TextColumn("working,"), TimeElapsedColumn()
         self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("working,"),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._moves,
-            # Or what others print on standard output would go to stderr.
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+            *columns, console=self._console, transient=True, disable=not self._moves,
+            redirect_stdout=False, redirect_stderr=False,  # or what others print on standard output would go to stderr
+        )  # fmt: skip
         self._task = self._bar.add_task("")
         self._last = time.monotonic()
         self._ended = threading.Event()
@@ -53,9 +46,7 @@ class Steps:
             threading.Thread(target=self._break_silence, args=(self._ended,), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._bar.stop()
 

@@ -5,8 +5,8 @@ A row is a line of `jaxexport inspect DIR --json`: its type is the published sch
 
 import bisect
 import datetime
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from export_core.artifact import Artifact
@@ -21,7 +21,6 @@ NAMED = 8  # files that are named for one reason
 SOON = {30: "for 30 days at most", 90: "for 31 to 90 days"}
 """Days ahead: what leaves the window within them is counted, and the first of it is named."""
 COUNT = 9  # the width of a number
-NO_RELEASE = "no release"
 
 
 class InventoryRow(NamedTuple):
@@ -80,14 +79,10 @@ class Inventory:
     """
 
     def __init__(self, as_of: datetime.date, newest: str) -> None:
-        self.as_of = as_of
-        self.newest = newest
-        self.artifacts = 0
-        self.nbytes = 0
-        self.unread = 0
+        self.as_of, self.newest = as_of, newest
+        self.artifacts = self.nbytes = self.unread = 0
         self.left_out: Counter[str] = Counter()
-        titles = ("written by", "format", "platforms", "custom calls", "not promised", "promised", "loads in")
-        self._counts: dict[str, Counter[str]] = {title: Counter() for title in titles}
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._leaving: list[str] = []
         self._stranded: list[str] = []
 
@@ -116,27 +111,24 @@ class Inventory:
             counts["loads in"][f"{self.newest}, the newest release"] += 1
         elif row.newest_reader is not None:
             counts["loads in"][f"older releases, {row.newest_reader} the newest of them"] += 1
-        elif row.unknown_readers:
-            counts["loads in"]["not known"] += 1
         else:
-            counts["loads in"][NO_RELEASE] += 1
-            _keep_first(self._stranded, row.file)
+            counts["loads in"]["not known" if row.unknown_readers else "no release"] += 1
+            if not row.unknown_readers:
+                _keep_first(self._stranded, row.file)
 
     def lines(self) -> Iterator[str]:
         """The screen."""
+        counts, promised = self._counts, self._counts["promised"]
         yield f"{plural(self.artifacts, 'artifact')}, {size(self.nbytes)}, as of {self.as_of}"
         for title in ("written by", "format", "platforms", "custom calls", "not promised"):
-            yield from _counted(title, _most_first(self._counts[title]))
-        promised = self._counts["promised"]
-        kinds = ("no longer", *SOON.values(), "longer", "not known")
-        rows = [(kind, promised[kind]) for kind in kinds if promised[kind] or kind in SOON.values()]
-        yield from _counted("promised", rows)
+            yield from _counted(title, counts[title])
+        promised.update(dict.fromkeys(SOON.values(), 0))  # shown also where there is none
+        yield from _counted("promised", promised, ("no longer", *SOON.values(), "longer", "not known"))
         yield from _named("leave first", self._leaving)
-        yield from _counted("loads in", _most_first(self._counts["loads in"]))
+        yield from _counted("loads in", counts["loads in"])
         yield from _named("in none", self._stranded)
-        yield from _counted("left out", _most_first(self.left_out))
-        if self.unread:
-            yield from _counted("not read", [("damaged, or no artifacts", self.unread)])
+        yield from _counted("left out", self.left_out)
+        yield from _counted("not read", {"damaged, or no artifacts": self.unread} if self.unread else {})
 
 
 def _writer(row: InventoryRow) -> str:
@@ -153,11 +145,10 @@ def _keep_first(names: list[str], name: str) -> None:
     del names[NAMED:]
 
 
-def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda row: (-row[1], row[0]))
-
-
-def _counted(title: str, rows: list[tuple[str, int]]) -> Iterator[str]:
+def _counted(title: str, counts: Mapping[str, int], names: Sequence[str] = ()) -> Iterator[str]:
+    """A line for each count, the largest first, or in the order of these names."""
+    order = names or sorted(counts, key=lambda name: (-counts[name], name))
+    rows = [(name, counts[name]) for name in order if name in counts]
     for number, (name, count) in enumerate(rows[:MOST]):
         yield f"{'' if number else title:<{WIDTH}}{count:>{COUNT},}  {printable(name)}"
     if len(rows) > MOST:

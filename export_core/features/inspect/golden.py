@@ -33,20 +33,29 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> s
     `others` are the goldens of the case by other writers; `policy` decides with the golden how it is compared.
     """
     lines = [f"{golden.id}: in {golden.folder}"]
-    described: list[tuple[str, str]] = []
+    for name, texts in _rows(golden, others, policy):
+        more = [f"and {len(texts) - MOST} more"] if len(texts) > MOST else []
+        for number, text in enumerate([*texts[:MOST], *more]):
+            shown = printable(text)
+            shown = shown if len(shown) <= MOST * LINE else shown[: MOST * LINE] + "…"
+            lines += wrapped(shown, WIDTH + LINE, f"{'' if number else name:<{WIDTH - 1}} ", WIDTH)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[tuple[str, list[str]]]:
+    """What stands in the first column, and the texts behind it."""
     for name, value in msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,)).items():
         if name in ("case", "files") or (name == "reproducible" and value):  # as goldens are
             continue
         if value not in (None, False, "", {}, [], ()):
-            described += _field(name, value)
-    described += [*_compared(golden, policy), *_artifact(golden), *_arrays(golden), *_files(golden)]
+            yield name, _field(value)
+    yield "compared", list(_compared(golden, policy))
+    yield "artifact", list(_artifact(golden))
+    for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
+        yield name.removesuffix(".npz"), _array(golden, name)
+    yield "files", list(_files(golden))
     if others:
-        described.append(("other writers", joined(other.manifest.writer.id for other in others)))
-    for name, text in described:
-        shown = printable(text)
-        shown = shown if len(shown) <= MOST * LINE else shown[: MOST * LINE] + "…"
-        lines += wrapped(shown, WIDTH + LINE, f"{name:<{WIDTH - 1}} ", WIDTH)
-    return "".join(f"{line}\n" for line in lines)
+        yield "other writers", [joined(other.manifest.writer.id for other in others)]
 
 
 def side_file(golden: Golden, name: str) -> str:
@@ -63,47 +72,37 @@ def side_file(golden: Golden, name: str) -> str:
         raise GoldenError(f"{path}: cannot read this file: {error.strerror}.") from None
 
 
-def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
+def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
     """Every rule that decides how the golden is compared in a matrix, the strongest first."""
     manifest = golden.manifest
     if manifest.options.without_outputs:
-        yield "compared", "nothing: it has no outputs, and is only compiled"
+        yield "nothing: it has no outputs, and is only compiled"
         return
-    rules = [
-        f"{entry_name('quirks', number, quirk)}: {', '.join(words)}"
-        for number, quirk in enumerate(policy.quirks)
-        if quirks_of(manifest, [quirk]) and (words := tolerances_in_words(quirk))
-    ]
+    for number, quirk in enumerate(policy.quirks):
+        if quirks_of(manifest, [quirk]) and (words := tolerances_in_words(quirk)):
+            yield f"{entry_name('quirks', number, quirk)}: {', '.join(words)}"
     if rule := rule_of(manifest, policy.numbers):
-        name = entry_name("numbers", policy.numbers.index(rule), rule)
-        rules.append(f"{name}: {comparison_in_words(rule)}")
+        yield f"{entry_name('numbers', policy.numbers.index(rule), rule)}: {comparison_in_words(rule)}"
     elif manifest.comparison != Comparison():
-        rules.append(f"as the golden recorded: {comparison_in_words(manifest.comparison)}")
+        yield f"as the golden recorded: {comparison_in_words(manifest.comparison)}"
     else:
-        rules.append("by the noise that its writer measured" if manifest.noise else "by the default of each dtype")
-        rules += outputs_to_name(manifest.noise) if manifest.noise else []
+        yield "by the noise that its writer measured" if manifest.noise else "by the default of each dtype"
+        yield from outputs_to_name(manifest.noise) if manifest.noise else ()
     if (rule or manifest.comparison).compare == Comparison().compare:
-        rules += [
-            f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}" for group in golden.factors
-        ]
-    platforms = dict.fromkeys((manifest.writer.platform, *manifest.options.platforms))
-    rules += [f"or wider, by tolerances.{name} of the policy" for name in platforms if name in policy.tolerances]
-    for number, text in enumerate(rules):
-        yield "" if number else "compared", text
+        for group in golden.factors:
+            yield f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
+    for name in dict.fromkeys((manifest.writer.platform, *manifest.options.platforms)):
+        if name in policy.tolerances:
+            yield f"or wider, by tolerances.{name} of the policy"
 
 
-def _field(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """A line for a value; one for each part that has parts itself."""
-    items = list(value.items()) if isinstance(value, dict) else None
-    parts = [part for _, part in items] if items else list(value) if isinstance(value, (list, tuple)) else []
+def _field(value: object) -> list[str]:
+    """The text of a value; one for each part that has parts itself."""
+    named = {f"{name}: ": part for name, part in value.items()} if isinstance(value, dict) else {}
+    parts = list(named.values()) or (list(value) if isinstance(value, (list, tuple)) else [])
     if not any(isinstance(part, (dict, list, tuple)) and part for part in parts):
-        yield name, _text(value)
-        return
-    for number, part in enumerate(parts[:MOST]):
-        inner = f"{items[number][0]}: " if items else ""
-        yield name if number == 0 else "", inner + _text(part)
-    if len(parts) > MOST:
-        yield "", f"and {len(parts) - MOST} more"
+        return [_text(value)]
+    return [name + _text(part) for name, part in zip(named or [""] * len(parts), parts, strict=True)]
 
 
 def _text(value: object) -> str:
@@ -114,42 +113,35 @@ def _text(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _artifact(golden: Golden) -> Iterator[tuple[str, str]]:
+def _artifact(golden: Golden) -> Iterator[str]:
     try:
         artifact = golden.read_artifact()
         problems = check_main(artifact)
     except (ArtifactError, GoldenError) as error:  # a damaged golden is shown with what is wrong, and the rest of it
-        yield "artifact", str(error)
+        yield str(error)
         return
     envelope = artifact.envelope
     if envelope is None:
-        yield "artifact", "a bare StableHLO module"
+        yield "a bare StableHLO module"
         return
     follows = ", and main does NOT follow it:" if problems else ", and main follows it"
     derivatives = f"derivatives to order {envelope.vjp_order}" if envelope.vjp_order else "no derivatives"
     convention = f"calling convention {envelope.calling_convention_version}{follows if is_known(envelope) else ''}"
-    yield "artifact", f"{artifact.module.producer}; {derivatives}; {convention}"
-    yield from (("", problem) for problem in problems)
+    yield f"{artifact.module.producer}; {derivatives}; {convention}"
+    yield from problems
 
 
-def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
-    for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
-        label = name.removesuffix(".npz")
-        try:
-            if name == NOISE:  # of each output, in its own unit; none of those that must be equal
-                noises = [noise for noises in golden.noise().values() for noise in noises]
-                leaves = tuple(Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises)
-            else:
-                leaves = from_npz(golden.folder / name)
-        except GoldenError as error:
-            yield label, str(error)
-            continue
-        for number, leaf in enumerate(leaves[:MOST]):
-            yield label if number == 0 else "", f"{leaf}  {_values(leaf)}"
-        if len(leaves) > MOST:
-            yield "", f"and {len(leaves) - MOST} more"
-        if not leaves:
-            yield label, "no arrays"
+def _array(golden: Golden, name: str) -> list[str]:
+    """What a file of arrays has: type and first values of each; of the noise, in each output's own unit."""
+    try:
+        if name == NOISE:  # none of outputs that must be equal
+            noises = [noise for noises in golden.noise().values() for noise in noises]
+            leaves = tuple(Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises)
+        else:
+            leaves = from_npz(golden.folder / name)
+    except GoldenError as error:
+        return [str(error)]
+    return [f"{leaf}  {_values(leaf)}" for leaf in leaves] or ["no arrays"]
 
 
 def _values(leaf: Leaf) -> str:
@@ -161,7 +153,7 @@ def _values(leaf: Leaf) -> str:
     return " ".join(shown) + (" …" if values.size > MOST else "")
 
 
-def _files(golden: Golden) -> Iterator[tuple[str, str]]:
+def _files(golden: Golden) -> Iterator[str]:
     """Each file with its size, files that the manifest does not list, and whether all are as they were written."""
     known = golden.manifest.files
     sizes = []
@@ -170,12 +162,12 @@ def _files(golden: Golden) -> Iterator[tuple[str, str]]:
             sizes.append(f"{name} {size((golden.folder / name).stat().st_size)}")
         except OSError:
             sizes.append(f"{name} (missing)")
-    yield "files", joined(sizes)
+    yield joined(sizes)
     more = sorted(path.name for path in golden.folder.iterdir() if path.name not in {"golden.yaml", *known})
     if more:
-        yield "", f"{plural(len(more), 'file')} that the manifest does not list: {joined(more)}"
+        yield f"{plural(len(more), 'file')} that the manifest does not list: {joined(more)}"
     try:
         golden.verify()
-        yield "", "every file is as it was written"
+        yield "every file is as it was written"
     except GoldenError as error:
-        yield "", str(error)
+        yield str(error)

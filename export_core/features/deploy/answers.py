@@ -132,10 +132,6 @@ class Question:
     cases: Collection[str] = ()
 
 
-class _State(StrEnum):
-    RUNS, FAILS, MAY, UNKNOWN = "runs", "fails", "may", "unknown"
-
-
 _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a release cannot load an artifact.
 
 
@@ -156,14 +152,13 @@ def deployability(
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> Deployment:
     answer, why, result = _answer(subject, target, question)
-    since, upgrade_to, foreseen = _around(subject, target, question) if answer is Answer.NO else ("", "", False)
+    around = _around(subject, target, question) if answer is Answer.NO else ("", "", False)
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--cases", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
-    command = run if answer is Answer.UNKNOWN else ""
-    return Deployment(*named, answer, why, shown_by, since, upgrade_to, foreseen, command)
+    return Deployment(*named, answer, why, shown_by, *around, run if answer is Answer.UNKNOWN else "")
 
 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[Answer, str, Result | None]:
@@ -225,22 +220,23 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     issue = question.issues.get(own.upstream) if own else None
     fixed_on = built[issue.mended_in] if issue and issue.mended_in in built else None
 
-    def state(version: str) -> _State:
+    def runs(version: str) -> bool:
         result = _stored(subject, version, target.platform, question)
-        if result is not None and result.verdict is Verdict.PASS and ran(result):
-            return _State.RUNS
-        if (result is not None and result.verdict.fails) or foreseen[version].ok is False:
-            return _State.FAILS
+        return result is not None and result.verdict is Verdict.PASS and ran(result)
+
+    def works(version: str) -> bool | None:
+        result = _stored(subject, version, target.platform, question)
+        if not runs(version) and ((result is not None and result.verdict.fails) or foreseen[version].ok is False):
+            return False
         is_fixed = fixed_on is not None and built[version] >= fixed_on
-        return _State.MAY if by_loading or is_fixed else _State.UNKNOWN
+        return True if by_loading or is_fixed or runs(version) else None
 
     here = versions.index(target.release)
     # The deployment target's own fails: a stored result or its bytes show it.
-    good = [number for number in range(here) if state(versions[number]) is not _State.FAILS]
-    is_shown = bool(good) and state(versions[good[-1]]) in (_State.RUNS, _State.MAY)
-    since = versions[good[-1] + 1] if is_shown else ""
-    later = next((name for name in versions[here + 1 :] if state(name) in (_State.RUNS, _State.MAY)), "")
-    return since, later, bool(later) and state(later) is _State.MAY
+    good = [number for number in range(here) if works(versions[number]) is not False]
+    since = versions[good[-1] + 1] if good and works(versions[good[-1]]) else ""
+    later = next((name for name in versions[here + 1 :] if works(name)), "")
+    return since, later, bool(later) and not runs(later)
 
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
@@ -277,9 +273,7 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
         tuple(dict.fromkeys(manifest.case for manifest in goldens)),
         tuple(dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)),
     )
-    if question.cases and {*selection.cases} == {
-        *question.cases
-    }:  # all of them: a command with every name is too long to read
+    if {*selection.cases} == {*question.cases}:  # all of them: a command with every name is too long to read
         selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *question.options, "--results", str(question.results)]
     return shlex.join(["jaxexport", "matrix", *words])
@@ -310,16 +304,12 @@ def stored_evidence(
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
         if name := policy.replays_otherwise(run.policy):
-            notify(
-                f"the results in {run.folder} do not count: since that run, `{name}` of the policy has another value"
-            )
-        else:
-            counted = [
-                result for result in run.results if run.goldens.get(result.golden) == hashes.get(result.golden, "")
-            ]
-            # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
-            counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
-            evidence |= {(result.golden, result.reader.name, result.platform): result for result in counted}
+            notify(f"the results in {run.folder} do not count: since that run, `{name}` of the policy has changed")
+            continue
+        counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
+        # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
+        counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
+        evidence |= {(result.golden, result.reader.name, result.platform): result for result in counted}
     return evidence
 
 
@@ -450,7 +440,7 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
 
 
 def _sentence(answer: Deployment) -> str:
-    since = f"; so it is since {title_of(answer.since)}" if answer.since else ""
+    since = f"; it has been so since {title_of(answer.since)}" if answer.since else ""
     how = "may run" if answer.foreseen else "runs"
     to = answer.upgrade_to.replace("==", " ")
     later = f"; the first later release in which it {how}: {to}" if to else ""
@@ -458,15 +448,15 @@ def _sentence(answer: Deployment) -> str:
 
 
 def _upgrade(upgrade: Upgrade) -> str:
-    what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
     if not upgrade.to:
-        how = f"with jaxlib {upgrade.jaxlib} or for its platform"
-        if "==" in upgrade.jaxlib:
-            how = "where a reason above says how"
+        how = "where a reason above says how"
+        if "==" not in upgrade.jaxlib:
+            how = f"with jaxlib {upgrade.jaxlib} or for its platform"
         return plain_text(
             f"{upgrade.target}: no later release is known to run all of them. Export them again {how}, or try "
             f"`jaxexport convert FILE --for {upgrade.jaxlib}`."
         )
+    what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
     foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
     to = upgrade.to.replace("==", " ")
     return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to}{foreseen}, {what}")

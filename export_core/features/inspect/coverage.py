@@ -95,21 +95,19 @@ def _of_artifact(artifact: Artifact) -> Iterator[tuple[str, str]]:
 
 
 def _features(envelope: Envelope) -> Iterator[str]:
-    if envelope.ordered_effects:
-        yield "ordered effects"
-    if envelope.vjp_order:
-        yield f"derivatives of order {envelope.vjp_order}"
-    if envelope.nr_devices > 1:
-        yield "several devices"
-    if len(envelope.module_kept_var_idx) < len(envelope.in_avals):
-        yield "unused arguments"
+    used = {
+        "ordered effects": envelope.ordered_effects,
+        f"derivatives of order {envelope.vjp_order}": envelope.vjp_order,
+        "several devices": envelope.nr_devices > 1,
+        "unused arguments": len(envelope.module_kept_var_idx) < len(envelope.in_avals),
+    }
+    yield from (name for name, value in used.items() if value)
     for sharding in (*envelope.in_shardings, *envelope.out_shardings):
         if sharding is not None:
             yield type(sharding).__name__
             yield from (f"{kind} mesh axes" for kind in getattr(getattr(sharding, "mesh", None), "axis_types", ()))
-    yield from (
-        f"memory space {aval.memory_space}" for aval in envelope.in_avals + envelope.out_avals if aval.memory_space
-    )
+    avals = envelope.in_avals + envelope.out_avals
+    yield from (f"memory space {aval.memory_space}" for aval in avals if aval.memory_space)
     by_position_or_name = envelope.in_tree.children
     if any(part.kind == "dict" and part.children for part in by_position_or_name):
         yield "keyword arguments"
@@ -125,13 +123,12 @@ def _kinds(tree: Tree) -> Iterator[str]:
 
 def coverage_text(goldens: Iterable[Golden]) -> str:
     """A table for each section: in how many cases a thing is, in those for each platform, and by which writers."""
-    covered, lines = coverage(goldens), []
-    for section in SECTIONS:
+    lines: list[str] = []
+    for section, found in coverage(goldens).items():
         rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]
-        for name, row in sorted(covered[section].items()):
+        for name, row in sorted(found.items()):
             counts = (str(len(row.platforms[platform]) or "") for platform in PLATFORMS)
-            rows.append(
-                (printable(name), str(len(row.cases)), *counts, ", ".join(jaxlib for _, jaxlib in sorted(row.writers)))
-            )
-        lines += [f"{section}: {len(rows) - 1}", *aligned(rows, indent="  "), ""]
+            writers = ", ".join(jaxlib for _, jaxlib in sorted(row.writers))
+            rows.append((printable(name), str(len(row.cases)), *counts, writers))
+        lines += [f"{section}: {len(found)}", *aligned(rows, indent="  "), ""]
     return "\n".join(lines)

@@ -168,7 +168,7 @@ def test_a_pass_under_another_policy_is_no_yes(ask, changed):
     ended = ask(CASE, "serving", "--json")
     assert (ended.code, answers(ended)) == (3, [("serving", f"{CASE}/0.9.2-cpu", "unknown")])
     name = changed.partition(":")[0]
-    assert f"the results in .jaxexport do not count: since that run, `{name}` of the policy has another" in ended.err
+    assert f"the results in .jaxexport do not count: since that run, `{name}` of the policy has changed" in ended.err
 
 
 @pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])
@@ -231,8 +231,8 @@ def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(ask):
     stored(ran(Verdict.PASS, "0.9.1"), crash, crash_later, ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "serving", "--as-of", "2026-11-22", code=1)
     assert ended.out.splitlines()[1:] == [
-        f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); so it is since jaxlib 0.9.2; "
-        "the first later release in which it runs: 0.10.2 (results)",
+        f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); it has been so since jaxlib "
+        "0.9.2; the first later release in which it runs: 0.10.2 (results)",
         "",
         "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact is deployed there",
         "NO: 1 no. As of 2026-11-22, exit code 1.",

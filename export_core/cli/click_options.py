@@ -215,8 +215,8 @@ fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["outside", "bonus-lost"]),
     multiple=True,
-    help="Also fail the run if a cell outside its window fails, but not by a refusal (outside), or was a bonus in "
-    "--baseline and fails now (bonus-lost); may be given several times. [default: the policy's]",
+    help="Also fail the run if a cell outside its window fails other than by a refusal (outside), or worked in "
+    "--baseline of judge or report and fails now (bonus-lost); may be given several times. [default: the policy's]",
 )
 
 

@@ -28,12 +28,12 @@ UNUSED_DAYS = 30
     section="Project",
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--clean", is_flag=True, help="Remove them. One that a running process uses is never removed.")
+@click.option("--clean", is_flag=True, help="Remove what is listed, but for what a running process uses.")
 @click.option(
     "--older-than",
     type=click.IntRange(min=0),
     metavar="DAYS",
-    help="Only those that are not in use and were not used for this many days, and what killed builds left. "
+    help="Only those that nothing has used for this many days, and builds that were killed. "
     f"[default: {UNUSED_DAYS}, with --clean and without NAME]",
 )
 @click.option("--all", "everything", is_flag=True, help="With --clean: all that are not in use.")
@@ -44,8 +44,8 @@ def environments(
 ) -> None:
     """Show the cached environments in which readers and writers run, or remove them.
 
-    Each has what it was built for, its size, when it was last used, and whether it is in use. NAME is a folder or a
-    glob of folders. One that is needed again is built again.
+    Each line says what it was built for, its size, when it was last used, and whether it is in use. NAME is a folder or
+    a glob of folders, as the last column has them. What is removed and needed again is built again.
     """
     import datetime
 

@@ -76,11 +76,11 @@ def list_goldens(project: click_options.Project, sizes: bool, coverage: bool) ->
 def verify(project: click_options.Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
     """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
 
-    The build date of each writer must be that of the calendar, and what is said of noise must follow from noise.npz.
+    The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz.
 
-    With --noise, each golden is run on moved inputs, and with what is rounded inside moved too, in the environment of
-    its writer, or of the oldest later release where that cannot be built. Artifact, inputs and outputs stay as they
-    are. CASE chooses the goldens whose noise is measured; all are verified.
+    With --noise, each golden is run again and again, with inputs and rounded intermediate results moved by one unit in
+    the last place: in the environment of its writer, or of the oldest later release where that cannot be built.
+    Artifact, inputs and outputs stay as they are. CASE chooses the goldens whose noise is measured; all are verified.
     """
     from export_core.cli.steps import Steps
     from export_core.goldens import GoldenError

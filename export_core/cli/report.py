@@ -83,10 +83,10 @@ def report(
     as_of: str | None,
     fail_on: Sequence[str],
 ) -> None:
-    """Report a finished matrix run in the terminal, or in files; - is standard output.
+    """Show a finished matrix run in the terminal, or write it into files.
 
     It is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it with
-    the same options.
+    the same options. The FILE - is standard output.
 
     --trend judges nothing: a change of bits is shown also where it is far inside the tolerance, and a change of cost
     whatever the budgets are.

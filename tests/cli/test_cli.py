@@ -75,7 +75,7 @@ def test_a_limit_that_is_not_finite_is_bad_input(jaxexport, option, value):
     assert_bad_input(jaxexport("matrix", option, value), f"'{option}': expected a finite number, found {value}")
 
 
-def test_a_limit_of_more_memory_than_any_system_counts_is_bad_input(jaxexport):
+def test_a_limit_of_more_memory_than_systems_count_is_bad_input(jaxexport):
     assert_bad_input(jaxexport("matrix", "--memory", "1e300"), "'--memory': 1e+300 is not in the range")
 
 

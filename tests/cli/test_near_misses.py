@@ -30,21 +30,21 @@ from export_core.cli.near_misses import _COMMANDS
         ("goldens prune --delete", "Did you mean '--yes'?"),
     ],
 )
-def test_what_is_likely_meant_is_named(typed, said, jaxexport):
+def test_an_unknown_word_is_answered_with_what_is_meant(typed, said, jaxexport):
     assert_bad_input(jaxexport(*shlex.split(typed)), said)
 
 
 @pytest.mark.parametrize(
     "typed", ["nothing", "goldens nothing", "reduced-more", "diff a b --sizes-of", "audit a --helpful"]
 )
-def test_what_is_like_nothing_gets_no_suggestion(typed, jaxexport):
+def test_a_word_like_no_command_gets_no_suggestion(typed, jaxexport):
     ended = jaxexport(*shlex.split(typed))
     assert_bad_input(ended, "No such ")
     assert "Did you mean" not in ended.err
 
 
 @pytest.mark.parametrize("named", sorted({words for words in _COMMANDS.values() if words.startswith("jaxexport")}))
-def test_what_is_named_exists(named):
+def test_every_suggested_command_exists(named):
     _, *words = named.split()
     command: click.Command = root
     while isinstance(command, click.Group) and not words[0].startswith("-"):
@@ -53,7 +53,7 @@ def test_what_is_named_exists(named):
     assert {word for word in words if word.startswith("-")} <= options
 
 
-def test_no_command_is_answered_that_exists():
+def test_no_existing_command_has_a_suggestion():
     for typed in _COMMANDS:
         command: click.Command = root
         *groups, last = typed.split()
@@ -64,7 +64,7 @@ def test_no_command_is_answered_that_exists():
         assert last not in command.commands
 
 
-def test_alone_it_says_what_comes_first(jaxexport):
+def test_jaxexport_alone_says_what_comes_first(jaxexport):
     for words in ((), ("--help",)):
         ended = jaxexport(*words)
         lines = [line.strip() for line in f"{ended.out}{ended.err}".partition("First:\n")[2].splitlines()]

@@ -92,7 +92,7 @@ def test_a_golden_for_cuda_only_is_named_and_left(jaxexport, project, monkeypatc
 
 
 @pytest.mark.matrix
-def test_where_its_writer_cannot_be_installed_a_later_release_measures(jaxexport, project):
+def test_where_its_writer_is_missing_a_later_release_measures(jaxexport, project):
     # Built between 0.9.2 and 0.10.0, and on no index.
     release = "{built: 2026-04-10, python: ['3.11', '3.12', '3.13']}"
     (project / "export_compat.yaml").write_text(f"releases: {{jaxlib: {{0.9.2.7: {release}}}}}\n")

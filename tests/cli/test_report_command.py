@@ -202,12 +202,12 @@ def test_the_folder_is_an_argument_or_an_option(command):
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--cases", "t.a"]], ids=" ".join)
-def test_options_about_what_moves_need_it(command, words):
+def test_options_of_trend_need_trend(command, words):
     ended = command("report", "new", *words)
     assert (ended.exit_code, f"{words[0]} can only be used with --trend" in ended.stderr) == (2, True)
 
 
-def test_a_run_writes_the_files_of_its_report_and_ends_with_its_own_exit_code(command, monkeypatch):
+def test_a_run_writes_its_report_and_ends_with_its_own_exit_code(command, monkeypatch):
     monkeypatch.setattr("export_core.run.session.run_matrix", lambda *_, **__: read_run(Path("new")))
     ended = command("matrix", "t.*", "--html", "page.html", "--junit", "-", "--quiet")
     assert (ended.exit_code, Xml.fromstring(ended.stdout).tag) == (1, "testsuites")

@@ -61,7 +61,7 @@ def ends(jaxexport, monkeypatch):
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_name_that_no_file_can_have_is_bad_input_in_every_command(ends, words):
+def test_a_name_that_no_file_can_have_is_bad_input_everywhere(ends, words):
     ended = ends(words, OSError(errno.ENAMETOOLONG, "File name too long", "a" * 5000))
     assert (ended.code, "expected a path that a file can have" in ended.err, len(ended.err) < 300) == (2, True, True)
 
@@ -81,7 +81,7 @@ def test_an_unforeseen_error_has_an_exit_code_of_its_own(ends, words):
     assert "\x1b" not in ended.err
 
 
-def test_so_has_the_quick_way_of_inspect(monkeypatch, capsys):
+def test_an_unforeseen_error_of_a_quick_inspect_has_it_too(monkeypatch, capsys):
     def fails(*_: object, **__: object) -> str:
         raise RecursionError("deep")
 
@@ -93,7 +93,7 @@ def test_so_has_the_quick_way_of_inspect(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words", [("inspect",), ("inspect", "--json"), ("audit", "--policy", "export_compat.yaml")])
-def test_a_pipe_that_nobody_reads_is_no_answer(tmp_path, words):
+def test_a_closed_pipe_ends_with_no_exit_code_of_an_answer(tmp_path, words):
     (tmp_path / "export_compat.yaml").write_text("goldens: golden\n")
     ours, theirs = os.pipe()
     os.close(ours)
@@ -146,26 +146,26 @@ def test_a_name_that_is_not_utf8_is_like_any_other(jaxexport, unnamed, words):
         assert NAME not in json.loads(lines[0]).values()
 
 
-def test_the_quick_way_of_inspect_prints_such_a_name_as_text(unnamed):
+def test_a_quick_inspect_prints_a_name_that_is_not_utf8(unnamed):
     command = [sys.executable, "-m", "export_core", "inspect", os.fsencode(NAME), "--json"]
     facts = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     json.dumps(facts, ensure_ascii=False).encode()
     assert facts["file"] == "m\\xffd.jaxexport"
 
 
-def test_json_has_such_a_name_as_text_and_all_other_text_as_it_is():
+def test_json_escapes_only_a_name_that_is_not_utf8():
     value = {"a": [os.fsdecode(b"\xff"), "\N{GRINNING FACE} \xe9"], os.fsdecode(b"\x80"): "\ud800", "n": 1}
     expected = {"a": ["\\xff", "\N{GRINNING FACE} \xe9"], "\\x80": "\\ud800", "n": 1}
     assert json.loads(safe_json(value)) == expected
 
 
-def test_results_and_keys_take_such_names():
+def test_results_and_cache_keys_take_names_that_are_not_utf8():
     line = result_line(result(Verdict.ERROR, message=NAME))
     assert json.loads(line)["message"] == "m\\xffd.jaxexport"
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 
 
-def test_an_outcome_that_cannot_be_decoded_or_stored_costs_only_the_cache(tmp_path):
+def test_an_outcome_that_cannot_be_stored_costs_only_the_cache(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     said: list[str] = []

@@ -82,7 +82,7 @@ def test_the_findings_name_the_cell_and_every_place(summary):
     )
 
 
-def test_tables_mark_it():
+def test_tables_mark_owed_cells():
     assert [cell_mark(each) for each in CELLS] == ["[crash] o", "[ok]", "ok", "ok"]
     assert "1 of 2 ok, 1 owed" in "\n".join(line.plain for line in table_lines(Run(CELLS, summary), 100))
 

@@ -92,11 +92,11 @@ def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
     """What a cell lacks for a limit; empty where it lacks nothing."""
     if limit.key == SLOWER:
         enough = writer and min(len(runs_of(result)), len(runs_of(writer))) >= FEWEST_RUNS
-        return "" if enough else f"it and its golden's own writer need `--repeat {FEWEST_RUNS}` or more"
+        return "" if enough else f"run times of them and of their goldens' own writers need `--repeat {FEWEST_RUNS}`"
     if cost_of(result, limit.figure) is None:
-        return f"no {limit.figure} is known of them"
+        return f"the compiler says no {limit.figure} of them"
     if limit.key == GROWTH and cost_of(writer, limit.figure) is None:
-        return f"no {limit.figure} is known of their goldens' own writers"
+        return f"no {limit.figure} in the releases of their goldens' writers"
     return ""
 
 

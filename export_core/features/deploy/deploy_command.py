@@ -53,9 +53,10 @@ def can_i_deploy(
 
     CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Without either, all
     goldens are meant that the policy wants to run there. Nothing is run.
+
     A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
-    that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
-    the policy now compares cells, and allows custom calls, as it did in that run.
+    that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. A stored result
+    counts only if the policy still compares cells and allows custom calls as it did in that run.
 
     Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no answer is no, but one is unknown.
     """

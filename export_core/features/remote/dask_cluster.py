@@ -99,7 +99,7 @@ class DaskCluster:
         if platform == EVERYWHERE or platform in self._platforms_seen:
             if seconds < PATIENCE_SECONDS:
                 return ""
-            return f"no worker of the Dask scheduler at {self._address} runs {platform}, since {seconds:.0f} s"
+            return f"no worker of the Dask scheduler at {self._address} has run {platform} for {seconds:.0f} s"
         return (
             f"no worker of the Dask scheduler at {self._address} has the resource {platform}: start one with "
             f"`dask worker {self._address} --resources {platform}=1`"

@@ -160,7 +160,9 @@ def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mappin
         except TypeError:
             if name not in ALL_KEYWORDS and name != "inputs":
                 hint = did_you_mean(name, ALL_KEYWORDS)
-                raise KeywordError(f"{where}: neither a keyword of it nor of the function: {name!r}.{hint}") from None
+                raise KeywordError(
+                    f"{where}: expected a keyword of it or of the function, found {name!r}.{hint}"
+                ) from None
         else:
             if name in ALL_KEYWORDS and name in signature.parameters:
                 raise KeywordError(

@@ -82,7 +82,7 @@ def answers(ended) -> list[tuple[str, str, str]]:
     return [(each.target, each.artifact, str(each.answer)) for each in told.answers]
 
 
-def test_without_names_all_goldens_are_meant_that_the_target_runs(project, jaxexport):
+def test_without_names_all_goldens_of_the_target_are_meant(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest("tests.test_a.test_g", "0.9.2"))
     told = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
     assert told == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -205,7 +205,7 @@ def test_a_jaxlib_read_with_two_jax_is_as_good_as_the_worse(project, jaxexport, 
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "no")], "once, though it is named twice"
 
 
-def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(ask, jaxexport):
+def test_what_nobody_ran_is_unknown_with_a_command_that_answers(ask, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2"))
     ended = ask(CASE, "all", "--as-of", "2026-11-22", "--json")
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "yes"), ("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -284,7 +284,7 @@ def test_a_cell_that_was_only_compiled_is_unknown(ask):
 
 
 @pytest.mark.parametrize("change", ["golden", "rule"])
-def test_results_of_another_golden_or_another_comparison_show_nothing(ask, change):
+def test_results_of_another_golden_or_comparison_show_nothing(ask, change):
     stored(ran(Verdict.PASS, "0.9.2"))
     if change == "golden":
         store = GoldenStore(Path("golden"))
@@ -311,7 +311,7 @@ def test_a_file_without_a_golden_is_foreseen_alone(ask):
     assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
 
 
-def test_all_are_the_places_in_force_that_have_to_run_the_case(project, ask):
+def test_all_are_the_targets_in_force_that_have_to_run_the_case(project, ask):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
     assert [target for target, *_ in answers(ask("other", "all", "--json"))] == ["serving"]
     assert [target for target, *_ in answers(ask("other", "edge", "--json"))] == ["edge"]
@@ -340,7 +340,7 @@ def test_bad_input_is_one_error(ask, words, texts):
     assert_bad_input(ask(*words), *texts)
 
 
-def test_a_policy_without_places_is_an_error(ask):
+def test_a_policy_without_targets_is_an_error(ask):
     Path("export_compat.yaml").write_text("readers: window\n")
     assert_bad_input(ask(CASE, "all"), "--to: expected a policy with deployment targets, found none.")
 

@@ -36,7 +36,7 @@ def test_no_text_has_a_line_break_at_its_end_or_a_nul_in_a_path(load, text):
         load(f"{text}\n")
 
 
-def test_a_place_needs_a_name_and_a_release(load):
+def test_a_target_needs_a_name_and_a_release(load):
     (target,) = load(SERVING).deployed
     assert (target.name, target.jaxlib, target.platform, target.cases) == ("serving", "0.9.2", "cpu", ("*",))
     assert (target.since, target.until) == (None, None)
@@ -49,7 +49,7 @@ def test_a_pyproject_says_the_same_in_its_table(load):
     assert (target.name, target.until) == ("serving", day("2027-03-31"))
 
 
-def test_a_place_may_have_a_release_from_the_file_beside_the_policy(load, tmp_path):
+def test_a_target_may_have_a_release_of_the_projects_file(load, tmp_path):
     (tmp_path / "export_releases.yaml").write_text("jaxlib:\n  0.13.0.dev20261120: {built: 2026-11-20}\n")
     (target,) = load(SERVING.replace("0.9.2", "0.13.0.dev20261120")).deployed
     assert target.jaxlib == "0.13.0.dev20261120"
@@ -101,7 +101,7 @@ def test_an_entry_that_cannot_be_is_one_error_with_its_line(load, tmp_path, more
         ("2026-07-01", ["later"]),
     ],
 )
-def test_a_place_is_in_force_from_its_first_day_to_its_last(when, names):
+def test_a_target_is_in_force_from_its_first_day_to_its_last(when, names):
     targets = (
         DeploymentTarget(name="now", jaxlib="0.9.2", until=day("2026-06-30")),
         DeploymentTarget(name="later", jaxlib="0.9.2", since=day("2026-05-01")),
@@ -109,7 +109,7 @@ def test_a_place_is_in_force_from_its_first_day_to_its_last(when, names):
     assert [target.name for target in Policy(deployed=targets).targets_on(day(when))] == names
 
 
-def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
+def test_a_target_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
     from making import manifest, write_golden
 
     from export_core.goldens import GoldenStore
@@ -122,19 +122,19 @@ def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["since", "until"])
-def test_a_place_may_begin_or_end_on_the_day_on_which_its_release_was_built(load, key):
+def test_a_target_may_begin_on_the_build_date_of_its_release(load, key):
     built = load_calendar().built("0.9.2")
     (target,) = load(f"{SERVING}    {key}: {built}\n").deployed
     assert getattr(target, key) == built
 
 
-def test_a_place_has_to_run_each_case_that_one_of_its_globs_names():
+def test_a_target_has_to_run_each_case_of_its_globs():
     target = DeploymentTarget("serving", "0.9.2", cases=("a", "b*"))
     assert [target.has_case(case) for case in ("a", "b.c", "c")] == [True, True, False]
 
 
 @pytest.mark.parametrize("length", [60, 61])
-def test_the_name_of_a_place_has_up_to_sixty_characters(load, length):
+def test_the_name_of_a_target_has_up_to_sixty_characters(load, length):
     text = SERVING.replace("serving", "s" * length)
     if length == 60:
         assert load(text).deployed[0].name == "s" * 60

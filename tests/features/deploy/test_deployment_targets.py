@@ -29,11 +29,11 @@ def in_release(plan: Plan, jaxlib: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("readers", ["window", "deployed", "newest,deployed"])
-def test_a_place_brings_its_release_for_its_cases_alone(readers):
+def test_a_target_brings_its_release_for_its_cases_alone(readers):
     assert in_release(planned(readers=readers), "0.9.2") == [("a/0.12.0.1-cpu", ("serving",))]
 
 
-def test_a_release_of_the_window_runs_every_case_and_names_the_place():
+def test_a_release_of_the_window_runs_all_and_names_the_target():
     plan = planned([golden("a", "0.9.2"), golden("b", "0.9.2")])
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 
@@ -42,12 +42,12 @@ def test_readers_by_number_are_taken_alone():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 
-def test_only_promised_has_the_cells_of_places_too():
+def test_only_promised_has_the_cells_of_targets_too():
     plan = planned(only="promised")
     assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
 
 
-def test_a_place_on_another_platform_waits_for_it():
+def test_a_target_on_another_platform_waits_for_it():
     both = Options(platforms=("cpu", "cuda"))
     goldens = [golden("a", "0.12.0.1", options=both)]
     targets = (DeploymentTarget(name="gpu", jaxlib="0.9.2", platform="cuda"),)
@@ -55,7 +55,7 @@ def test_a_place_on_another_platform_waits_for_it():
     assert in_release(planned(goldens, targets, platforms=("cpu", "cuda")), "0.9.2") == [("a/0.12.0.1-cpu", ("gpu",))]
 
 
-def test_deployed_without_a_place_is_an_error():
+def test_deployed_without_a_target_is_an_error():
     with pytest.raises(
         MatrixError, match=r"--readers deployed: no deployment target of the policy .* is in force on 2026-11-21"
     ):
@@ -64,7 +64,7 @@ def test_deployed_without_a_place_is_an_error():
         planned(readers="deployed", cases=("b",))
 
 
-def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_path):
+def test_a_policy_with_its_own_readers_has_those_of_targets(jaxexport, tmp_path):
     from making import manifest, write_golden
 
     from export_core.goldens import GoldenStore
@@ -83,7 +83,7 @@ def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_pa
     assert "serving" not in earlier.out
 
 
-def test_a_replay_in_this_interpreter_has_the_places_of_its_release(goldens, here, kept):
+def test_a_replay_here_has_the_targets_of_its_release(goldens, here, kept):
     """As pytest replays: a golden by an old release, outside the window."""
     manifest = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
     old = dataclasses.replace(goldens["waves"], manifest=manifest)

@@ -85,7 +85,7 @@ def test_what_only_older_releases_load_is_counted(folder, jaxexport):
     assert loading["older releases, 0.11.0 the newest of them"] == 1
 
 
-def test_calls_that_neither_a_release_nor_the_policy_promises_are_counted(folder, jaxexport, tmp_path):
+def test_calls_that_are_not_promised_are_counted(folder, jaxexport, tmp_path):
     shutil.copy(unlisted(folder), folder / "kernel")
     assert counts(jaxexport("inspect", folder, *DAY).out, "not promised") == {"my_kernel_of_ours": 2}
     (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_listed_is_named(folder, jaxexport, monkeypatch)
     )
 
 
-def test_the_json_has_a_line_for_each_file_and_follows_the_schema(folder, jaxexport):
+def test_the_json_has_a_line_for_each_file_by_the_schema(folder, jaxexport):
     (folder / "cut").write_bytes(OLD.read_bytes()[:900])
     (folder / "readme").write_text("words, and more words")
     ended = jaxexport("inspect", folder, "--json", *DAY)

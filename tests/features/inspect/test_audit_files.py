@@ -108,7 +108,7 @@ def test_a_target_that_the_named_reader_dropped_exits_1(jaxexport):
     assert jaxexport("audit", path, "--writers", "0.4.30", "--readers", "0.4.31").code == 0
 
 
-def test_a_file_that_is_none_is_2_and_the_others_are_told(jaxexport, tmp_path):
+def test_a_file_that_is_no_artifact_exits_2_after_the_others(jaxexport, tmp_path):
     (tmp_path / "none").write_bytes(b"nothing of the kind")
     ended = jaxexport("audit", "none", unlisted(tmp_path), CHOLESKY, code=2)
     assert ended.err.startswith("jaxexport: error: none: ")

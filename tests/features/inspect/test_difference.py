@@ -92,7 +92,7 @@ def test_a_bare_module_and_an_artifact_can_be_compared(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("words", [("nothing", MLP), (MLP, "nothing")], ids=["the first", "the second"])
-def test_a_file_that_is_none_is_2(words, jaxexport):
+def test_a_file_that_does_not_exist_exits_2(words, jaxexport):
     ended = jaxexport("diff", *words)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("jaxexport: error: nothing: expected a file to read")
@@ -169,7 +169,7 @@ def test_two_folders_are_compared_file_by_file(jaxexport, tmp_path):
     assert lines[-1] == "1 the same, 3 different, 0 not read"
 
 
-def test_a_damaged_file_of_a_folder_is_named_and_the_others_are_compared(jaxexport, tmp_path):
+def test_a_damaged_file_is_named_and_the_others_are_compared(jaxexport, tmp_path):
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()
         shutil.copy(MLP, tmp_path / folder / "a.jaxexport")

@@ -91,7 +91,7 @@ def facts_of(jaxexport, path):
     return facts
 
 
-def test_a_bare_module_has_the_promise_of_stablehlo_and_none_of_jax(jaxexport, tmp_path):
+def test_a_bare_module_has_only_the_promise_of_stablehlo(jaxexport, tmp_path):
     path = bare(tmp_path, "0.12.0.1/cholesky")
     out = jaxexport("inspect", path).out
     assert "promised      nothing by JAX, whose windows are for what jax.export wrote\n" in out
@@ -161,7 +161,7 @@ def test_what_stands_out_on_a_screen(make, texts, jaxexport, tmp_path):
     assert "\x1b" not in out
 
 
-def test_what_main_does_otherwise_than_its_envelope_says_is_shown(jaxexport, tmp_path):
+def test_a_main_that_differs_from_its_envelope_is_shown(jaxexport, tmp_path):
     path = changed(tmp_path, "0.12.0.1/mlp", module_kept_var_idx=(0,))
     sentence = "main takes 2 arrays, and the envelope declares 1 kept argument."
     lines = jaxexport("inspect", path).out.splitlines()
@@ -225,7 +225,7 @@ def test_a_check_that_only_old_readers_know_is_told(jaxexport):
     assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
 
 
-def test_what_no_release_loads_is_answered_with_one_to_export_with(jaxexport):
+def test_what_no_release_loads_has_one_to_export_with(jaxexport):
     lines = jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--as-of", "2025-01-01").out.splitlines()
     place = lines.index("loads in      no release (0 of the 19 releases known)")
     assert lines[place + 1] == (
@@ -255,7 +255,7 @@ def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path
     ids=["missing", "empty", "zip", "no module", "cut"],
 )
 @pytest.mark.parametrize("option", [(), ("--json",), ("--mlir",)], ids=["screen", "json", "mlir"])
-def test_a_file_that_is_none_is_one_line_and_2(content, said, option, jaxexport, tmp_path):
+def test_what_is_no_artifact_is_one_line_and_exit_code_2(content, said, option, jaxexport, tmp_path):
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
@@ -334,5 +334,5 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - before}, file=sys.
     assert done.stdout.startswith(f"{FILES[0]}: serialized jax.export.Exported")
 
 
-def test_the_short_calendar_is_that_of_the_calendar():
+def test_shipped_entries_are_those_of_the_calendar():
     assert shipped_entries() == calendar_entries(load_calendar())

@@ -73,7 +73,7 @@ def test_a_call_that_the_reader_dropped_is_not_promised():
     assert not found.ok
 
 
-def test_a_call_of_nobody_is_not_promised(tmp_path):
+def test_a_call_in_no_list_is_not_promised(tmp_path):
     assert export_core.check(unlisted(tmp_path), "0.12.0.1").unpromised == ("my_kernel_of_ours",)
 
 
@@ -152,7 +152,7 @@ print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
     ],
     ids=["yes", "no"],
 )
-def test_inspect_for_a_reader_exits_by_it(path, reader, code, line, jaxexport):
+def test_inspect_exits_by_whether_the_reader_loads_it(path, reader, code, line, jaxexport):
     ended = jaxexport("inspect", path, "--readers", reader, code=code)
     assert ended.out.startswith(f"{path}: serialized jax.export.Exported")
     assert ended.out.splitlines()[-1].startswith(f"reader        {line}")
@@ -279,12 +279,12 @@ def test_the_policy_allows_a_call_for_a_reader_too(jaxexport, tmp_path):
     ],
     ids=" ".join,
 )
-def test_a_reader_that_cannot_be_asked_is_2(words, jaxexport):
+def test_a_reader_that_cannot_be_asked_exits_2(words, jaxexport):
     ended = jaxexport("inspect", CHOLESKY, *words)
     assert (ended.code, ended.out) == (2, "")
 
 
-def test_a_release_of_another_runtime_that_a_project_adds_is_a_reader(tmp_path, monkeypatch):
+def test_a_release_of_a_runtime_that_a_project_adds_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     added = "tensorflow: {2.99.0: {built: 2026-11-01, stablehlo: 1.18.0, convention: 10}}"
     Path("export_compat.yaml").write_text(f"releases: {{runtimes: {{{added}}}}}\n")

@@ -49,7 +49,7 @@ def test_a_writer_that_nobody_knows_is_not_guessed(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("kept_in", [RELEASES, FILE, PROJECT_FILE, "--policy"])
-def test_a_project_s_own_release_writes_and_reads_in_all_three(jaxexport, tmp_path, kept_in):
+def test_a_release_of_the_project_counts_in_every_command(jaxexport, tmp_path, kept_in):
     path = written_by_0_13_0(tmp_path)
     policy = "releases:\n" + textwrap.indent(RELEASE, "  ") + POLICY
     words = []
@@ -78,7 +78,7 @@ def test_a_project_s_own_release_writes_and_reads_in_all_three(jaxexport, tmp_pa
     assert " → jax 0.13.0, as it says, and jaxlib 0.13.0\n" in diff.out
 
 
-def test_a_call_that_the_policy_allows_is_allowed_in_all_three(jaxexport, tmp_path):
+def test_a_call_that_the_policy_allows_is_so_in_every_command(jaxexport, tmp_path):
     path = unlisted(tmp_path)
     assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("unlisted", 1)
     (tmp_path / FILE).write_text(POLICY)

@@ -145,7 +145,7 @@ def test_the_noise_of_each_output_is_shown_in_its_own_unit(copied, jaxexport):
     assert shown.split("]  ")[1].split()[0] == f"{noise.reshape(-1)[0]:.6g}"
 
 
-def test_outputs_that_jump_are_named_where_it_says_what_compares_them(copied, jaxexport):
+def test_outputs_that_jump_are_named_with_what_compares_them(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     text = path.read_text()
     assert "  narrowest_float: float32\n" in text

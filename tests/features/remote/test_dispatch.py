@@ -261,7 +261,7 @@ def test_jobs_out_or_waiting_when_the_engine_is_lost_are_not_run(cells, monkeypa
     assert any(outcome.message == "infrastructure: the scheduler is lost" for outcome in found.values())
 
 
-def test_a_job_that_cannot_be_sent_to_a_lost_engine_says_that_it_is_lost(cells):
+def test_a_job_for_a_lost_engine_says_that_it_is_lost(cells):
     found = on(vanishing(LostWhileSending()), cells[:2], run=passes)
     assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
         (Verdict.NOT_RUN, "infrastructure: the scheduler is lost")

@@ -73,7 +73,7 @@ def test_a_disabled_check_alone_does_not_allow_a_call():
         export_core.export_artifact(jax.jit(on_tpu_only), X, disabled_checks={"only_on_tpu": "it is new"})
 
 
-def test_the_policy_of_the_folder_allows_calls_and_names_platforms(folder):
+def test_the_policy_here_allows_calls_and_names_platforms(folder):
     (folder / FILE).write_text("allow: {only_on_tpu: it is ours}\nplatforms: [tpu]\n")
     artifact = export_core.export_artifact(jax.jit(on_tpu_only), X)
     assert artifact.envelope.platforms == ("tpu",)
@@ -95,7 +95,7 @@ def test_an_artifact_names_no_path_of_this_machine():
         ({"rtol": -1.0}, "export_artifact: rtol: expected"),
         ({"compare": "alclose"}, "export_artifact: .*'allclose'"),
         ({"compare": "nowhere:close"}, "export_artifact: compare='nowhere:close'"),
-        ({"vjp_oder": 1}, "'vjp_oder'. Did you mean 'vjp_order'?"),
+        ({"vjp_oder": 1}, "expected a keyword of it or of the function, found 'vjp_oder'. Did you mean 'vjp_order'?"),
         ({"mesh": {"x": 2}}, "'mesh' is a keyword of it and of the function"),
         ({"constraints": ["b > 2"]}, "export_artifact: constraints=('b > 2',) change nothing without symbolic_shapes"),
     ],
@@ -149,14 +149,14 @@ def test_a_golden_that_proves_nothing_is_not_written(folder, function, refusal):
     assert not (folder / "golden").exists()
 
 
-def test_a_golden_that_its_own_release_does_not_replay_is_not_written(folder):
+def test_a_golden_that_is_not_replayed_is_not_written(folder):
     (folder / "checks.py").write_text("def never(expected, actual): return 'they never agree'")
     with pytest.raises(ExportError, match=r"its own writer cannot replay this golden(?s:.*)they never agree"):
         export_core.write_golden("never", jax.jit(lambda x: x + 1), X, compare="checks:never")
     assert not (folder / "golden").exists()
 
 
-def test_a_golden_whose_registration_no_reader_can_import_is_not_written(folder, monkeypatch):
+def test_a_golden_that_no_reader_can_import_is_not_written(folder, monkeypatch):
     (folder / "own_nodes_of_a_script.py").write_text("import yaml\n")
     monkeypatch.syspath_prepend(folder)
     importlib.import_module("own_nodes_of_a_script")

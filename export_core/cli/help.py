@@ -38,15 +38,9 @@ class HelpfulCommand(click.Command):
 class HelpfulGroup(HelpfulCommand, click.Group):
     """Commands with their whole first sentence; those of `jaxexport` itself in sections."""
 
-    def command(self, *page_and_examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulCommand]:  # type: ignore[override]
+    def command(self, page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], click.Command]:  # type: ignore[override]
         """A command of this group, with what `command` takes."""
-
-        def add(function: Callable[..., Any]) -> HelpfulCommand:
-            made = command(*page_and_examples, **kw)(function)
-            self.add_command(made)
-            return made
-
-        return add
+        return super().command(cls=HelpfulCommand, page=page, examples=examples, **kw)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

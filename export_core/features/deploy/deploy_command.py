@@ -6,16 +6,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.click_options import (
-    as_of_option,
-    console,
-    day_of,
-    goldens_option,
-    json_option,
-    policy_of,
-    policy_option,
-    results_option,
-)
+from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
@@ -35,11 +26,11 @@ from export_core.cli.output import echo, echo_json
     required=True,
     help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
-@results_option("Folder of a finished run whose results count. [default: .jaxexport, where there is one]")
-@goldens_option
-@policy_option
-@as_of_option
-@json_option("Print JSON (schema/deploy.schema.json).")
+@click_options.results_option("Folder of a finished run whose results count. [default: .jaxexport, where there is one]")
+@click_options.goldens_option
+@click_options.policy_option
+@click_options.as_of_option
+@click_options.json_option("Print JSON (schema/deploy.schema.json).")
 def can_i_deploy(
     names: Sequence[str],
     to: str,
@@ -61,7 +52,6 @@ def can_i_deploy(
     Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no answer is no, but one is unknown.
     """
     from export_core.features.deploy import answers
-    from export_core.features.deploy.answers import deploy_lines
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
     from export_core.matrix.comparisons import under_policy
@@ -70,7 +60,7 @@ def can_i_deploy(
     from export_core.policy.terms import terms_of
     from export_core.run.results import SUMMARY
 
-    policy, day = policy_of(policy_file), day_of(as_of)
+    policy, day = click_options.policy_of(policy_file), click_options.day_of(as_of)
     targets = answers.targets_named(to, policy, day)
     calendar = policy.calendar()
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
@@ -97,6 +87,6 @@ def can_i_deploy(
     if as_json:
         echo_json(deployability)
     else:
-        for line in deploy_lines(deployability, console().width):
+        for line in answers.deploy_lines(deployability, click_options.console().width):
             echo(line)
     raise click.exceptions.Exit(deployability.exit_code)

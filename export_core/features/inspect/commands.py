@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,12 @@ from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
+    from export_core.artifact.archive import ReadFile
     from export_core.artifact.readers import Reader
     from export_core.goldens import Golden
     from export_core.policy.terms import Terms
 
-SAME, DIFFERENT = 0, 1
-FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
+FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3  # Of a difference: the same, different.
 _READERS = (
     "jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'; or those of another runtime, such as "
     "tensorflow==2.21.0, 'iree>=3.9', or litert for its newest."
@@ -239,16 +239,9 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     if writers:
         policy_of(asked.policy_file).calendar().built(writers)  # a name that is no release is bad input
     below = any(map(os.path.isdir, names))
-    ended: Counter[bool | None] = Counter()
     left_out: Counter[str] = Counter()
     auditing = functools.partial(audit_text, terms, writers, asked.readers_in(terms))
-    for file in read_archive(auditing, asked.files(names), left_out, asked.jobs):
-        ok, text = file.result or (None, "")
-        ended[ok] += 1
-        if ok is None:
-            echo(f"{PREFIX}{file.path}: {file.error}", err=True)  # the other files are still audited
-        elif not (ok and below):
-            echo(text, nl=False)
+    ended = _show_each(read_archive(auditing, asked.files(names), left_out, asked.jobs), below=below)
     if below:
         others = plural(left_out.total(), "other file")
         echo(
@@ -256,6 +249,19 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
             f"{ended[None]:,} not read; {others} left out"
         )
     context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)
+
+
+def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: bool) -> Counter[bool | None]:
+    """Print what is said of each file, in a folder only where it is not fine; count those that are, are not, unread."""
+    ended: Counter[bool | None] = Counter()
+    for file in files:
+        fine, text = file.result or (None, f"{file.path}: {file.error}")
+        ended[fine] += 1
+        if fine is None:
+            echo(f"{PREFIX}{text}", err=True)  # the other files are still read
+        elif not (fine and below):
+            echo(text, nl=False)
+    return ended
 
 
 @command(
@@ -284,14 +290,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     below = os.path.isdir(old)  # noqa: PTH112 - it is shown as typed
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
-    ended: Counter[bool | None] = Counter()
-    for file in read_archive(comparing, [old], Counter(), asked.jobs):
-        same, text = file.result or (None, f"{file.path}: {file.error}")
-        ended[same] += 1
-        if same is None:
-            echo(f"{PREFIX}{text}", err=True)
-        elif not (same and below):
-            echo(text, nl=False)
+    ended = _show_each(read_archive(comparing, [old], Counter(), asked.jobs), below=below)
     for found in files_of([new] if below else []):
         other = old + found.path.removeprefix(new)
         if not os.path.lexists(other) and isinstance(artifact_in(found), Artifact):
@@ -299,4 +298,4 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
             echo(f"only in the second folder: {found.path}")
     if below:
         echo(f"{ended[True]:,} the same, {ended[False]:,} different, {ended[None]:,} not read")
-    context.exit(BAD_INPUT if ended[None] else DIFFERENT if ended[False] else SAME)
+    context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)

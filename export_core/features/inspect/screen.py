@@ -334,7 +334,9 @@ def joined(words: Iterable[object]) -> str:
     return ", ".join(map(str, words))
 
 
-def audit_text(terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact) -> tuple[bool, str]:
+def audit_text(
+    terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact
+) -> tuple[bool | None, str]:
     """Whether an audit finds no problems in an artifact, and the lines that say so.
 
     `writer` is the jaxlib that wrote it, where that is known better than the file says; `readers` must take its calls

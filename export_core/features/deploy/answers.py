@@ -451,7 +451,7 @@ def _upgrade(upgrade: Upgrade) -> str:
     if not upgrade.to:
         how = "where a reason above says how"
         if "==" not in upgrade.jaxlib:
-            how = f"with jaxlib {upgrade.jaxlib} or for its platform"
+            how = f"with jaxlib {upgrade.jaxlib} or older, for its platform"
         return plain_text(
             f"{upgrade.target}: no later release is known to run all of them. Export them again {how}, or try "
             f"`jaxexport convert FILE --for {upgrade.jaxlib}`."

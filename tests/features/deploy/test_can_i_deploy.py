@@ -269,7 +269,7 @@ def test_a_platform_that_it_was_not_exported_for_is_a_no(ask):
     ended = ask(CASE, "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
     said = " ".join(ended.out.split())
-    assert "Export them again with jaxlib 0.10.2 or older, for its platform, or try `jaxexport convert FILE --for" in said
+    assert "Export them again with jaxlib 0.10.2 or older, for its platform, or try `jaxexport convert FILE" in said
 
 
 def test_a_cell_that_was_only_compiled_is_unknown(ask):

@@ -46,7 +46,6 @@ JAX = {
     "export_core.features.why.explain.reproduce",
     "export_core.features.why.reduce.editing.program",
     "export_core.features.why.reduce.editing.program_parts",
-    "export_core.features.why.reduce.editing.edits",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 

@@ -202,8 +202,7 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
     """
     from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of
-    from export_core.features.why.bisect.criterion import BisectBy
-    from export_core.features.why.bisect.report import bisect_lines
+    from export_core.features.why.bisect.report import BisectBy, bisect_lines
 
     said = "Interrupted. The same command runs only what is not in the cache."
     with _interrupted_with(said), Steps(quiet=quiet) as notify:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from making import golden, make_wheel, manifest, release, result, with_causes, write_golden
 
 from export_core.features.why.bisect.bisection import Edge, edge_in, find_edge
-from export_core.features.why.bisect.criterion import Answer, BisectBy
-from export_core.features.why.bisect.report import Bisection, changes_between, commits_between
+from export_core.features.why.bisect.report import Answer, BisectBy, Bisection, changes_between, commits_between
 from export_core.features.why.reduce.failing_alike import Failure
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge_again

@@ -1,6 +1,9 @@
 """Since which release a cell fails: the two ends, the releases between, and the edge among them."""
 
+from __future__ import annotations
+
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,11 +12,12 @@ from typing import NamedTuple
 from msgspec import structs
 
 from export_core.base.phrases import few, first_line
-from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, known_size
 from export_core.features.why.bisect.report import (
     FOUND,
     NO_ANSWER,
     NOT_REPRODUCED,
+    Answer,
+    BisectBy,
     Bisection,
     TriedRelease,
     changes_between,
@@ -148,6 +152,49 @@ def _answer(
             for result in results
         ),
     )
+
+
+# --- which results are bad --------------------------------------------------------------------------------------------
+
+
+def known_size(result: Result) -> float:
+    """The error of a result in units of noise. Raises `WhyError` where it has none."""
+    if (size := BisectBy.NUMBERS.size(result)) is not None:
+        return size
+    where = f"--by numbers: {result.golden} in {result.reader.title} on {result.platform}"
+    if not result.verdict.is_compared:
+        raise WhyError(f"{where} ended in {result.verdict}, and gave no numbers. Bisect it by message.")
+    raise WhyError(
+        f"{where} has no error in units of noise, since the golden's writer measured none. "
+        f"`jaxexport goldens verify --noise {result.golden}` measures it."
+    )
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Which results are like the bad one. `threshold` is the error above which they are; None compares classes."""
+
+    by: BisectBy
+    bad: Result
+    threshold: float | None = None
+
+    @classmethod
+    def between(cls, by: BisectBy, bad: Result, good: Result) -> Criterion:
+        """What tells the bad result from the good one. Raises `WhyError` where one of both has no error."""
+        if by is not BisectBy.NUMBERS:
+            return cls(by, bad)
+        good_size, bad_size = known_size(good), known_size(bad)
+        # The middle between both ends.
+        return cls(by, bad, (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1)
+
+    def is_bad(self, result: Result) -> Answer:
+        """Whether a result is like the bad one; None where it says nothing."""
+        if result.verdict is Verdict.NOT_RUN:
+            return None
+        if self.threshold is None:
+            return self.by.label(result) == self.by.label(self.bad)
+        size = self.by.size(result)
+        return None if size is None else size > self.threshold
 
 
 # --- the two ends -----------------------------------------------------------------------------------------------------

@@ -2,16 +2,19 @@
 
 import datetime
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.layout import aligned, wrapped
-from export_core.base.phrases import first_line, plural
-from export_core.features.why.bisect.criterion import Answer, BisectBy
+from export_core.base.phrases import first_line, plural, signal_name
+from export_core.judge import Result
+from export_core.judge.causes import failure_signature
 from export_core.judge.result import ReaderOf, WriterOf, release_name
 from export_core.matrix import Verdict
 from export_core.readers.installed import metadata_of
@@ -25,6 +28,34 @@ FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3  # Exit codes; 2 is bad input.
 _LABEL = 10
 _REPOSITORY = "https://github.com/jax-ml/jax"
 _COMMIT = re.compile(r"^_git_hash: .* = '([0-9a-f]{40})'$", re.MULTILINE)
+
+
+Answer = bool | None
+"""Of a release: True where it fails as the bad one does, False where it does not, None where it says nothing."""
+
+
+class BisectBy(StrEnum):
+    """By what results are alike."""
+
+    VERDICT = "verdict"  # By the verdict alone.
+    MESSAGE = "message"  # By verdict, stage, signal, and the message without numbers, addresses and quoted names.
+    NUMBERS = "numbers"  # By the largest error, in units of the noise that the writer measured.
+
+    def size(self, result: Result) -> float | None:
+        """The error of a result; None where it has none, or nothing is measured."""
+        if self is not BisectBy.NUMBERS or not result.verdict.is_compared:
+            return None
+        # A result has no number that JSON has not: infinity, and an error where there must be none.
+        error = result.max_noise_error
+        return math.inf if error is None and result.verdict is Verdict.NUMERICS else error
+
+    def label(self, result: Result) -> str:
+        """The class of a result in words, the same for results that are alike by verdict and message."""
+        if result.verdict.works or self is BisectBy.VERDICT:
+            return str(result.verdict)
+        signal = signal_name(result.signal) if result.signal else ""
+        # Most messages of a crash name the signal, and those of another limit do not.
+        return f"{failure_signature(result)}{'' if signal in result.message else f': {signal}'}"
 
 
 class TriedRelease(msgspec.Struct, frozen=True):

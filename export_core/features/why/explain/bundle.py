@@ -174,7 +174,7 @@ def script_files(choice: Choice, result: Result, program: Program) -> dict[str, 
         facts |= {"devices": devices, "x64": bool(golden.manifest.flags.get("jax_enable_x64"))}
         contents = {ARTIFACT: program.artifact}
     text = "\n".join(_metadata(choice)) + "\n" + PROGRAM.read_text(encoding="utf-8")
-    contents |= {SCRIPT: text.encode(), CALL: safe_json(facts, indent=2), INPUTS: inputs}
+    contents = {SCRIPT: text.encode(), CALL: safe_json(facts, indent=2), **contents, INPUTS: inputs}
     return {**contents, OUTPUTS: outputs} if outputs else contents
 
 

@@ -34,7 +34,7 @@ PROGRAM = Path(__file__).with_name("editing") / "program.py"
 SECONDS = 60.0  # How long one change may take.
 LONGEST_REPLY = 64 << 20
 
-Edit = tuple[str | int, ...]  # A change: see editing/edits.py.
+Edit = tuple[str | int, ...]  # A change: see editing/program.py.
 
 
 class Source(msgspec.Struct, frozen=True):

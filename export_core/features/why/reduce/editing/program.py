@@ -9,31 +9,78 @@
     {"names": [NAME, …], "arguments": [SOURCE, …], "results": [SOURCE, …]}   or   {"refused": "why"}
 
 `leading` is how many arguments of main come before those of the envelope, `tokens` how many results do: they are never
-touched. `names` are those of all operations. What an EDIT is, says edits.py. A SOURCE says what an argument or result
-of the changed main is:
+touched. `names` are those of all operations. A SOURCE says what an argument or result of the changed main is:
 
     {"was": 3}   the one with that number   or   {"operation": 7, "result": 0, "type": [[4, 8], "float32"]}   a value
 
 Operations are numbered in the order in which they are written, those in regions too. Nothing is compiled and nothing is
 run. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its user starts anew.
+
+An EDIT is a list, its kind, then numbers:
+
+| edit | what is done |
+|---|---|
+| ["inline"] | every call of a function becomes the body of that function |
+| ["result", R] | main no longer returns its result R |
+| ["end", O] | main ends after operation O, and returns the values that were used behind it |
+| ["operand", O] | the results of operation O are operands of it that have the same types |
+| ["constant", O] | the results of operation O are constants: 1, or 0 for integers |
+| ["value", O] | the results of operation O, one of main's own, are arguments of main |
+| ["region", O, N] | the body of region N of operation O takes its place: a branch, or a loop that runs once |
+| ["size", FROM, TO] | every dimension of one size has another one; stands alone |
+| ["values"] | main returns every value that it computes; stands alone |
+| ["double"] | the module computes in double precision: no smaller program, but a reference; stands alone |
+
+Nothing proves that a changed module is as good as the original: each is run. What is no longer used is removed by
+`Program.clean`; until then no operation is erased, so that the numbers of others stay valid.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import edits  # type: ignore[import-not-found]  # beside this file, as the last one
+import ml_dtypes
+import numpy as np
 from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
-from program_parts import Program, RefusedError  # type: ignore[import-not-found]
+from program_parts import (  # type: ignore[import-not-found]  # beside this file
+    Program,
+    RefusedError,
+    attributes,
+    blocks_of,
+    name_of,
+    text_of,
+)
 
 LONGEST_REASON = 400
 LARGEST_TEXT = 64  # Elements of a constant that the text of a module shows.
+Edit = list[Any]
+
+MOST_OPERATIONS = 50_000  # A module that is larger once its functions are inlined stays as it is.
+LONGEST_TEXT = 400  # Characters by which an operation is named.
+TOKEN = "!stablehlo.token"
+_ELEMENT = re.compile(r"u?i\d+|b?f\d+\w*|complex<f\d+>")
+_DTYPES = {
+    "i1": "bool",
+    "bf16": "bfloat16",
+    "complex<f32>": "complex64",
+    "complex<f64>": "complex128",
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)},
+}
+"""JAX's names of the element types of MLIR, but for narrow floats."""
+_FIXED = ("func.func", "func.return", "stablehlo.return")
+
+# A size in the text of a module: in the type of a tensor, as the limit of a slice, in a rule of sharding; and in lists.
+_IN_TYPES = rb"(?<=[<x])%d(?=x)|(?<=:)%d(?=[\],:])|(?<==)%d(?=[,}])"
+_IN_LISTS = _IN_TYPES + rb"|(?<=[\[ ])%d(?=[,\]>])"
 
 
 def main() -> None:
@@ -58,19 +105,346 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         module = stablehlo.deserialize_portable_artifact(context, Path(request["module"]).read_bytes())
         program = Program(module, request["leading"], request["tokens"])
         if "apply" not in request:
-            description: dict[str, Any] = edits.described(program)
-            return description
-        program = edits.applied(program, request["apply"])
+            return described(program)
+        program = applied(program, request["apply"])
         program.clean()
         program.module.operation.verify()
         text = program.module.operation.get_asm(binary=True, large_elements_limit=LARGEST_TEXT)
         Path(request["text"]).write_bytes(text)
-        described: dict[str, Any] = program.signature()
+        changed: dict[str, Any] = program.signature()
         # Last, since it changes the module. Mixed: what is not StableHLO stays as it is, for readers that parse it.
         mixed = any(operation.name.startswith("sdy.") for operation in program.operations())
         code = _jax.mlir.serialize_portable_artifact(program.module, request["stablehlo"], mixed)
         Path(request["out"]).write_bytes(code)
-        return described
+        return changed
+
+
+def described(program: Program) -> dict[str, Any]:
+    """How large a module is, and every edit that may be tried on it, by kind."""
+    operations = program.operations()
+    ordered = program.own_operations()
+    own, last = set(ordered), ordered[-1] if ordered else None
+    edits: dict[str, list[Edit]] = {
+        "inline": [["inline"]] if any(one.name == "func.call" for one in operations) else [],
+        "result": [["result", number] for number in range(len(program.given))],
+        **{kind: [] for kind in ("end", "operand", "constant", "value", "region", "size")},
+    }
+    for number, operation in enumerate(operations):
+        if operation.name in _FIXED:
+            continue
+        is_own = operation in own
+        is_constant = operation.name == "stablehlo.constant"
+        used = [result for result in operation.results if list(result.uses)]
+        if is_own and not is_constant:
+            if operation != last:
+                edits["end"].append(["end", number])
+            if all(type_of(result.type) for result in used):
+                edits["value"].append(["value", number])
+        if not is_constant and all(_same_typed(operation, result) is not None for result in used):
+            edits["operand"].append(["operand", number])
+        if all(_constant_text(result.type) for result in used) and not _is_simple(operation):
+            edits["constant"].append(["constant", number])
+        edits["region"] += [
+            ["region", number, place] for place in range(len(operation.regions)) if _fits(operation, place)
+        ]
+    values = [*program.body.arguments, *(value for one in operations for value in one.results)]
+    sizes = {size for value in values for size in (type_of(value.type) or ([], ""))[0]}
+    for size in sorted(sizes, reverse=True):
+        edits["size"] += [["size", size, to] for to in dict.fromkeys((1, 2, 3, 4, size // 2)) if 0 < to < size]
+    return {**program.signature(), "edits": edits}
+
+
+def applied(program: Program, edits: list[Edit]) -> Program:
+    """Make these changes. Returns the changed program, which may be another one. Raises `RefusedError`."""
+    if edits and edits[0][0] == "size":
+        ((_, size, to),) = edits
+        return _with_size(program, size, to)
+    operations = program.operations()
+    dropped = {edit[1] for edit in edits if edit[0] == "result"}
+    for kind, *numbers in edits:
+        if kind == "inline":
+            _inline_calls(program)
+        elif kind in ("values", "end"):
+            _return_values(program, operations, *numbers)
+        elif kind == "double":
+            _make_double(program)
+        elif kind == "region":
+            number, place = numbers
+            (block,) = operations[number].regions[place].blocks
+            _put_in_place_of(operations[number], block, _entering(operations[number], block))
+        elif kind != "result":
+            _replace_results(program, operations, kind, *numbers)
+    if dropped:
+        values = zip(list(program.end.operands)[program.tokens :], program.given, strict=True)
+        program.set_results([pair for number, pair in enumerate(values) if number not in dropped])
+    return program
+
+
+# --- the edits --------------------------------------------------------------------------------------------------------
+
+
+def _replace_results(program: Program, operations: list[Any], kind: str, number: int) -> None:
+    """Let operands of an operation, constants or arguments of main take the place of its results."""
+    operation = operations[number]
+    for place, result in enumerate(operation.results):
+        if not list(result.uses):
+            continue
+        if kind == "operand":
+            result.replace_all_uses_with(_same_typed(operation, result))
+        elif kind == "constant":
+            result.replace_all_uses_with(_constant(result.type, ir.InsertionPoint(operation)))
+        else:
+            program.sources.append(_source(number, place, result))
+            result.replace_all_uses_with(program.body.add_argument(result.type, ir.Location.unknown()))
+    _without_effects(operation)
+
+
+def _return_values(program: Program, operations: list[Any], last: int | None = None) -> None:
+    """Let main return every value that it computes, or end after an operation with what was used behind it."""
+    numbers = {operation: number for number, operation in enumerate(operations)}
+    own = program.own_operations()
+    before = own if last is None else own[: own.index(operations[last]) + 1]
+    inside = set(before)
+    values = []
+    for operation in before:
+        for place, result in enumerate(operation.results):
+            users = (_in_block(use.owner, program.body) for use in result.uses)
+            is_returned = last is None or any(user not in inside for user in users)
+            if is_returned and type_of(result.type) and operation.name != "stablehlo.constant":
+                values.append((result, _source(numbers[operation], place, result)))
+    program.set_results(values)
+    for operation in own[len(before) :]:
+        _without_effects(operation)
+
+
+def _inline_calls(program: Program) -> None:
+    functions = program.functions()
+    while calls := [one for one in program.operations() if one.name == "func.call"]:
+        if len(program.operations()) > MOST_OPERATIONS:
+            raise RefusedError(f"it has more than {MOST_OPERATIONS} operations once its functions are inlined")
+        for call in calls:
+            called = functions[call.attributes["callee"].value]
+            copy = called.clone(ir.InsertionPoint(called)).operation
+            (block,) = copy.regions[0].blocks
+            _put_in_place_of(call, block, list(call.operands))
+            copy.erase()
+            call.erase()
+
+
+def _put_in_place_of(operation: Any, block: Any, entering: list[Any]) -> None:
+    """Let the operations of a block do what one operation did, of whose results no use is left."""
+    for argument, operand in zip(block.arguments, entering, strict=True):
+        argument.replace_all_uses_with(operand)
+    *inner, end = [one.operation for one in block.operations]
+    for one in inner:
+        one.move_before(operation)
+    for result, value in zip(operation.results, list(end.operands), strict=True):
+        result.replace_all_uses_with(value)
+
+
+def _with_size(program: Program, size: int, to: int) -> Program:
+    """The module with another size for every dimension of one: in its text, where MLIR checks that all of it fits."""
+    text = program.module.operation.get_asm(binary=True)
+    for pattern in (_IN_LISTS, _IN_TYPES):
+        changed = re.sub(pattern.replace(b"%d", b"%d" % size), b"%d" % to, text)
+        with contextlib.suppress(ir.MLIRError):
+            return Program(ir.Module.parse(changed), program.leading, program.tokens)
+    raise RefusedError(f"what has the size {size} cannot have the size {to}")
+
+
+# --- values and their types -------------------------------------------------------------------------------------------
+
+
+def type_of(kind: Any) -> list[Any] | None:
+    """The shape and dtype, by JAX's name, of a type that main may take or return; None for any other."""
+    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+        return None
+    element = str(kind.element_type)
+    if not _ELEMENT.fullmatch(element):
+        return None
+    bits, _, form = element.lstrip("f").lower().partition("e")  # of a narrow float, such as f8E4M3FN
+    return [list(kind.shape), _DTYPES.get(element, f"float{bits}_e{form}")]
+
+
+def _source(number: int, place: int, value: Any) -> dict[str, Any]:
+    operation = value.owner
+    taken, given = (", ".join(str(one.type) for one in side) for side in (operation.operands, operation.results))
+    text = f"{name_of(operation)} : ({taken}) -> ({given})"
+    return {"operation": number, "result": place, "type": type_of(value.type), "text": text[:LONGEST_TEXT]}
+
+
+def _same_typed(operation: Any, result: Any) -> Any:
+    """An operand with the type of a result, that of the same number first, as loops have it; None for none."""
+    operands, number = list(operation.operands), result.result_number
+    first = operands[number : number + 1]
+    return next((value for value in (*first, *operands) if value.type == result.type), None)
+
+
+def _constant_text(kind: Any) -> str:
+    """A constant of a type, as it is written; empty where there is none."""
+    if str(kind) == TOKEN:
+        return TOKEN
+    if (typed := type_of(kind)) is None:
+        return ""
+    dtype = typed[1]
+    number = "false" if dtype == "bool" else "(1.0, 0.0)" if "complex" in dtype else "0" if "int" in dtype else "1.0"
+    return f"dense<{number}> : {kind}"
+
+
+def _constant(kind: Any, at: Any) -> Any:
+    text = _constant_text(kind)
+    with at, ir.Location.unknown():
+        if text == TOKEN:
+            return ir.Operation.create("stablehlo.after_all", results=[kind]).result
+        if not text:
+            raise RefusedError(f"there is no constant of type {kind}")
+        return ir.Operation.create(
+            "stablehlo.constant", results=[kind], attributes={"value": ir.Attribute.parse(text)}
+        ).result
+
+
+def _is_simple(operation: Any) -> bool:
+    """Whether an operation is a constant already: one of equal elements."""
+    if operation.name == "stablehlo.after_all":
+        return not list(operation.operands)
+    if operation.name != "stablehlo.constant":
+        return False
+    value = attributes(operation).get("value")
+    return not isinstance(value, ir.DenseElementsAttr) or value.is_splat
+
+
+def _fits(operation: Any, place: int) -> bool:
+    """Whether the body of a region can take the place of its operation."""
+    blocks = list(operation.regions[place].blocks)
+    if len(blocks) != 1 or not list(blocks[0].operations):
+        return False
+    *_, end = blocks[0].operations
+    pairs = (blocks[0].arguments, _entering(operation, blocks[0])), (end.operands, operation.results)
+    return all([value.type for value in given] == [value.type for value in wanted] for given, wanted in pairs)
+
+
+def _entering(operation: Any, block: Any) -> list[Any]:
+    """The operands that enter a region: all of a loop, none of a branch."""
+    return list(operation.operands) if len(block.arguments) else []
+
+
+def _in_block(operation: Any, block: Any) -> Any:
+    """The operation of a block in which another one is."""
+    while operation.operation.block != block:
+        operation = operation.operation.parent
+    return operation.operation
+
+
+def _without_effects(operation: Any) -> None:
+    """Let an operation be removed once nobody uses its results."""
+    if "has_side_effect" in attributes(operation):
+        operation.attributes["has_side_effect"] = ir.BoolAttr.get(False)
+
+
+# --- double precision -------------------------------------------------------------------------------------------------
+
+# What was float32 or narrower becomes float64; constants keep the values that they have. What the program asks of
+# float32 by itself stays: a loop that ends at an error of 1e-6, a polynomial of six terms.
+
+_NARROW = re.compile(r"(?<=[x<])(?:bf16|f16|f32)(?=[,>])")  # An element type in the text of a type.
+_UNKNOWN = re.compile(r"f\d+E\d\w*|!quant\.\w+")
+"""Types whose numbers would have to be rounded all the same: what they hold was chosen for them."""
+_CONSTANT = re.compile(r" dense<(?P<elements>.*)> : tensor<(?P<shape>(?:\d+x)*)(?P<element>[^\s,]*)>", re.DOTALL)
+_LAPACK = {"s": "d", "c": "z"}
+_FOR_ALL_TYPES = ("mhlo.", "stablehlo.", "Sharding", "SPMD", "annotate_device_placement")
+"""How the names of custom calls begin that XLA replaces by operations of any type."""
+_SIGNIFICANT = {"exponent_bits": 11, "mantissa_bits": 52}
+
+
+def _make_double(program: Program) -> None:
+    """Make the module compute in double precision. Raises `RefusedError` where that is not known to be the same."""
+    operations = program.operations()
+    kept = [result for operation in operations for result in _change(operation)]
+    blocks = [block for operation in operations for block in blocks_of(operation)]
+    values = [result for operation in operations for result in operation.results]
+    values += [argument for block in blocks for argument in block.arguments]
+    if not any(_NARROW.search(str(value.type)) for value in values):
+        raise RefusedError("it computes in double precision, or without floats")
+    for value in values:
+        if value not in kept:
+            value.set_type(_double(value.type))
+    for function in program.functions().values():
+        kind = ir.TypeAttr(function.attributes["function_type"]).value
+        function.attributes["function_type"] = ir.TypeAttr.get(_double(kind))
+
+
+def _double(kind: Any) -> Any:
+    text = str(kind)
+    if match := _UNKNOWN.search(text):
+        raise RefusedError(f"it computes in {match[0]}")
+    return ir.Type.parse(_NARROW.sub("f64", text)) if _NARROW.search(text) else kind
+
+
+def _change(operation: Any) -> list[Any]:
+    """Change what an operation is, beside the types of its values. Returns the results that keep their type."""
+    own = attributes(operation)
+    match operation.name.removeprefix("stablehlo."):
+        case "constant":
+            _widen(operation)
+        case "bitcast_convert":
+            return _keep_bits(operation)
+        case "dot_general" if "algorithm" in own:
+            del operation.attributes["algorithm"]
+        case "reduce_precision":
+            for name, bits in _SIGNIFICANT.items():
+                operation.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), bits)
+        case "custom_call" if any(
+            _NARROW.search(str(value.type)) for value in (*operation.operands, *operation.results)
+        ):
+            target = text_of(own["call_target_name"])
+            other = re.sub(r"^lapack_([sc])", lambda match: f"lapack_{_LAPACK[match[1]]}", target)
+            if other == target and not target.startswith(_FOR_ALL_TYPES):
+                raise RefusedError(f"it calls {target}, which is not known in double precision")
+            operation.attributes["call_target_name"] = ir.StringAttr.get(other)
+    return []
+
+
+def _widen(constant: Any) -> None:
+    """Give a constant the same values as doubles."""
+    kind = constant.result.type
+    if not _NARROW.search(str(kind)):
+        return
+    # As it is printed: MLIR for Python reads no bfloat16 and nothing complex. Unverified: a module that is half changed
+    # would be printed in another form.
+    if not (match := _CONSTANT.search(constant.get_asm(assume_verified=True))):
+        raise RefusedError(f"it has a constant of {kind} that cannot be read")
+    name, elements = _DTYPES[match["element"]], match["elements"]
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    shape = tuple(map(int, match["shape"].split("x")[:-1]))
+    if elements.startswith('"0x'):
+        values = np.frombuffer(bytes.fromhex(elements[3:-1]), dtype)
+    else:
+        part = np.dtype("float32") if dtype.kind == "c" else dtype
+        numbers = [_number(word, part) for word in re.findall(r"[-+.\w]+", elements)]
+        values = np.array(numbers, part).view(dtype)
+    wide = values.astype(np.complex128 if dtype.kind == "c" else np.float64)
+    whole = np.full(shape, wide[0]) if wide.size == 1 else wide.reshape(shape)
+    constant.attributes["value"] = ir.DenseElementsAttr.get(whole, type=_double(kind))
+
+
+def _number(word: str, dtype: np.dtype[Any]) -> Any:
+    """A number of a constant, or the bits of one that has no decimal form."""
+    return np.array(int(word, 16), f"u{dtype.itemsize}").view(dtype)[()] if word.startswith("0x") else float(word)
+
+
+def _keep_bits(cast: Any) -> list[Any]:
+    """Let a cast have the bits of the narrow float that it had. Returns its result, if that is such a float."""
+    (operand,), (result,) = cast.operands, cast.results
+    if _NARROW.search(str(operand.type)):
+        with ir.InsertionPoint(cast):
+            narrow = ir.Operation.create("stablehlo.convert", results=[operand.type], operands=[operand])
+        cast.operands[0] = narrow.result
+    if not _NARROW.search(str(result.type)):
+        return []
+    with ir.InsertionPoint.after(cast):
+        wide = ir.Operation.create("stablehlo.convert", results=[_double(result.type)], operands=[result])
+    result.replace_all_uses_except(wide.result, wide)
+    return [result]
 
 
 if __name__ == "__main__":

@@ -51,13 +51,13 @@ class ModuleJob(msgspec.Struct, frozen=True):
     plain: bool = False
 
 
-@dataclass(frozen=True)
-class RewrittenModules:
-    """The modules again, what was rewritten in words, and the jaxlib that did it."""
+class RewrittenModules(msgspec.Struct, frozen=True):
+    """The modules again, what was rewritten in words, and the jaxlib that did it; or why it `refused`."""
 
-    modules: tuple[bytes, ...]
+    modules: tuple[bytes, ...] = ()
     rewrites: tuple[str, ...] = ()
     by: str = ""
+    refused: str = ""
 
 
 RewriteModules = Callable[[ModuleJob], RewrittenModules]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.envelope import formats
@@ -28,18 +29,10 @@ MOST_RELEASES = 2  # Releases that are tried to export an artifact again: each m
 REWRITE, EXPORT_AGAIN = (Path(__file__).parent / "rewriting" / name for name in ("program.py", "export_again.py"))
 
 
-class ProgramResult(msgspec.Struct, frozen=True):
-    """What a program says."""
-
-    rewrites: tuple[str, ...] = ()
-    by: str = ""
-    refused: str = ""
-
-
 def run_program(
     environment: Environment, program: Path, job: object, inputs: Mapping[str, bytes], outputs: tuple[str, ...]
-) -> tuple[ProgramResult, tuple[bytes, ...]]:
-    """Run ``program FOLDER``, with a job and these files in the folder; return what it says, and the files it wrote.
+) -> RewrittenModules:
+    """Run ``program FOLDER``, with a job and these files in the folder; return what it says, with the files it wrote.
 
     Raises:
         ConversionRefused: it refused the job, died, took too long, or wrote nothing that can be read.
@@ -62,10 +55,10 @@ def run_program(
         except OSError as error:
             raise ConversionRefused(f"{jaxlib} cannot be started: {error}") from None
         try:
-            result = decode_json((folder / "result.json").read_bytes(), ProgramResult)
+            result: RewrittenModules = decode_json((folder / "result.json").read_bytes(), RewrittenModules)
             if result.refused:
                 raise ConversionRefused(result.refused)
-            return result, tuple((folder / name).read_bytes() for name in outputs)
+            return structs.replace(result, modules=tuple((folder / name).read_bytes() for name in outputs))
         except OSError as error:
             _, _, last_line = ended.stderr.decode(errors="replace").strip().rpartition("\n")
             stopped = f"died by {signal_name(-ended.returncode)}" if ended.returncode < 0 else last_line
@@ -92,11 +85,10 @@ class ModuleRewriter:
         except EnvironmentFailed as error:
             problem = f"its module has to be rewritten, and there is no jaxlib for that: {error}"
             raise ConversionRefused(problem) from None
-        words = {**msgspec.structs.asdict(job), "modules": len(job.modules)}
+        words = {**structs.asdict(job), "modules": len(job.modules)}
         inputs = {f"{number}.bc": code for number, code in enumerate(job.modules)}
         outputs = tuple(f"{number}.out" for number in range(len(job.modules)))
-        result, modules = run_program(self._environment, REWRITE, words, inputs, outputs)
-        return RewrittenModules(modules, result.rewrites, result.by)
+        return run_program(self._environment, REWRITE, words, inputs, outputs)
 
     def _newest(self) -> Environment:
         release = self._calendar.release(self._calendar.newest())
@@ -147,8 +139,8 @@ def _export_in(environment: Environment, artifact: Artifact, reader: Reader, all
     assert envelope
     job = {"vjp_order": envelope.vjp_order, "x64": needs_x64(envelope)}
     inputs = {"original.jaxexport": bytes(artifact.data)}
-    result, (data,) = run_program(environment, EXPORT_AGAIN, job, inputs, ("again.jaxexport",))
-    again = read_bytes(data, f"{artifact.name} exported again for jaxlib {reader.jaxlib}")
+    result = run_program(environment, EXPORT_AGAIN, job, inputs, ("again.jaxexport",))
+    again = read_bytes(result.modules[0], f"{artifact.name} exported again for jaxlib {reader.jaxlib}")
     check_converted(artifact, again, reader, allow)
     why = f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes"
     rewrites = (f"deserialized and exported again by jaxlib {jaxlib}",)

@@ -141,10 +141,6 @@ def _lu(call: Call, matrix: Any) -> tuple[Any, ...]:
     return factors, pivots.astype(call.results[1].dtype) + 1, call.zeros(2)  # LAPACK counts from 1
 
 
-def _qr(call: Call, matrix: Any) -> tuple[Any, ...]:
-    return *linalg.geqrf(matrix), *call.unread(2)
-
-
 def _householder_product(call: Call, matrix: Any, taus: Any) -> tuple[Any, ...]:
     return lax.linalg.householder_product(matrix, taus), *call.unread(1)
 
@@ -211,7 +207,7 @@ def _needs_lapack(call: Call) -> None:
 FAMILIES: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
     "potrf": (1, _cholesky),
     "getrf": (1, _lu),
-    "geqrf": (1, _qr),
+    "geqrf": (1, lambda call, matrix: (*linalg.geqrf(matrix), *call.unread(2))),
     "orgqr": (2, _householder_product),
     "ungqr": (2, _householder_product),
     "syevd": (1, _eigh),

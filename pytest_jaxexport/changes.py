@@ -39,7 +39,7 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     parts = ("inputs", "outputs", "in_tree", "out_tree")
     signatures = {what: (getattr(then.signature, what), getattr(now.signature, what)) for what in parts}
     changed = {what: (old, new) for what, (old, new) in signatures.items() if old != new}
-    changes = [f"signature: {what}: golden {old}, now {new}" for what, (old, new) in changed.items()]
+    changes = [f"signature: {what}: golden {_listed(old)}; now {_listed(new)}" for what, (old, new) in changed.items()]
     # Where types differ the signature says so, and numbers from other inputs would differ anyway.
     comparable = changed.keys() <= {"out_tree"}
     if now.writer.id == then.writer.id:

@@ -318,14 +318,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.workeroutput[_COLLECTED] = listener.collected.as_dict()  # type: ignore[attr-defined,union-attr]
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the worker that replayed goldens, and the second process."""
-    for second in config.stash.get(SECOND_EXPORT, ()):
-        second.close()
-    if (replayer := config.stash.get(REPLAYER, None)) is not None:
-        replayer.close()
-
-
 def _finish(item: pytest.Item) -> None:
     """Check or write what a marked test that has passed exported. Fails one that exported nothing."""
     __tracebackhide__ = True
@@ -356,10 +348,12 @@ def _recorder(item: pytest.Item) -> Recorder:
         config.stash[SECOND_EXPORT] = tuple(
             SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)
         )
-    if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(
             config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH]
         )
+        config.add_cleanup(config.stash[REPLAYER].close)
+        for second in config.stash[SECOND_EXPORT]:
+            config.add_cleanup(second.close)
     for soon in (item, config.stash[NEXT]):
         if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):
             config.stash[REPLAYER].begin(soon, soon.stash[MARKED])

@@ -156,7 +156,7 @@ class Recorder:
         # In what is to be written, also modules that import more than readers have.
         also = import_problems(produced.files, self._settings.policy.reader_packages) if to_write else ()
         require_audited(produced.artifact, produced.manifest.options.allow, produced.manifest.writer, also)
-        if repeats and self._can_be_repeated(produced) and not self._is_stored(produced):
+        if repeats and self._can_be_repeated(produced) and not self._stored(produced):
             self._second_exports[0].begin(self._item.nodeid)
         return Exported(produced, to_write=to_write)
 
@@ -231,9 +231,10 @@ class Recorder:
         """
         return self._settings.second_export and not self._settings.noise_later
 
-    def _is_stored(self, produced: ProducedGolden) -> bool:
+    def _stored(self, produced: ProducedGolden) -> Golden | None:
+        """The stored golden by this very writer if it has the same artifact."""
         own = self._own(produced.case.id)
-        return own is not None and own.manifest.files.get(ARTIFACT) == produced.manifest.files[ARTIFACT]
+        return own if own and own.manifest.files.get(ARTIFACT) == produced.manifest.files[ARTIFACT] else None
 
     def _can_be_repeated(self, produced: ProducedGolden) -> bool:
         """Whether a second process may export this: a TPU belongs to one process, and so may most of the memory."""
@@ -249,8 +250,8 @@ class Recorder:
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
-        if self._is_stored(produced) and (own := self._own(produced.case.id)) is not None:
-            differs: bool | None = not own.manifest.reproducible
+        if stored := self._stored(produced):
+            differs: bool | None = not stored.manifest.reproducible
         else:
             differs = self._exports_again_otherwise(produced, 1) if self._exports_new_twice else None
             self._not_repeated |= {produced.case.id} if differs is None else set()

@@ -1,7 +1,7 @@
 """Arrays in place of `jax.ShapeDtypeStruct` arguments: the user's `inputs=`, or made by a rule that never changes."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,9 +13,7 @@ from export_core.export import api
 from export_core.export.arguments import Arguments, array_from
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh
-from export_core.goldens import Leaf
-from export_core.goldens.arrays import is_finite
-from export_core.goldens.made_inputs import RULES, SEED, made_leaf, size_of, symbols_of
+from export_core.goldens.made_inputs import SEED, made_leaf, size_of, symbols_of
 from export_core.goldens.manifest import InputsRule
 
 _TRIED = 200  # How many choices of sizes for symbolic dimensions are tried, against their constraints.
@@ -57,25 +55,6 @@ def with_values(
             )
     values = iter(_made(test, structs, rule) if inputs is None else _given(test, structs, inputs))
     return arguments.with_flat([next(values) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for leaf in leaves])
-
-
-def in_domain(
-    arguments: Arguments,
-    outputs: tuple[Leaf, ...],
-    make: Callable[[InputsRule], Arguments],
-    run: Callable[[Arguments], tuple[Leaf, ...]],
-) -> tuple[Arguments, tuple[Leaf, ...], InputsRule | None]:
-    """Made arguments for which a function gives finite numbers, with these and the rule that made them.
-
-    Given are those of the first rule with what the function, `run`, gives for them; `make` gives those of another rule.
-    The rule is None, and the others are as given, where no rule has such arguments.
-    """
-    if is_finite(outputs):
-        return arguments, outputs, RULES[0]
-    for rule in RULES[1:]:
-        if is_finite(others := run(other := make(rule))):
-            return other, others, rule
-    return arguments, outputs, None
 
 
 def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:

@@ -10,13 +10,12 @@ import numpy as np
 from msgspec import structs
 
 from export_core.export import api, meshes
-from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
+from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from, plain, stored, tree_text, whole
 from export_core.export.errors import ExportError
-from export_core.export.produce import ProducedGolden, results
+from export_core.export.produce import ProducedGolden, in_domain, results
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
-from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 
 NO_VJP = "No VJP is available"
@@ -119,7 +118,7 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 def _call_check(
     produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes], outside: list[str]
 ) -> Check:
-    arguments = _arguments_of(produced, call)
+    passed, arguments = _arguments_of(produced, call)
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
@@ -139,21 +138,17 @@ def _call_check(
     name = f"call{number}"
     outputs = None if produced.outputs is None else results(case, arguments)
     if outputs is not None and take_inputs(call.args, call.kwargs)[0] is None and has_structs((call.args, call.kwargs)):
-        arguments, outputs, rule = in_domain(
-            arguments,
-            outputs,
-            lambda rule: meshes.place_arguments(produced.case, _arguments_of(produced, call, rule)),
-            partial(results, produced.case),
-        )
+        arguments, outputs, rule = in_domain(produced.case, passed, arguments, outputs)
         outside += [name] if rule is None else []
     check = _stored_check(name, stored(arguments.flat(), produced.exported.in_avals), outputs, files)
     return structs.replace(check, mesh=axes)
 
 
-def _arguments_of(produced: ProducedGolden, call: ExtraCall, rule: InputsRule = "") -> Arguments:
+def _arguments_of(produced: ProducedGolden, call: ExtraCall) -> tuple[Arguments, Arguments]:
+    """The arguments of a call as they were passed, and with values for abstract ones."""
     values, kwargs = take_inputs(call.args, call.kwargs)
-    arguments = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
-    return with_values(produced.case.test, arguments, values, rule)
+    passed = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
+    return passed, with_values(produced.case.test, passed, values)
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
@@ -204,7 +199,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
     where = f"{produced.case.test}: {check.name}"
     arguments = produced.arguments
     if check.inputs is not None:
-        arguments = _arguments_of(produced, calls[int(check.name.removeprefix("refused")) - 1])
+        _, arguments = _arguments_of(produced, calls[int(check.name.removeprefix("refused")) - 1])
     try:
         # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
         # messages.

@@ -16,7 +16,7 @@ from flatbuffers.builder import BuilderSizeError
 from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.numerics import factored_outputs
 from export_core.export import api
-from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
+from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from, stored, with_plain_trees
 from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
@@ -24,7 +24,8 @@ from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
 from export_core.export.refusals import refusal
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
-from export_core.goldens.arrays import to_npz
+from export_core.goldens.arrays import is_finite, to_npz
+from export_core.goldens.made_inputs import RULES
 from export_core.goldens.manifest import Flattened, InputsRule, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, JAXPR_TEXT, MODULE_TEXT, OUTPUTS, sha256
 from export_core.releases import Calendar
@@ -67,10 +68,6 @@ class ProducedGolden:
     exported: Any
     arguments: Arguments
     outside: tuple[str, ...] = ()
-
-    def module_text(self) -> bytes:
-        """The content of module.mlir: made when it is asked for, since the module may be large."""
-        return api.module_text(self.exported, self.artifact.module).encode()
 
 
 def installed_writer(calendar: Calendar) -> Writer:
@@ -165,11 +162,24 @@ def _run(
     options = _options(case, mesh, why_none)
     if not export.inputs_made or outputs is None:
         return case, arguments, outputs, "", options
+    return case, *in_domain(case, export.passed, arguments, outputs), options
 
-    def make(rule: InputsRule) -> Arguments:
-        return place_arguments(case, with_values(case.test, export.passed, rule=rule))
 
-    return case, *in_domain(arguments, outputs, make, functools.partial(results, case)), options
+def in_domain(
+    case: Case, passed: Arguments, arguments: Arguments, outputs: tuple[Leaf, ...]
+) -> tuple[Arguments, tuple[Leaf, ...], InputsRule | None]:
+    """Made arguments for which a function gives finite numbers, with these and the rule that made them.
+
+    `arguments` are those of the first rule, made for what a test has `passed`, and `outputs` what the function gives
+    for them. The rule is None, and the others are as given, where no rule has such arguments.
+    """
+    if is_finite(outputs):
+        return arguments, outputs, RULES[0]
+    for rule in RULES[1:]:
+        other = place_arguments(case, with_values(case.test, passed, rule=rule))
+        if is_finite(others := results(case, other)):
+            return other, others, rule
+    return arguments, outputs, None
 
 
 def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:

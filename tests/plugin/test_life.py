@@ -133,7 +133,7 @@ def test_a_change_shows_worst_index_errors_counts_and_first_rows(life):
 
 def test_a_change_lists_signature_then_custom_calls_then_numbers(life):
     text = life.changed["test_solve"].text
-    signature = text.index("signature: out_tree: golden PyTreeDef(*), now PyTreeDef((*,))")
+    signature = text.index("signature: out_tree: golden PyTreeDef(*); now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
     assert signature < calls < text.index("numbers: output 0 float32[2,2]: 2 of 4 elements differ")
 

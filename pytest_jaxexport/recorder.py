@@ -438,9 +438,10 @@ class Recorder:
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
-        raise pytest.fail.Exception(
-            shown(text), pytrace=False
-        ) from None  # the text contains that of the error behind it
+        # pytest says of which test it speaks, and its last lines have room for few words.
+        lines = (line.removeprefix(f"{full_name(self._item)}: ") for line in text.split("\n"))
+        # The text contains that of the error behind it.
+        raise pytest.fail.Exception(shown("\n".join(lines)), pytrace=False) from None
 
 
 class SecondRecorder(Recorder):

@@ -221,6 +221,7 @@ def test_a_call_that_cannot_be_meant_fails_with_one_sentence(spoiled, test, upda
     for said in SAID.get(test) or CALLS[test][1:]:
         assert told.text.count(said) == 1
     assert "another exception" not in told.text
+    assert f"::test_{test}: " not in told.text, "pytest says which test it is"
     assert len(told.text.splitlines()) <= 3 or told.outcome == "error"
 
 

@@ -157,6 +157,7 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     A golden is retained by a window, a reader in use, a custom call that may not be deleted yet, a pin, or as the last
     of its case. The reasons are printed first.
     """
+    from export_core.cli.steps import Steps
     from export_core.goldens.verify import verify_goldens
     from export_core.judge.retention import retention_status
     from export_core.judge.unmatched import unmatched_pins
@@ -165,7 +166,8 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     policy = project.policy
     day = click_options.day_of(as_of)
     calendar = policy.calendar()
-    goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
+    with Steps():
+        goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
     decisions = retention_status(goldens, policy, calendar, day)
     # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
     if problems := unmatched_pins(goldens, policy):

@@ -89,5 +89,6 @@ def test_a_verification_of_many_goldens_is_not_silent(shown, monkeypatch, tmp_pa
 
     monkeypatch.setattr("export_core.goldens.verify.verify_goldens", slow)
     monkeypatch.setattr("export_core.numbers.noise.check_noise", slow)
-    result = CliRunner().invoke(jaxexport, ["goldens", "verify", "--goldens", str(tmp_path)])
-    assert result.output == "0 goldens, every file as it was written\n"
+    for command in ("verify", "prune"):
+        result = CliRunner().invoke(jaxexport, ["goldens", command, "--goldens", str(tmp_path)])
+        assert "0 goldens" in result.output, f"{command} was silent"

@@ -260,7 +260,7 @@ class Recorder:
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
         """What becomes of a golden in a process of its own, before it is stored."""
         with self._progress(f"running {shown(golden.id)} in a new process"):
-            return self._replayer.replay([self._marked_now(golden)]).results
+            return self._replayer.replay([self._marked_now(golden)])[0]
 
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
         if self._settings.noise_later:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import pytest
@@ -31,12 +31,8 @@ from export_core.run.golden_writing import OwnReader
 from pytest_jaxexport.marker import full_name, locate
 from pytest_jaxexport.settings import Marked, Settings
 
-
-class Replayed(NamedTuple):
-    """The results of goldens. `stored` is how many of them have the outcome of an earlier run."""
-
-    results: Sequence[Result]
-    stored: int
+Replayed: TypeAlias = tuple[Sequence[Result], int]
+"""The results of goldens, and how many of them have the outcome of an earlier run."""
 
 
 class _Ahead(NamedTuple):
@@ -162,7 +158,7 @@ class Replayer:
         if self._closing.is_set():  # it was set before there was this event to set
             self._stopping.set()
         results = self._own.replay(goldens, self._stopping)
-        return Replayed(results, self._own.cache.given - before)
+        return results, self._own.cache.given - before
 
 
 def run_options(settings: Settings) -> RunOptions:

@@ -62,6 +62,10 @@ class Arguments:
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
+    def mapped(self, function: Callable[..., Any], *others: Sequence[Any]) -> Self:
+        """The call with what a function gives for each leaf, and for what the others have in its place."""
+        return self.with_flat(list(itertools.starmap(function, zip(self.flat(), *others, strict=True))))
+
     def with_leaves(self, leaves: Sequence[Leaf]) -> Self:
         """The call with stored values: a Python number stays one, an array is in the same place."""
 
@@ -69,11 +73,11 @@ class Arguments:
             is_number = isinstance(value, (bool, int, float, complex))
             return type(value)(leaf.numpy().item()) if is_number else placed_like(value, array_from(leaf))
 
-        return self.with_flat(list(itertools.starmap(like, zip(self.flat(), leaves, strict=True))))
+        return self.mapped(like, leaves)
 
     def copy(self) -> Self:
         """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
-        return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
+        return self.mapped(lambda value: _copy(value) if isinstance(value, jax.Array) else value)
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:

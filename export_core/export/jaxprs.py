@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -39,16 +38,8 @@ RESERVED = {"in", "let", "lambda", "inf", "nan"}
 Show = Callable[[Any], list[str]]
 
 
-@dataclass(frozen=True)
-class JaxprDescription:
-    """A jaxpr as text, ending in a line break, and as figures."""
-
-    text: str
-    summary: JaxprSummary
-
-
-def describe_jaxpr(closed_jaxpr: Any) -> JaxprDescription:
-    """Describe a jaxpr, of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...)`, with all its inner ones.
+def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
+    """A jaxpr of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...)` as text, ending in a line break, and in figures.
 
     In any release since 0.4.24: its class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since
     0.12, so it is recognised by its fields.
@@ -59,7 +50,7 @@ def describe_jaxpr(closed_jaxpr: Any) -> JaxprDescription:
         constants=tuple(var.aval.str_short() for jaxpr in jaxprs.distinct for var in jaxpr.constvars),
         effects=tuple(sorted({value_text(effect) for effect in closed_jaxpr.effects})),
     )
-    return JaxprDescription(_print(jaxprs), summary)
+    return _print(jaxprs), summary
 
 
 class _JaxprTable:

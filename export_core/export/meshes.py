@@ -40,11 +40,8 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
         return arguments
     mesh = _context_mesh(case, axes) or concrete_mesh(case.test, axes)
     specs = case.partition_specs(arguments)
-    return arguments.with_flat(
-        [
-            jax.device_put(jax.numpy.asarray(leaf), NamedSharding(mesh, spec))
-            for leaf, spec in zip(arguments.flat(), specs, strict=True)
-        ]
+    return arguments.mapped(
+        lambda leaf, spec: jax.device_put(jax.numpy.asarray(leaf), NamedSharding(mesh, spec)), specs
     )
 
 
@@ -55,7 +52,6 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
     symbolic shapes, without a mesh, and None for a case without them.
     """
     axes = case.options.mesh
-    shapes = (symbolic or arguments).flat()
     if not axes:
         shardings = [leaf.sharding if _is_spread(leaf) else None for leaf in arguments.flat()]
         if symbolic is None or not any(shardings):
@@ -68,11 +64,10 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
         without_devices = _abstract_mesh(axes) if with_shardy or not case.options.vjp_order else None
         mesh = _context_mesh(case, axes) or without_devices or concrete_mesh(case.test, axes)
         shardings = [NamedSharding(mesh, spec) for spec in case.partition_specs(arguments)]
-    return arguments.with_flat(
-        [
-            jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-            for leaf, sharding in zip(shapes, shardings, strict=True)
-        ]
+    return arguments.mapped(
+        lambda _, leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        (symbolic or arguments).flat(),
+        shardings,
     )
 
 
@@ -104,9 +99,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
     except (AttributeError, ValueError):  # until 0.4.28 it cannot say it; since 0.9.0 arguments may be on other meshes
         wanted = (None,) * len(leaves)
     whole = NamedSharding(mesh, PartitionSpec())
-    return arguments.with_flat(
-        [jax.device_put(leaf, sharding or whole) for leaf, sharding in zip(leaves, wanted, strict=True)]
-    )
+    return arguments.mapped(lambda leaf, sharding: jax.device_put(leaf, sharding or whole), wanted)
 
 
 def require_devices(case: Case, closed_jaxpr: Any) -> None:

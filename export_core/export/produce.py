@@ -93,7 +93,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     export, writer = _export_case(case, reproducible=reproducible), installed_writer(calendar)
     artifact = read_bytes(export.data, name=case.id)
     assert artifact.envelope is not None  # jax.export has just written it
-    exported, jaxpr = export.exported, describe_jaxpr(export.closed_jaxpr)
+    exported, (jaxpr, jaxpr_summary) = export.exported, describe_jaxpr(export.closed_jaxpr)
     case, arguments, outputs, rule, options = _run(export, artifact, writer.platform)
     inputs = stored(arguments.flat(), exported.in_avals)
     files = {
@@ -101,7 +101,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         INPUTS: to_npz(inputs),
         **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
         **({MODULE_TEXT: api.module_text(exported, artifact.module).encode()} if module_text else {}),
-        JAXPR_TEXT: jaxpr.text.encode(),
+        JAXPR_TEXT: jaxpr.encode(),
         **case.registration_files(),
     }
     manifest = Manifest(
@@ -115,7 +115,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         signature=signature_of(artifact.envelope),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
-        jaxpr=jaxpr.summary,
+        jaxpr=jaxpr_summary,
         factors=_factors(export, artifact),
         flattened=export.flattened,
         inputs_made=export.inputs_made,

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +15,19 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from export_core.export.jaxprs import describe_jaxpr, value_text
+from export_core.goldens.manifest import JaxprSummary
 
 JIT = jax.make_jaxpr(jax.jit(lambda x: x))(1.0).eqns[0].primitive.name
 """jit, or pjit up to jax 0.6."""
 
 
+class Described(NamedTuple):
+    text: str
+    summary: JaxprSummary
+
+
 def described(function, *args):
-    return describe_jaxpr(jax.make_jaxpr(function)(*args))
+    return Described(*describe_jaxpr(jax.make_jaxpr(function)(*args)))
 
 
 def primitives(function, *args):

@@ -102,9 +102,9 @@ def test_undefined(export_golden):
     export_golden(jax.jit(lambda x: (jnp.log(-x * x), x)), S)
 """
 OLDER = """
-from export_core.export import abstract_inputs
+from export_core.export import produce
 
-abstract_inputs.RULES = ("",)
+produce.RULES = ("",)
 """
 
 

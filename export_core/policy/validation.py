@@ -152,12 +152,10 @@ def _releases(policy: Policy) -> Problems:
                 if problem := contradiction(shipped, version, entry):
                     yield key, problem
                 elif version in shipped and shipped[version].yanked != entry.yanked:
-                    yield (
-                        (*key, "yanked"),
-                        f"expected {shipped[version].yanked!r}, as in the calendar of this package, found "
-                        f"{entry.yanked!r}. A project adds releases, and changes none: delete the line. `jaxexport "
-                        "releases refresh` reads from the index what was withdrawn.",
-                    )
+                    expected = f"expected {shipped[version].yanked!r}, as in the calendar of this package"
+                    advice = "A project adds releases, and changes none: delete the line."
+                    other = "`jaxexport releases refresh` reads from the index what was withdrawn."
+                    yield (*key, "yanked"), f"{expected}, found {entry.yanked!r}. {advice} {other}"
     for name, releases in policy.releases.runtimes.items():
         try:
             runtime = runtime_named(name)

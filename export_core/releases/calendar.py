@@ -167,17 +167,14 @@ class Calendar:
                 f"jax {jax} is not in the release calendar{self._as_of()}.{hint} For a newer one upgrade "
                 "pytest-jaxexport, or add it under `releases:` in the policy file."
             )
-        minimum = self.jax[jax].minimum_jaxlib
+        minimum, problem = self.jax[jax].minimum_jaxlib, ""
         if numbers_of(jaxlib) < numbers_of(minimum):
-            raise ReleaseError(
-                f"jaxlib {jaxlib} with jax {jax}: jax {jax} needs jaxlib {minimum} or newer, and refuses an older one "
-                "when it is imported."
-            )
+            problem = f"jax {jax} needs jaxlib {minimum} or newer, and refuses an older one when it is imported."
         if numbers_of(jaxlib) > numbers_of(jax):
-            raise ReleaseError(
-                f"jaxlib {jaxlib} with jax {jax}: a jaxlib must not be newer than its jax, which refuses it when it is "
-                f"imported. Expected jax {jaxlib} or newer."
-            )
+            problem = "a jaxlib must not be newer than its jax, which refuses it when it is imported. "
+            problem += f"Expected jax {jaxlib} or newer."
+        if problem:
+            raise ReleaseError(f"jaxlib {jaxlib} with jax {jax}: {problem}")
         return Release(jaxlib=jaxlib, jax=jax, built=built)
 
     def extra_requirements(self, jaxlib: str) -> tuple[str, ...]:

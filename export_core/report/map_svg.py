@@ -14,7 +14,7 @@ from export_core.judge.result import grouped
 from export_core.report.document import Document, ReportError
 from export_core.report.page_data import filter_link
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
-from export_core.report.svg import Axis, add, make_axis, picture, text_of, width_of
+from export_core.report.svg import Axis, add, add_months, make_axis, picture, text_of, width_of
 
 _WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0
 _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the last one for its turned name.
@@ -38,11 +38,6 @@ class _Plane:
     pitch: float
     top: float
     bottom: float
-
-    def line(self, place: float, beyond: float = 0.0) -> dict[str, float]:
-        """A line through all rows, and a bit before the first and after the last one."""
-        x = _LEFT + place
-        return {"x1": x, "y1": self.top - beyond, "x2": x, "y2": self.bottom + beyond}
 
 
 def map_svg(
@@ -70,9 +65,9 @@ def map_svg(
     for row, middle in zip(drawn.rows, plane.rows, strict=True):
         _row(root, row, plane, middle, named=middle in named)
     if plane.axis.length:
-        today = plane.axis.end(drawn.as_of)
-        add(root, "line", "today", **plane.line(today, 6))
-        add(root, "text", "today", f"as of {drawn.as_of}", x=_LEFT + today, y=plane.bottom + 34, text_anchor="end")
+        today = _LEFT + plane.axis.end(drawn.as_of)
+        add(root, "line", "today", x1=today, y1=plane.top - 6, x2=today, y2=plane.bottom + 6)
+        add(root, "text", "today", f"as of {drawn.as_of}", x=today, y=plane.bottom + 34, text_anchor="end")
     _squares(root, drawn, plane, links=links)
     firsts = {row.platform: middle for row, middle in zip(drawn.rows[::-1], plane.rows[::-1], strict=True)}
     for platform, first in firsts.items() if len(firsts) > 1 else ():
@@ -148,10 +143,8 @@ def _plane(drawn: ReleaseMap, top: float) -> _Plane:
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
     """The months and the readers."""
-    for day, place in plane.axis.months(52) if plane.axis.length else ():
-        add(root, "line", "grid", **plane.line(place))
-        kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
-        add(root, "text", kind, text, x=_LEFT + place, y=plane.bottom + 18, text_anchor="middle")
+    if plane.axis.length:
+        add_months(root, plane.axis, _LEFT, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
         add(root, "text", "platform", name, x=_LEFT + edge, y=plane.head)
     named = _with_room(plane.slots[::-1])

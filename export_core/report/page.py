@@ -198,8 +198,8 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
 
 def rendered(template: Path, scripts: Sequence[str] = (), **values: Any) -> str:
     """A page from its template, with style and scripts, which it allows by their hashes."""
-    style = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in ("page.css", "map.css"))
-    script = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in scripts)
+    files = (("page.css", "map.css"), scripts)
+    style, script = ("".join((_TEMPLATES / name).read_text("utf-8") for name in names) for names in files)
     page = part_of_page(
         template,
         style=Markup(style),

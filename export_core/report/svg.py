@@ -104,6 +104,14 @@ class Axis:
         return left + (right - left) * (day.toordinal() - low) / (high - low)
 
 
+def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: float, label: float) -> None:
+    """A line for each month from `top` to `bottom`, with its name on the base line `label`."""
+    for day, place in axis.months(52):
+        add(root, "line", "grid", x1=left + place, y1=top, x2=left + place, y2=bottom)
+        kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
+        add(root, "text", kind, text, x=left + place, y=label, text_anchor="middle")
+
+
 def make_axis(built: Sequence[datetime.date], until: datetime.date, length: float, slot: float, end: float) -> Axis:
     """A scale for releases built on these days, in order, that ends after `until`; `end` is the least room there.
 

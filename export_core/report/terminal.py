@@ -115,12 +115,8 @@ def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str,
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
         details["looks like"] = looks_like
-    if "known as" in details:
-        labels = ["known as", "to do"]
-    elif finding is collected[0]:
-        labels = ["message", "looks like", "to do"]
-    else:
-        labels = ["message", "looks like", "reproduce"]
+    last = "to do" if finding is collected[0] else "reproduce"
+    labels = ["known as", "to do"] if "known as" in details else ["message", "looks like", last]
     return [
         (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
     ]

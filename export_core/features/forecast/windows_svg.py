@@ -12,7 +12,7 @@ from export_core.judge.result import ReaderOf, grouped
 from export_core.judge.retention import leaves_window_on
 from export_core.report.document import Picture
 from export_core.report.run_tables import map_releases
-from export_core.report.svg import Axis, add, picture, text_of, width_of
+from export_core.report.svg import Axis, add, add_months, picture, text_of, width_of
 from export_core.run.run import Run
 
 _ROW, _LANE, _HEAD = 38.0, 28.0, 28.0
@@ -41,10 +41,7 @@ def windows_figure(
     bottom = below + _LANE * len(lanes) + (6 if lanes else 0)
     label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"
     root = picture("windows", width, bottom + 26, label, standalone=False)
-    for day, place in axis.months(52):
-        add(root, "line", "grid", x1=left + place, y1=_HEAD - 6, x2=left + place, y2=bottom)
-        kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
-        add(root, "text", kind, text, x=left + place, y=bottom + 16, text_anchor="middle")
+    add_months(root, axis, left, _HEAD - 6, bottom, bottom + 16)
     today = left + axis.start(as_of)
     add(root, "line", "today", x1=today, y1=_HEAD - 10, x2=today, y2=bottom + 2)
     add(root, "text", "today", f"as of {as_of}", x=today, y=_HEAD - 15, text_anchor="middle")

@@ -37,7 +37,9 @@ def test_the_address_of_a_cell_opens_it(opened):
     assert page.locator("#cell-title").inner_text() == "test_model_9: ran with different numbers"
     shown = facts(page)
     assert shown["message"] == numbers().message
-    assert shown["window"].startswith("backward: reader built 151 days after the writer; promised: 180 days")
+    assert shown["window"].startswith(
+        "backward: reader built 151 days after the writer; promised to jaxlibs built until 2026-11-14"
+    )
     assert shown["reproduce"].startswith(numbers().reproduce)
 
 

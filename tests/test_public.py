@@ -33,14 +33,10 @@ def annotations(public: griffe.Object) -> Iterator[griffe.Expr | str | None]:
 
 
 @NAMES
-def test_a_public_name_can_be_imported(module, name):
+def test_a_public_name_can_be_imported_and_says_what_it_is(module, name):
     imported = importlib.import_module(module)
     assert hasattr(imported, name)
     assert name in getattr(imported, "__all__", (name,))
-
-
-@NAMES
-def test_a_public_name_says_what_it_is(module, name):
     public = source_of(module, name)
     assert public.docstring
     if isinstance(public, griffe.Class) and name not in FIELDS:

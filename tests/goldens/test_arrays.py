@@ -49,14 +49,14 @@ def test_every_dtype_that_jax_has_is_in_these_tests():
 
 
 @pytest.mark.parametrize("name", DTYPES)
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (2, 3), (2, 0, 3), (1, 1, 1)], ids=str)
-def test_every_dtype_and_shape_comes_back_bit_for_bit(name, shape):
+def test_every_dtype_and_shape_comes_back_bit_for_bit(name):
     dtype = dtype_of(name)
-    array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
-    read = back(leaf_of(array))
-    assert (read.dtype, read.shape, read.numpy().dtype) == (name, shape, dtype)
-    assert bits(read.numpy()) == bits(array)
-    assert str(read) == f"{name}[{','.join(map(str, shape))}]"
+    for shape in ((), (0,), (1,), (5,), (2, 3), (2, 0, 3), (1, 1, 1)):
+        array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+        read = back(leaf_of(array))
+        assert (read.dtype, read.shape, read.numpy().dtype) == (name, shape, dtype)
+        assert bits(read.numpy()) == bits(array)
+        assert str(read) == f"{name}[{','.join(map(str, shape))}]"
 
 
 @settings(max_examples=200)

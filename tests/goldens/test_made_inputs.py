@@ -13,14 +13,13 @@ from export_core.goldens.made_inputs import RULES, made_inputs, symbols_of
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(), (3, 4), (0, 2)])
-def test_every_dtype_of_an_artifact_is_made(dtype, shape):
-    aval = Aval(dtype, shape)
-    (leaf,), sizes = made_inputs([aval], {})
-    assert (str(leaf), sizes) == (str(aval), {})
-    assert _leaf("it", leaf, aval) is leaf
-    (again,), _ = made_inputs([aval], {})
-    assert again.data.tobytes() == leaf.data.tobytes()
+def test_every_dtype_of_an_artifact_is_made(dtype):
+    for aval in (Aval(dtype, shape) for shape in ((), (3, 4), (0, 2))):
+        (leaf,), sizes = made_inputs([aval], {})
+        assert (str(leaf), sizes) == (str(aval), {})
+        assert _leaf("it", leaf, aval) is leaf
+        (again,), _ = made_inputs([aval], {})
+        assert again.data.tobytes() == leaf.data.tobytes()
 
 
 def test_numbers_follow_each_other_from_one_argument_to_the_next():

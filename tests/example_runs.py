@@ -61,7 +61,7 @@ def broken_run() -> tuple[list[Result], Summary]:
 
 @functools.cache
 def kept_run() -> tuple[list[Result], Summary]:
-    """The same goldens in readers from 0.10.0 on, without what is broken."""
+    """The goldens of `broken_run` in readers from 0.10.0 on, without the cells that are broken."""
     return _summarized(
         each for each in _judged(_cells(CASES)) if each.judgement is not Judgement.BROKEN and each.reader.jaxlib > "0.1"
     )

@@ -202,7 +202,7 @@ def result(
 
 
 def of_runtime(plain: Result, runtime: str, built: str, **changes: Any) -> Result:
-    """The same cell in a reader that is not jaxlib, such as ``tensorflow==2.21.0``, built on this day."""
+    """This cell in a reader that is not jaxlib, such as ``tensorflow==2.21.0``, built on this day."""
     reader = ReaderOf("", "", day(built), runtime)
     found = promise(plain.writer.built, reader.built, Windows())
     dates = {"direction": found.direction, "days": found.days, "promised_until": found.until}

@@ -114,7 +114,7 @@ class Project:
         return Run(code, output.read_text(encoding="utf-8"), _told(report) if report.exists() else {})
 
     def copy(self, folder: Path) -> Project:
-        """The same project elsewhere."""
+        """A copy of the project in another folder."""
         ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache")
         return replace(self, folder=Path(shutil.copytree(self.folder, folder, ignore=ignored)))
 
@@ -137,7 +137,7 @@ class Project:
         return self.add_golden(own, writer=writer)
 
     def add_golden(self, golden: Golden, **changes: Any) -> Path:
-        """The same golden by another writer, or of another test."""
+        """A copy of the golden by another writer, or of another test."""
         manifest = structs.replace(golden.manifest, **changes)
         folder = self.goldens / manifest.case / manifest.writer.id
         shutil.copytree(golden.folder, folder)

@@ -120,7 +120,7 @@ def usual_workers(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def misbehaving_workers(tmp_path_factory) -> Iterator[Path]:
-    """The same for workers whose cells misbehave."""
+    """The socket of the process whose forks are workers with cells that misbehave."""
     path = tmp_path_factory.mktemp("workers") / "misbehaving"
     with warm_worker(path, {**CELL_VARIABLES, **MISBEHAVING}):
         yield path

@@ -66,7 +66,7 @@ def test_after_the_release_nothing_is_left_of_before():
     assert f"    rev: v{VERSION}\n" in after["docs/how-to/install.md"]
 
 
-def test_it_is_not_done_by_mistake(monkeypatch):
+def test_the_release_is_not_made_by_mistake(monkeypatch):
     monkeypatch.setattr(release_day, "RELEASED", False)
     with pytest.raises(SystemExit, match="Expected RELEASED = True"):
         main()

@@ -56,7 +56,7 @@ def test_every_stable_target_is_one_platforms_own_or_everybodys():
     assert {target: names for target, names in owners.items() if len(names) not in (1, len(PLATFORMS))} == {}
 
 
-def test_inspect_and_audit_say_it():
+def test_inspect_and_audit_say_what_is_foreseen():
     artifact, terms = kept("test_accelerators.test_qr"), Terms(shipped_entries())
     text = screen(describe(artifact, terms))
     newest = terms.releases[-1].jaxlib

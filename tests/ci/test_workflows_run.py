@@ -113,7 +113,7 @@ def project(tmp_path_factory, python) -> Path:
 
 @pytest.fixture(scope="module")
 def broken(project, tmp_path_factory) -> Path:
-    """The same with other numbers in the golden's outputs than its artifact computes."""
+    """The project with other numbers in the golden's outputs than its artifact computes."""
     folder = Path(shutil.copytree(project, tmp_path_factory.mktemp("broken") / "project"))
     (golden,) = folder.glob("golden/*test_wave/*")
     import numpy as np

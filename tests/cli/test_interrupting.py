@@ -72,7 +72,7 @@ class Run:
         return [pid for pid in found if pid != self.process.pid]
 
     def workers(self) -> list[int]:
-        """Those that run the Python of a reader's environment; others only look for an interpreter."""
+        """The processes that run the Python of a reader's environment; others only look for an interpreter."""
         return [pid for pid in self.processes() if b"/environments/" in command_of(pid)]
 
     def ended(self) -> tuple[int, str]:

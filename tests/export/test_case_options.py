@@ -68,7 +68,7 @@ def printing(x):
         (jnp.sin, X, {"register": ("builtins",)}, "register='builtins': expected the name of a module .* found None"),
     ],
 )
-def test_what_cannot_be_exported_is_told(exported, function, argument, options, message):
+def test_what_cannot_be_exported_is_reported(exported, function, argument, options, message):
     with pytest.raises((ExportError, ValueError), match=message):
         exported(function, argument, **options)
 

@@ -153,7 +153,7 @@ def test_constants_are_listed_by_type_and_never_printed():
     assert len(found.text) < 2000
 
 
-def test_effects_are_told_by_name():
+def test_effects_are_reported_by_name():
     def printing(x):
         jax.debug.print("{}", x)
         jax.debug.print("{}", x, ordered=True)

@@ -78,7 +78,7 @@ def test_the_object_of_a_method_may_be_static(exported):
     assert outputs(golden) == [[0, 3, 6]]
 
 
-def test_an_object_that_is_neither_static_nor_a_tree_is_told(exported):
+def test_an_object_that_is_neither_static_nor_a_tree_is_reported(exported):
     with pytest.raises(ExportError, match=r"argument \[0\] is .*Layer.* make it static"):
         exported(Layer(3).not_static, X)
 

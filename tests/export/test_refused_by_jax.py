@@ -160,7 +160,7 @@ def checked(x: Any) -> Any:
     ],
     ids=["scan", "gradient", "vmap", "custom_vjp in cond", "jit", "checkify"],
 )
-def test_a_call_is_told_with_its_line(function: Callable[..., Any], expected: str) -> None:
+def test_a_call_is_reported_with_its_line(function: Callable[..., Any], expected: str) -> None:
     text = describe_callbacks(jax.jit(function).trace(jnp.float32(1)).jaxpr)
     assert re.fullmatch(expected.format(r".*test_refused_by_jax.py:\d+") + ".*", text), text
 
@@ -169,7 +169,7 @@ def test_advice_is_given_where_it_applies() -> None:
     assert "\n" not in describe_callbacks(jax.make_jaxpr(prints)(1.0))
 
 
-def test_one_line_is_told_once() -> None:
+def test_one_line_is_reported_once() -> None:
     def twice(x: Any) -> Any:
         return prints(prints(x))
 
@@ -214,7 +214,7 @@ def test_what_a_call_of_another_library_goes_through_is_not_named(file: str) -> 
     assert "EQX_ON_ERROR" not in text
 
 
-def test_a_call_that_is_in_no_equation_is_told_as_such(monkeypatch):
+def test_a_call_that_is_in_no_equation_is_reported_as_such(monkeypatch):
     monkeypatch.delitem(sys.modules, "equinox", raising=False)
     text = describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
     assert text.startswith("No equation of the function makes the call")

@@ -36,7 +36,7 @@ def test_each_target_and_check_has_its_reason_and_cases():
     ]
 
 
-def test_one_target_with_two_reasons_is_told_twice():
+def test_one_target_with_two_reasons_is_reported_twice():
     found = accepted_in([allowing("a", allow={"t": "one"}), allowing("b", allow={"t": "another"})], Policy())
     assert [(each.reason, each.cases) for each in found] == [("another", ("b",)), ("one", ("a",))]
 
@@ -64,7 +64,7 @@ FOR_TENSORFLOW = msgspec.structs.replace(CONVERTED, reader="tensorflow==2.18.1")
         ({"comparison": Comparison(rtol=1.0, atol=9.0, ulp=1)}, "comparison: rtol 1", "accepts zeros in place of"),
     ],
 )
-def test_what_a_golden_claims_and_nothing_shows_is_told_in_each_run(tmp_path, claims, what, reason):
+def test_what_a_golden_claims_without_evidence_is_reported(tmp_path, claims, what, reason):
     stored = write_golden(GoldenStore(tmp_path), manifest(**claims))
     (told,) = accepted_in([stored], Policy())
     assert (what in told.what, reason in told.reason, told.cases) == (True, True, (stored.id,)), told
@@ -73,11 +73,11 @@ def test_what_a_golden_claims_and_nothing_shows_is_told_in_each_run(tmp_path, cl
 @pytest.mark.parametrize(
     "comparison", [Comparison(), Comparison(rtol=0.1), Comparison(atol={"float64": 9.0}), Comparison(ulp=8)]
 )
-def test_a_tolerance_that_refuses_zeros_is_not_told(tmp_path, comparison):
+def test_a_tolerance_that_refuses_zeros_is_not_reported(tmp_path, comparison):
     assert accepted_in([write_golden(GoldenStore(tmp_path), manifest(comparison=comparison))], Policy()) == []
 
 
-def test_a_tolerance_is_told_of_the_output_that_is_small_beside_it(tmp_path):
+def test_a_tolerance_names_the_output_that_is_small_beside_it(tmp_path):
     outputs = to_npz([leaf_of(np.full(2, value, np.float32)) for value in (5.0, 0.001, 0.0)])
     stored = write_golden(
         GoldenStore(tmp_path), manifest(comparison=Comparison(atol=0.01)), {**files(), OUTPUTS: outputs}
@@ -98,7 +98,7 @@ def test_a_quirk_says_how_long_it_is_accepted_and_by_whom(ends, said):
     assert found == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {said}", ("c/0.9.2-cpu",))
 
 
-def test_the_goldens_of_one_case_are_told_in_the_order_in_which_their_writers_were_built():
+def test_goldens_of_a_case_are_listed_by_build_date_of_writers():
     versions = ("0.10.0", "0.9.2", "0.9.0", "0.8.3")
     quirk = Quirk("c", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
     (found,) = accepted_in([golden("c", version) for version in versions], Policy(quirks=(quirk,)))

@@ -281,7 +281,7 @@ def test_a_reader_that_lacks_the_old_target_too_early_breaks_a_promise(release, 
         assert f"calls scale_v1, which jaxlib 0.9.2 (built 2026-03-18) does not run: readers run it {until}," in text
 
 
-def test_a_broken_rule_is_told_first_and_the_change_last():
+def test_a_broken_rule_is_reported_first_and_the_change_last():
     results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
     found = document(results, summary(*results, declared=change(introduced=day("2026-02-14")))).findings
     assert [finding.title for finding in found] == ["BROKEN PROMISE", "custom call"]

@@ -199,7 +199,7 @@ def nothing(project: Path) -> None:
     ],
     ids=lambda value: value[:50] if isinstance(value, str) else "",
 )  # fmt: skip
-def test_whatever_is_broken_is_told_and_never_green(breaking, words, code, said, project, jaxexport):
+def test_whatever_is_broken_is_reported_and_never_green(breaking, words, code, said, project, jaxexport):
     breaking(project)
     ended = jaxexport(*words, code=code)
     told = [line for line in f"{ended.out}\n{ended.err}".splitlines() if said in line]

@@ -105,7 +105,7 @@ def test_outside_fails_on_what_is_neither_refused_nor_works(cell, code, jaxexpor
     assert told is (code == 1)
 
 
-def test_the_policy_may_ask_for_it_too(jaxexport, tmp_path):
+def test_the_policy_may_fail_a_run_on_cells_outside(jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT, DIED_OUTSIDE)
     (tmp_path / "export_compat.yaml").write_text("fail_on: [outside]\n")
     assert jaxexport("judge", "out").code == 1

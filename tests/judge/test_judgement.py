@@ -153,7 +153,7 @@ def test_a_hand_made_result_of_these_tests_is_judged_as_it_says():
     ("verdict", "shown"), [(Verdict.PASS, Verdict.CONVERTED), (Verdict.COMPILED, Verdict.CONVERTED),
                            (Verdict.CRASH, Verdict.CRASH)]
 )  # fmt: skip
-def test_a_converted_golden_that_works_is_told_as_such(verdict, shown):
+def test_a_converted_golden_that_works_is_reported_as_such(verdict, shown):
     one = golden(converted_from=ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport"))
     found = judge(Outcome(Cell(one, release(NEWEST), "cpu"), Stage.RUN, verdict), rules())
     assert (found.verdict, found.promised, found.converted) == (shown, False, True)
@@ -166,7 +166,7 @@ def test_what_fails_shows_its_known_issue(tmp_path):
     assert judge(outcome, policy).upstream == "mine"
 
 
-def test_what_is_foreseen_is_told_of_platforms_other_than_the_cpu(tmp_path):
+def test_what_is_foreseen_is_reported_of_platforms_other_than_the_cpu(tmp_path):
     content = {ARTIFACT: (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()}
     one = write_golden(GoldenStore(tmp_path), manifest(), content)
     said = {

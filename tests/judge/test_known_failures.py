@@ -121,7 +121,7 @@ MATCHES_NONE = "matches no promised cell of this run. Delete it."
         ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
     ],
 )
-def test_what_is_no_longer_true_of_an_entry_is_told(cells, changes, options, said):
+def test_what_is_no_longer_true_of_an_entry_is_reported(cells, changes, options, said):
     problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
     assert len(problems) == bool(said)
     assert said in "".join(problems)
@@ -202,7 +202,7 @@ def test_an_entry_may_be_added_where_it_is_tomorrow_already(days, is_told, as_of
         ("0.9.1", "2026-11-01", False, False),
     ],
 )
-def test_a_quirk_of_no_golden_of_a_whole_run_is_told(writer, added, whole, is_told):
+def test_a_quirk_of_no_golden_of_a_whole_run_is_reported(writer, added, whole, is_told):
     quirk = Quirk("t.f", writer, "rounded", "me", "#7", added=day(added), rtol=1e-3, expires=day("2026-12-01"))
     cells = [result(case="t.f", writer="0.9.2"), result(case="t.f", writer="0.10.2")]
     problems = stale_entries(cells, Policy(quirks=(quirk,)), TODAY, whole=whole)
@@ -246,7 +246,7 @@ def test_entries_cover_no_cell_that_is_kept():
     ]
 
 
-def test_wrong_numbers_are_told_without_how_wrong_they_are():
+def test_wrong_numbers_are_reported_without_how_wrong_they_are():
     def wrong(case, error):
         told = f"output 0 float32[2]: 1 of 2 elements differ (max abs error {error}, allowed 0)\n  worst at [0]"
         return result(Verdict.NUMERICS, Judgement.BROKEN, case=case, message=told)

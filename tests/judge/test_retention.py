@@ -22,7 +22,7 @@ def kept(goldens, policy: Policy | None = None, when=TODAY) -> dict[str, tuple[s
     return {each.golden.id: each.reasons for each in retention_status(goldens, policy or Policy(), CALENDAR, when)}
 
 
-def test_each_reason_is_told():
+def test_each_reason_is_reported():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.9.2", "0.11.0", "0.12.0.1")]
     assert kept(goldens) == {
         "tests.test_a.test_f/0.6.2-cpu": (),
@@ -142,7 +142,7 @@ def test_a_golden_of_the_day_is_not_of_the_future():
         assert said in reasons
 
 
-def test_a_pin_that_matches_no_golden_is_told():
+def test_a_pin_that_matches_no_golden_is_reported():
     pins = (Pin(("a/*", "gone/*"), "in production"),)
     policy = Policy(retention=Retention(pinned=pins))
     assert unmatched_pins([golden("a", "0.9.2"), golden("b", "0.9.2")], policy) == [

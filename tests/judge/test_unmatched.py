@@ -74,7 +74,7 @@ def failing(text: str, problem: str) -> tuple[str, str]:
         ),
     ],
 )
-def test_each_pattern_that_matches_nothing_is_told(text, problem, warnings):
+def test_each_pattern_that_matches_nothing_is_reported(text, problem, warnings):
     (warning,) = warnings(text)
     assert warning.removeprefix("export_compat.yaml:1: ").startswith(problem)
 
@@ -90,7 +90,7 @@ def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
     assert warnings(text) == []
 
 
-def test_a_release_that_the_project_withdraws_is_told(tmp_path):
+def test_a_release_that_the_project_withdraws_is_reported(tmp_path):
     (tmp_path / "export_releases.yaml").write_text("jaxlib: {0.12.0.1: {built: 2026-10-20, yanked: true}}")
     (tmp_path / "export_compat.yaml").write_text("goldens: golden\n")
     policy = load_policy(tmp_path / "export_compat.yaml")

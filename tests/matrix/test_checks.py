@@ -47,7 +47,7 @@ def check(tmp_path):
     return run
 
 
-def test_the_bits_of_the_golden_are_as_written_by_the_rule_that_is_told(check):
+def test_equal_bits_are_as_written_by_the_rule_that_is_named(check):
     results = check(ONES, ONES)
     assert (results.problem, results.as_written) == ("", True)
     assert results.outputs

@@ -59,7 +59,7 @@ def test_garbage_in_the_pipe_of_a_cell_is_no_verdict(run):
 
 # Blanks before a message are part of its JSON.
 @given(st.binary(max_size=60).filter(lambda noise: not noise or noise.strip(b" \t\r")), st.data())
-def test_whatever_a_cell_writes_is_heard_whole_or_is_garbage(noise, data):
+def test_whatever_a_cell_writes_is_read_whole_or_is_garbage(noise, data):
     stages = b'{"stage": "deserialize"}\n{"stage": "run", "check": "vjp1"}\n'
     whole = stages + noise + b'{"end": "ok"}\n'
     transcript = Transcript()

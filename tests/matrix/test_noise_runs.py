@@ -381,7 +381,7 @@ def test_where_nothing_can_be_built_the_reason_is_that_of_its_writer(measured_in
 
 
 def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatch):
-    """So that an interruption loses none that was measured."""
+    """An interruption loses no noise that was measured."""
     is_first_known = threading.Event()
 
     def noise(golden, *_):

@@ -47,7 +47,7 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeyp
         assert outcome.timings.run > 0
 
 
-def test_other_numbers_are_told_with_the_place_and_the_size(run):
+def test_other_numbers_are_reported_with_the_place_and_the_size(run):
     found = run("other_numbers", "other_count")
     outcome = found["other_numbers"]
     assert told(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)

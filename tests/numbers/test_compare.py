@@ -130,7 +130,7 @@ def test_a_small_scale_is_no_free_pass():
     assert compared(f32(0.0, INF, NAN), f32(0.0, INF, NAN)).ok, "what is not finite is no measure"
 
 
-def test_tolerances_that_are_given_are_taken_and_told():
+def test_tolerances_that_are_given_are_taken_and_reported():
     expected, actual = f32(1, 100), f32(1.05, 104)
     assert compared(expected, actual, rtol=0.05, atol=0.0).ok is True
     found = compared(expected, actual, rtol=0.0, atol=1.0)

@@ -396,7 +396,7 @@ def test_vectors_count_the_less_the_closer_their_values_are():
     assert not compared([apart, vectors], [apart, swapped], "eigh").ok
 
 
-def test_which_part_of_a_factorization_differs_is_told():
+def test_which_part_of_a_factorization_differs_is_reported():
     values, vectors = np.linalg.eigh(np.diag([1.0, 2.0]))
     found = compared([values, vectors], [values + 1, vectors], "eigh")
     assert str(found).splitlines()[0] == (

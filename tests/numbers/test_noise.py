@@ -132,7 +132,7 @@ def test_numbers_that_pass_say_by_which_rule():
     assert judged(float32(1.0), float32(2.0), [0.0], compare="shape").tolerance == "shapes and dtypes"
 
 
-def test_the_error_is_told_in_units_of_the_noise():
+def test_the_error_is_reported_in_units_of_the_noise():
     difference = judged(float32(1.0, 1.0), float32(1.0, 1.5), [0.01, 0.01])
     assert difference.max_noise_error == pytest.approx(50)
     assert "max 50 times the noise; allowed 4 times the noise of each)" in str(difference)

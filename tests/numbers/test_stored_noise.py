@@ -77,7 +77,7 @@ def test_factors_are_compared_by_what_they_must_satisfy(made):
     assert names(golden, plain=(LARGE, LARGE, LARGE)) == {"2": 2, "vjp1/0": 2, "vjp1/1": 2, "vjp1/2": 2}
 
 
-def test_elements_that_jump_are_told_by_themselves(made):
+def test_elements_that_jump_are_reported_by_themselves(made):
     golden = made(ONES, ONES)
     jumping = {"0": (1, 5), "1": (2, 5), "vjp1/1": (2, 5)}
     assert names(golden, jumping, plain=(LARGE, LARGE)) == {"0": 1, "vjp1/0": 2}
@@ -167,7 +167,7 @@ def test_a_tolerance_of_another_type_does_not_hide_noise(chaotic):
     assert (undecided_in([other]), undecided_in([own])) == ([f"t.chaos/0.12.0.1-cpu: {SHOWN}"], [])
 
 
-def test_noise_that_cannot_be_read_is_told(chaotic):
+def test_noise_that_cannot_be_read_is_reported(chaotic):
     stored = chaotic()
     (stored.folder / NOISE).chmod(0o644)
     (stored.folder / NOISE).write_bytes(b"no arrays")

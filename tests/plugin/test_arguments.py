@@ -104,8 +104,8 @@ def test_every_kind_of_argument_is_written(written):
     assert written.written.code == 0
 
 
-def test_every_kind_of_argument_is_held_in_a_cold_process(written):
-    """Those of test_random_inputs too, which are others in each run: the golden's own inputs count."""
+def test_every_kind_of_argument_is_checked_in_a_cold_process(written):
+    """Also of test_random_inputs, whose inputs differ in each run: those of the golden are used."""
     assert written.checked.outcomes() == {"passed": list(written.checked.tests)}, written.checked.text
     assert "8 cases checked against 8 goldens: 8 kept" in written.checked.text
 

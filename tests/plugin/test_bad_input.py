@@ -204,7 +204,7 @@ def test_a_wrong_golden_fails_its_test_and_names_file_or_writer(spoiled, kind, s
     assert "another exception" not in told.text
 
 
-def test_the_others_are_held_beside_it(spoiled):
+def test_the_other_goldens_are_checked_all_the_same(spoiled):
     assert spoiled.checked["test_stored[whole]"].outcome == "passed"
     assert spoiled.checked["test_stored[older_alone]"].outcome == "passed"
 

@@ -132,7 +132,7 @@ def test_what_the_interrupted_test_has_written_is_in_the_summary(projects):
     assert "1 golden new: test_a.test_two.n0/" in done.text
 
 
-def test_a_sigterm_before_the_first_golden_is_told(projects):
+def test_a_sigterm_before_the_first_golden_is_reported(projects):
     done = projects(test_a=ENDS).pytest("--update-goldens")
     assert done.code == 143, done.text
     assert "--update-goldens: interrupted before a golden was written." in done.text

@@ -110,13 +110,13 @@ def test_a_writer_tells_its_build_of_jaxlib(life):
         assert "xla_extension_version" not in writer, "which jax had until 0.4"
 
 
-def test_a_golden_holds_the_function_that_it_was_made_of(life):
+def test_the_function_that_a_golden_was_made_of_passes(life):
     assert life.checked.code == 0
     assert life.checked.outcomes() == {"passed": list(life.checked.tests)}
     assert "4 cases checked against 4 goldens: 4 kept" in life.checked.text
 
 
-def test_holding_touches_no_file(life):
+def test_a_check_changes_no_file(life):
     assert life.times_after == life.times_before
 
 

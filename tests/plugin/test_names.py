@@ -91,7 +91,7 @@ def test_the_group_that_xdist_adds_is_not_part_of_the_case(named):
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
 
-def test_what_two_processes_wrote_one_process_holds(named):
+def test_one_process_checks_what_two_processes_wrote(named):
     assert named.checked.code == 0
     assert named.checked.outcomes() == {"passed": list(named.checked.tests)}
     assert "10 cases checked against 10 goldens: 10 kept" in named.checked.text

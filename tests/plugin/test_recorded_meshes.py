@@ -83,7 +83,7 @@ def test_a_function_over_a_mesh_of_its_own_is_recorded(test, runs):
     assert project.manifest(f"test_a.{test}")["options"]["mesh"] == {"x": 2, "y": 2}
 
 
-def test_an_artifact_that_jax_itself_cannot_call_is_told_as_such(runs):
+def test_an_artifact_that_jax_itself_cannot_call_is_reported_as_such(runs):
     project, update, _ = runs
     assert "exports this function and cannot call what it exported" in update[NOT_CALLED].text
     assert not (project.goldens / f"test_a.{NOT_CALLED}").exists()

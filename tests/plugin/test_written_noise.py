@@ -207,7 +207,7 @@ def test_the_summary_says_how_many_have_no_noise(written_later):
     assert f"1 golden without noise yet: {COMMAND}" in written_later.text
 
 
-def test_the_summary_of_a_check_says_it_too(unmeasured, written_later):
+def test_the_summary_of_a_check_counts_goldens_without_noise(unmeasured, written_later):
     checked = unmeasured.pytest("--goldens", "stored")
     assert "2 cases checked against 2 goldens: 2 kept" in checked.text
     assert f"1 golden without noise yet: {COMMAND}" in checked.text

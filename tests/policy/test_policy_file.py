@@ -89,7 +89,7 @@ def test_the_page_explains_the_default_windows_and_all_other_figures():
         assert advice in " ".join(page.split())
 
 
-def test_a_window_may_be_told_in_weeks(load):
+def test_a_window_may_be_given_in_weeks(load):
     assert load("windows: {backward: 26 weeks, forward: 1 week}").windows == WindowDays(182, 7)
 
 
@@ -331,7 +331,7 @@ def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, messag
         ("[tool.ruff]", " expected a table [tool.jaxexport], found none."),
     ],
 )  # fmt: skip
-def test_the_same_holds_in_a_pyproject(said, text, message):
+def test_a_pyproject_is_refused_for_the_same_values(said, text, message):
     told = said(text, "pyproject.toml")
     assert told.startswith("pyproject.toml:")
     assert message in told
@@ -430,7 +430,7 @@ def test_whatever_the_text_is_there_is_a_policy_or_a_clear_error(tmp_path_factor
 
 
 @pytest.mark.parametrize("command", [["matrix"], ["releases", "list"], ["policy", "check"]], ids=" ".join)
-def test_every_command_says_it_in_one_line(command, jaxexport, tmp_path, monkeypatch):
+def test_every_command_reports_an_unknown_key_in_one_line(command, jaxexport, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "export_compat.yaml").write_text("widnows: {}")
     assert_bad_input(jaxexport(*command), "export_compat.yaml:1: widnows: unknown key. Did you mean `windows`?")

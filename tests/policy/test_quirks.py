@@ -64,7 +64,7 @@ def test_tolerance_for_a_comparator_without_one_is_an_error(compare):
     assert found.manifest.options.allow
 
 
-def test_what_a_quirk_relaxes_is_told_as_accepted_with_its_end():
+def test_what_a_quirk_relaxes_is_reported_as_accepted_with_its_end():
     found = accepted_in([golden(CASE, "0.9.2", options=Options(("cpu",)))], Policy(quirks=(QUIRK,)))
     assert found == [
         Accepted(

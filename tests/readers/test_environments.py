@@ -252,7 +252,7 @@ def test_a_long_wait_for_another_builder_is_reported_once(cache, tiny, monkeypat
     assert said == [f"waiting for another process that builds {folder}, and holds {folder}.lock"]
 
 
-def test_a_place_where_no_environment_can_be_built_is_told(cache, tiny):
+def test_a_place_where_no_environment_can_be_built_is_reported(cache, tiny):
     cache.parent.write_text("a file where the folder should be")
     with pytest.raises(EnvironmentFailed, match=r"infrastructure: no environment can be built in .*environments: "):
         build("tiny", sys.executable, tiny, CHECK)
@@ -356,14 +356,14 @@ def hashed() -> str:
     return hash_of_this_interpreter()
 
 
-def test_it_is_the_same_while_nothing_changes(site):
+def test_the_hash_of_an_interpreter_stays_while_nothing_changes(site):
     before = hashed()
     (site / "decides" / "__pycache__").mkdir()
     (site / "decides" / "__pycache__" / "__init__.pyc").write_bytes(b"made here")
     assert hashed() == before != ""
 
 
-def test_it_is_the_same_elsewhere(site, tmp_path, monkeypatch):
+def test_the_hash_of_an_interpreter_is_the_same_elsewhere(site, tmp_path, monkeypatch):
     before = hashed()
     other = site.rename(tmp_path.with_name(f"{tmp_path.name}-other"))
     (other / "project.pth").write_text("/home/user/project\n")
@@ -394,7 +394,7 @@ def with_another_path(site):
 
 
 @pytest.mark.parametrize("change", [edited, upgraded, with_startup_code, with_another_file, with_another_path])
-def test_it_changes_with_what_is_installed(site, change, monkeypatch):
+def test_the_hash_of_an_interpreter_changes_with_packages(site, change, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "here")
     before = hashed()
     change(site)

@@ -93,7 +93,7 @@ def test_a_lock_holds_what_the_writer_does_not_decide(tmp_path, name, text, expe
 @pytest.mark.parametrize(
     ("name", "text"), [("uv.lock", "no toml"), ("a.txt", "not a requirement"), ("a.txt", "-r base.txt")]
 )
-def test_a_file_that_is_no_lock_is_told(tmp_path, name, text):
+def test_a_file_that_is_no_lock_is_reported(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(EnvironmentFailed, match=rf"--constraints .*{name}: expected a lock .*: "):
         constraints_of(tmp_path / name)
@@ -157,7 +157,7 @@ def test_what_every_reader_has_may_be_imported():
     ],
     ids=["a package", "in a function", "a local module", "beside it", "not guarded", "no Python"],
 )
-def test_anything_else_is_told_with_the_way_out(source, way):
+def test_anything_else_is_reported_with_the_way_out(source, way):
     (problem,) = problems(source)
     assert problem.startswith("register='nodes' i")
     assert way in problem
@@ -251,7 +251,7 @@ def test_what_is_installed_is_installed_again_as_it_is(installed, tmp_path):
     assert own_requirement(installed) != requirement, "and other code is another one"
 
 
-def test_a_lost_file_is_told(installed, tmp_path):
+def test_a_lost_file_is_reported(installed, tmp_path):
     (tmp_path / "here" / "fork" / "more.py").unlink()
     with pytest.raises(EnvironmentFailed, match=r"one of its files cannot be read: .*more\.py.*Install"):
         own_requirement(installed)

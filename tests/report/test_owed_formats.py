@@ -87,7 +87,7 @@ def test_tables_mark_owed_cells():
     assert "1 of 2 ok, 1 owed" in "\n".join(line.plain for line in table_lines(Run(CELLS, summary), 100))
 
 
-def test_pytest_calls_it_owed():
+def test_pytest_calls_a_failure_of_a_deployed_case_owed():
     assert broken_cell(CELLS[0]).title == "OWED"
 
 

@@ -70,7 +70,7 @@ def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     ],
     ids=["all built", "missing", "of unknown size"],
 )
-def test_what_environments_cost_is_told_last(missing, expected):
+def test_what_environments_cost_is_reported_last(missing, expected):
     sums = [sum(getattr(one, name) or 0 for one in missing) for name in ("megabytes", "download_megabytes", "seconds")]
     cost = EnvironmentsCost(3, 3 - len(missing), *sums, missing)
     out = io.StringIO()

@@ -121,7 +121,7 @@ def test_a_golden_on_two_platforms_is_one_of_its_generation():
     assert (generation.writer, generation.goldens, str(generation.leaves)) == ("0.9.2", 2, "2026-09-15")
 
 
-def test_no_cells_no_map():
+def test_a_run_without_cells_has_no_map():
     with pytest.raises(ReportError, match="found none"):
         map_svg(mapped([]))
 

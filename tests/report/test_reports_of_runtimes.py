@@ -144,7 +144,7 @@ def test_the_table_in_the_terminal_names_the_runtime_above_its_columns():
 
 
 def test_a_cause_is_that_of_one_runtime():
-    """The same message in jaxlib and in tensorflow is two causes, and no release of the one is before the other's."""
+    """One message in jaxlib and in tensorflow is two causes, and no release of the one is before the other's."""
     results = [one if one.reader.runtime else replaced(one, **BROKEN) for one in RESULTS]
     causes = run_of(results).summary.causes
     assert [cause.readers for cause in causes] == [("0.11.0", "0.12.0.1"), ("tensorflow==2.21.0",)]

@@ -142,7 +142,7 @@ def test_names_with_brackets_are_no_markup():
         ([], 0, "INCOMPLETE: the run does not cover what it must. 0 of 0 planned cells: no cell."),
     ],
 )
-def test_the_last_two_lines_say_it_all(results, planned, said):
+def test_the_last_two_lines_have_the_counts_and_the_exit_code(results, planned, said):
     last = " ".join(reported(results, planned).strip().splitlines()[-2:])
     code = {"K": 0, "B": 1, "I": 3}[said[0]]
     assert last == f"{said} As of 2026-11-21, 12 s, exit code {code}."
@@ -165,7 +165,7 @@ def plan():
     return make_plan(goldens, load_calendar(), Windows(), Selection("0.12.0.1,0.9.2"), day("2026-11-21"))
 
 
-def test_a_plan_is_told_in_two_lines():
+def test_a_plan_is_reported_in_two_lines():
     assert drawn(print_plan, plan()).splitlines() == [
         "4 cells as of 2026-11-21: 2 goldens of 2 cases by jaxlib 0.9.2, 0.12.0.1, in 2 readers",
         "readers by build date: 0.9.2, 0.12.0.1",
@@ -285,7 +285,7 @@ def test_no_word_is_broken_inside(broken, width):
     assert set(ended(broken, width).split()) - {"..."} <= set(ended(broken, 10_000).split())
 
 
-def test_the_causes_are_told_with_releases_and_what_to_do(broken):
+def test_the_causes_are_reported_with_releases_and_what_to_do(broken):
     text = " ".join(ended(broken, 10_000).split())
     for part in (
         "BROKEN PROMISE 2 cells of tests.models.test_model_9 ran with different numbers in stage compare: written by "

@@ -34,7 +34,7 @@ def test_a_job_on_gitlab_links_without_a_password(tmp_path):
     assert "secret" not in made.source_url
 
 
-def test_elsewhere_git_and_pyproject_say_it(tmp_path):
+def test_outside_ci_git_and_pyproject_say_the_identity_of_a_run(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'models'\n")
     for words in (
         ("init", "-q"),

@@ -33,30 +33,30 @@ def called(function, tmp_path):
     return call_half(EXAMPLE / "numpyref" / "worker.py", artifact, X, folder=tmp_path)
 
 
-def test_it_is_short():
+def test_the_example_runtime_is_short():
     assert sum(len((EXAMPLE / name).read_text().splitlines()) for name in FILES) <= MOST_LINES
 
 
-def test_its_half_runs_what_it_has_and_starts_no_thread(tmp_path):
+def test_the_example_half_runs_what_it_has_without_a_thread(tmp_path):
     answer = called(lambda x: jnp.tanh(x) * 2 + x, tmp_path)
     np.testing.assert_allclose(answer.outputs[0], np.tanh(X) * 2 + X, rtol=1e-6)
     assert (answer.threads, answer.late) == (1, [])
 
 
-def test_its_half_names_what_it_lacks(tmp_path):
+def test_the_example_half_names_what_it_lacks(tmp_path):
     answer = called(jnp.sin, tmp_path)
     assert answer.stage == "run"
     assert "numpyref has no operation sine" in answer.error
 
 
-def test_its_entry_point_makes_it_a_reader(installed):
+def test_the_entry_point_of_the_example_makes_it_a_reader(installed):
     code = "from export_core.releases.runtimes import runtime_of; print(runtime_of('numpyref==0.12.0.1').half)"
     done = subprocess.run([sys.executable, "-c", code], env=installed, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()) == EXAMPLE / "numpyref" / "worker.py"
 
 
 @pytest.mark.matrix
-def test_its_matrix_is_as_its_readme_says(installed, tmp_path):
+def test_the_matrix_of_the_example_is_as_its_readme_says(installed, tmp_path):
     command = [sys.executable, "-m", "export_core", "matrix", "--results", str(tmp_path / "results")]
     done = subprocess.run(command, cwd=EXAMPLE, env=installed, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

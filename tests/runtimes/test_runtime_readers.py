@@ -248,7 +248,7 @@ def test_only_calls_that_a_runtime_can_make_are_asked_of_it():
         ("no room", "", Verdict.ERROR, "ValueError: no room"),
     ],
 )
-def test_a_refusal_is_known_by_the_message_or_by_stderr_and_told_without_the_folder(message, stderr, verdict, first):
+def test_a_refusal_by_message_or_stderr_is_shown_without_folder(message, stderr, verdict, first):
     reply = Reply(Stage.DESERIALIZE, "error", type="ValueError", message=message, stderr=stderr)
     outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
     assert outcome.verdict is verdict

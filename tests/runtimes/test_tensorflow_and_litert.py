@@ -72,7 +72,7 @@ LEADS = [
 
 
 @pytest.mark.parametrize("lead", LEADS)
-def test_a_message_of_tensorflow_is_told_without_where_python_made_the_operation(lead):
+def test_a_message_of_tensorflow_is_shown_without_python_lines(lead):
     assert half_of("tensorflow").STACK.sub("", f"{lead}Cannot deserialize\n  File 3") == "Cannot deserialize\n  File 3"
 
 

@@ -82,7 +82,7 @@ def test_a_golden_in_two_runtimes_is_one_golden_and_the_caption_says_how_it_coun
     assert lines(cells[0])[0].endswith("outputs")
 
 
-def test_bits_of_an_earlier_release_are_told():
+def test_bits_of_an_earlier_release_are_reported():
     steps = lines(read("0.9.0", "a"), read("0.9.2"), read("0.10.0", "a"), read("0.10.2", "b"))
     assert "  as written -> off by 3e-07, as in 0.9.0  t.f/0.9.2-cpu" in steps
     assert "  off by 3e-07, as in 0.9.0 -> off by 3e-07  t.f/0.9.2-cpu" in steps

@@ -190,7 +190,7 @@ def test_the_worst_of_several_conversions_is_the_exit_code(convert, refused_gold
         (None, "is the record of another file"),
     ],
 )
-def test_a_record_that_says_nothing_is_told(convert, jaxexport, goldens, tmp_path, content, problem):
+def test_a_record_that_says_nothing_is_reported(convert, jaxexport, goldens, tmp_path, content, problem):
     golden = goldens["waves"]
     convert(golden.artifact, "--goldens", golden.folder.parents[1], "-o", "a.jaxexport")
     record = tmp_path / "a.jaxexport.converted.json"

@@ -206,7 +206,7 @@ def test_what_a_budget_may_not_say_is_one_line_with_its_place(load, text, messag
     assert "\n" not in str(error.value)
 
 
-def test_a_pattern_of_a_budget_that_matches_nothing_is_told(load):
+def test_a_pattern_of_a_budget_that_matches_nothing_is_reported(load):
     def warnings(text: str) -> list[str]:
         found = unmatched_patterns(load(text), [golden("t.a"), golden("t.b", "0.9.2")], load_calendar())
         return [unmatched.text.rpartition(".yaml")[2] for unmatched in found]

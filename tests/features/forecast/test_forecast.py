@@ -167,7 +167,7 @@ def test_known_failures_and_quirks_expire_unless_permanent():
     assert ("2026-12-24", "expires", "issue/1 a by * in * on cpu: crash in run") in events(told(policy=policy))
 
 
-def test_the_deadlines_of_a_custom_call_are_told():
+def test_the_deadlines_of_a_custom_call_are_reported():
     change = CustomCallChange("v1", "v2", day("2026-12-01"), day("2026-12-31"), "r", "o", "i")
     found = [event for event in events(told(policy=Policy(custom_call_changes=(change,)))) if event[1] == "custom_call"]
     assert found == [

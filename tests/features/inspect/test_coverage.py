@@ -41,7 +41,7 @@ def test_generations_are_one_case_with_writers_by_date(folder, jaxexport):
     assert line.split() == ["float32", "1", "1", "1", "0.9.2,", "0.12.0.1"]
 
 
-def test_formats_and_features_are_told(rows):
+def test_formats_and_features_are_reported(rows):
     assert {"serialization format 5 to 9", "serialization format 12", "calling convention 10"} <= set(rows["formats"])
     assert "several platforms" in rows["features"]
 

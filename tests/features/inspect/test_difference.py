@@ -34,7 +34,7 @@ def test_another_writer_of_the_same_function_is_told_apart(jaxexport):
     assert not any(line.startswith(("argument", "result", "platforms")) for line in lines)
 
 
-def test_another_signature_is_told_by_argument(jaxexport):
+def test_another_signature_is_reported_by_argument(jaxexport):
     lines = jaxexport("diff", DATA / "0.12.0.1" / "symbolic.jaxexport", MLP).out.splitlines()
     assert "argument 0: float32[b,4] → float32[4,8]" in lines
     assert "argument 1: none → float32[8,3]" in lines
@@ -42,7 +42,7 @@ def test_another_signature_is_told_by_argument(jaxexport):
     assert "derivatives: to order 0 → to order 2" in lines
 
 
-def test_another_target_and_a_check_switched_off_are_told(jaxexport, tmp_path):
+def test_another_target_and_a_check_switched_off_are_reported(jaxexport, tmp_path):
     out = jaxexport("diff", DATA / "0.12.0.1" / "cholesky.jaxexport", unlisted(tmp_path, switched_off=True)).out
     assert "custom call lapack_spotrf_ffi: lapack_spotrf_ffi × 2: LAPACK routine; guaranteed stable → none" in out
     assert "custom call my_kernel_of_ours:\n  - none\n  + my_kernel_of_ours × 2: custom call; UNLISTED: is not" in out
@@ -116,7 +116,7 @@ def exported(folder, function, name):
     ],
     ids=["attribute", "constant", "values"],
 )
-def test_what_only_operations_say_is_told(jaxexport, tmp_path, before, after, line):
+def test_what_only_operations_say_is_reported(jaxexport, tmp_path, before, after, line):
     out = jaxexport("diff", exported(tmp_path, before, "a"), exported(tmp_path, after, "b")).out
     assert f"module: @main: {line}" in out, out
 
@@ -145,7 +145,7 @@ def test_two_goldens_are_compared_by_their_names(jaxexport, goldens):
     assert "calling convention: 9 → 10" in out
 
 
-def test_readers_that_load_only_one_of_the_two_are_told(jaxexport, goldens):
+def test_readers_that_load_only_one_of_the_two_are_reported(jaxexport, goldens):
     names = f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu"
     lines = jaxexport("diff", *names, "--readers", "0.6.2", code=1).out.splitlines()
     place = lines.index("in 0.6.2:")

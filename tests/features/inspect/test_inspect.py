@@ -76,7 +76,7 @@ def test_what_it_says_is_what_jax_said(jaxexport):
             assert facts[field] == said[field]
 
 
-def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_path):
+def test_a_bare_stablehlo_module_is_known_by_its_function_main(jaxexport, tmp_path):
     ended = jaxexport("inspect", bare(tmp_path), code=0)
     assert "StableHLO portable artifact" in ended.out
     assert "tensor<4x8xf32>" in ended.out
@@ -112,7 +112,7 @@ def test_what_a_bare_module_is_written_for_is_not_its_producer(jaxexport, tmp_pa
     assert "no other release fits" not in jaxexport("inspect", path).out
 
 
-def test_raw_stablehlo_bytecode_is_told_as_what_it_is(jaxexport, tmp_path):
+def test_raw_stablehlo_bytecode_is_called_what_it_is(jaxexport, tmp_path):
     path = raw(tmp_path)
     out = jaxexport("inspect", path).out
     assert f"{path}: raw StableHLO bytecode, no portable artifact, " in out
@@ -214,7 +214,7 @@ def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
     assert facts["writer"]["jaxlib"] == "0.11.2"
 
 
-def test_a_check_that_only_old_readers_know_is_told(jaxexport):
+def test_a_check_that_only_old_readers_know_is_reported(jaxexport):
     (folder,) = OLD_GOLDENS.iterdir()
     golden = folder / "0.4.26-jax0.4.27-cpu" / "artifact.jaxexport"
     out = jaxexport("inspect", golden).out

@@ -73,7 +73,7 @@ def stored(*results: Result) -> None:
     finished(Path(".jaxexport"), *judged, plan={"goldens": {golden.id: hash_of(golden.manifest)}})
 
 
-def test_all_releases_of_a_short_window_are_run_and_the_edge_is_told(bisect):
+def test_a_short_window_runs_all_releases_and_reports_its_edge(bisect):
     replay = FakeReplay(since("0.11.1"))
     ended = bisect(replay, "--readers", "0.12.0.1")
     assert ended.code == 0
@@ -448,6 +448,6 @@ def test_a_nightly_needs_a_jax_of_the_same_day(tmp_path):
     assert calendar.versions()[:-2] == load_calendar().versions()
 
 
-def test_an_index_that_is_not_there_is_told(tmp_path):
+def test_an_index_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(ReleaseError, match="cannot be reached"):
         with_nightlies_of([str(tmp_path / "nowhere")], load_calendar())

@@ -61,7 +61,7 @@ CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
         (CHOLESKY, "0.9.2", "0.9.2", "crash", SEGV, FailureCause.UPSTREAM, "lapack-cold-process", "goldens verify"),
     ],
 )
-def test_a_cause_is_told_with_what_to_do(case, writer, reader, verdict, result, cause, told, untold):
+def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, result, cause, told, untold):
     found = explained(case, writer, reader, Verdict(verdict), **result)
     assert found.cause is cause
     text = " ".join((found.because, *(words for _, words in found.evidence), *found.steps, *found.earlier))

@@ -144,7 +144,7 @@ fails_backwards.defvjp(
 
 
 def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced, tmp_path):
-    """It has flat arguments, and needs no module that registers nodes."""
+    """The derivative has flat arguments, and needs no module that registers nodes."""
     x = np.float32([3, 4])
     golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
     done = reduced(golden)

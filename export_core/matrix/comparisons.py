@@ -168,16 +168,12 @@ class GoldenOutputs:
 
 @dataclass(frozen=True)
 class CallResults:
-    """What the calls of a cell gave: the largest errors of all.
+    """What the calls of a cell gave."""
 
-    `problem` says what is wrong, and is empty if nothing is. `outputs` is a digest of the bits of all outputs, empty
-    where there are none to compare; `as_written` says whether they are the bits of the golden.
-    """
-
-    difference: Difference
-    problem: str = ""
-    outputs: str = ""
-    as_written: bool = False
+    difference: Difference  # The largest errors of all calls.
+    problem: str = ""  # What is wrong; empty if nothing is.
+    outputs: str = ""  # A digest of the bits of all outputs; empty where there are none to compare.
+    as_written: bool = False  # Whether they are the bits of the golden.
 
 
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:

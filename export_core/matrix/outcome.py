@@ -59,32 +59,23 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to a cell, not yet judged.
-
-    `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number
-    of the signal that ended the process; `difference` the numbers, where outputs were compared; `seconds` of wall
-    time. `flaky` says which other verdict the same content had the last time that it ran, and when; it is empty where
-    the verdict was this one, or the content never ran. `device` is the kind of device that the cell ran on or was
-    compiled for, `driver` what drove it: both are empty on a CPU. `outputs` is a digest of the bits of all outputs,
-    empty where none were compared; `as_written` says whether they are the bits that the golden's writer saw. `cost` and
-    `timings` are None where nothing was compiled, and where the reader does not say them.
-    """
+    """What happened to a cell, not yet judged."""
 
     cell: Cell
     stage: Stage
     verdict: Verdict
-    message: str = ""
-    signal: int | None = None
-    stderr: str = ""
-    difference: Difference | None = None
-    seconds: float = 0.0
-    flaky: str = ""
-    device: str = ""
-    driver: str = ""
-    outputs: str = ""
-    as_written: bool = False
-    cost: Cost | None = None
-    timings: Timings | None = None
+    message: str = ""  # One line or more for a person.
+    signal: int | None = None  # The number of the signal that ended the process.
+    stderr: str = ""  # The end of what native libraries printed.
+    difference: Difference | None = None  # The numbers, where outputs were compared.
+    seconds: float = 0.0  # Of wall time.
+    flaky: str = ""  # Another verdict that the same content had the last time that it ran, and when.
+    device: str = ""  # The kind of device that the cell ran on or was compiled for; empty on a CPU.
+    driver: str = ""  # What drove it; empty on a CPU.
+    outputs: str = ""  # A digest of the bits of all outputs; empty where none were compared.
+    as_written: bool = False  # Whether they are the bits that the golden's writer saw.
+    cost: Cost | None = None  # None where nothing was compiled, and where the reader does not say it.
+    timings: Timings | None = None  # None as `cost`.
 
     @property
     def mode(self) -> Mode:

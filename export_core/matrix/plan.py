@@ -28,23 +28,17 @@ from export_core.releases.runtimes import promise_to
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells of one run, ordered by reader, oldest first; `as_of` is the day for which they are judged.
-
-    `calendar` is that of the day, with the releases that `sources` add; `spelled` names each reader as --readers takes
-    it. `unexported` says of each platform how many of the selected goldens were not exported for it, and have no cell
-    there; `without_cells` says how many have no cell at all, and is empty if every golden has one. `warnings` are
-    sentences about the policy, for people.
-    """
+    """The cells of one run, ordered by reader, oldest first."""
 
     cells: tuple[Cell, ...]
-    as_of: datetime.date
-    calendar: Calendar
+    as_of: datetime.date  # The day for which they are judged.
+    calendar: Calendar  # That of the day, with the releases that `sources` add.
     selection: Selection
     sources: Sources = PUBLISHED
-    spelled: Mapping[Release, str] = field(default_factory=dict)
-    unexported: Mapping[str, int] = field(default_factory=dict)
-    without_cells: str = ""
-    warnings: tuple[str, ...] = ()
+    spelled: Mapping[Release, str] = field(default_factory=dict)  # Each reader as --readers takes it.
+    unexported: Mapping[str, int] = field(default_factory=dict)  # How many goldens have no cell on each platform.
+    without_cells: str = ""  # How many goldens have no cell, or not on all platforms, in words; empty for none.
+    warnings: tuple[str, ...] = ()  # Sentences for people, about the policy and about earlier results.
 
     @property
     def readers(self) -> tuple[Release, ...]:

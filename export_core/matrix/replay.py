@@ -53,15 +53,11 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """Cells of one placement that run the same; each is compared with its own golden.
-
-    `problem` is why an earlier attempt was lost, if one was; `isolated`: because its worker died, so that this one
-    gets a worker to itself.
-    """
+    """Cells of one placement that run the same; each is compared with its own golden."""
 
     cells: tuple[Cell, ...]
-    problem: str = ""
-    isolated: bool = False
+    problem: str = ""  # Why an earlier attempt was lost, if one was.
+    isolated: bool = False  # It was lost with its worker, so that this one gets a worker to itself.
 
     @property
     def placement(self) -> Placement:
@@ -235,10 +231,7 @@ class _Replay:
     def _through_worker(
         self, get_attempts: Callable[[], list[_Attempt]], placement: Placement, environment: Environment, finish: Finish
     ) -> tuple[list[_Attempt], list[_Attempt]]:
-        """Run cells in one worker, until all are done or it has died. It is started before they are asked for.
-
-        Returns the attempts that are to be made again, and those that the worker was never given.
-        """
+        """Run cells in one worker until it dies. Returns the attempts to make again, and those it was never given."""
         lost: list[_Attempt] = []
         running: list[Future[None]] = []
         with scratch_folder() as scratch:

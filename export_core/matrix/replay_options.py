@@ -13,21 +13,15 @@ from export_core.releases import Calendar
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What is the same for all cells of a replay.
+    """What is the same for all cells of a replay."""
 
-    `calendar` dates the readers' jax, for the table of refusals; `policy` says which custom calls are accepted beside
-    JAX's stable list, and the tolerances of platforms; `sources` are where environments come from. `cache`: take the
-    outcomes of equal cells from earlier runs. `dump` is a folder for every module as text, by cell; None writes none.
-    `user_code` runs users' comparators; None starts a process for each comparison.
-    """
-
-    calendar: Calendar
-    policy: Policy = field(default_factory=Policy)
+    calendar: Calendar  # Dates the readers' jax, for the table of refusals.
+    policy: Policy = field(default_factory=Policy)  # Accepted custom calls, and the tolerances of platforms.
     limits: Limits = field(default_factory=Limits)
-    sources: Sources = PUBLISHED
-    cache: bool = False
-    dump: Path | None = None
-    user_code: UserCode | None = None
+    sources: Sources = PUBLISHED  # Where environments come from.
+    cache: bool = False  # Take the outcomes of equal cells from earlier runs.
+    dump: Path | None = None  # A folder for every module as text, by cell; None writes none.
+    user_code: UserCode | None = None  # Runs users' comparators; None starts a process for each comparison.
 
 
 def user_code_within(limits: Limits, variables: Iterable[str]) -> UserCode:

@@ -33,27 +33,24 @@ class MatrixError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Readers:
-    """The readers of a selection, and where they come from. `spelled` says how a person names each of them.
-
-    `for_targets` are those of `chosen` that only run what the policy's targets have to run. `for_writers` are those
-    that only run the goldens of some writers, with the build dates of these.
-    """
+    """The readers of a selection, and where they come from."""
 
     chosen: tuple[Release, ...]
     touching: Release | None
     calendar: Calendar
     sources: Sources
-    spelled: dict[Release, str]
-    for_targets: frozenset[Release] = frozenset()
+    spelled: dict[Release, str]  # How a person names each of them.
+    for_targets: frozenset[Release] = frozenset()  # Those that only run what the policy's targets have to run.
     for_writers: Mapping[Release, frozenset[datetime.date]] = field(default_factory=dict)
+    """Those that only run the goldens of some writers, with the build dates of these."""
 
 
 @dataclass(frozen=True)
 class KnownReleases:
-    """A calendar with what wheels and indexes add. `files` are the wheels that are named as readers, by that name."""
+    """A calendar with what wheels and indexes add."""
 
     calendar: Calendar
-    files: dict[str, Wheel]
+    files: dict[str, Wheel]  # The wheels that are named as readers, by that name.
     wheels: tuple[Wheel, ...]
 
 

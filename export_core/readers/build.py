@@ -74,21 +74,16 @@ def uv_command() -> str:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is built: a virtual environment of `python` with these requirements, in which the code `check` must run.
-
-    `salt` stands for whatever else decides the content, such as the bytes of wheels; `options` are those of
-    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them;
-    `packages` are requirements that a policy adds.
-    """
+    """What is built: a virtual environment of `python` with these requirements."""
 
     name: str
     python: str
     requirements: tuple[str, ...]
-    check: str
-    salt: str = ""
-    options: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()
+    check: str  # Code that must run in it.
+    salt: str = ""  # Stands for whatever else decides the content, such as the bytes of wheels.
+    options: tuple[str, ...] = ()  # Those of `uv pip install`, which do not.
+    constraints: tuple[str, ...] = ()  # These hold packages to versions, whoever requires them.
+    packages: tuple[str, ...] = ()  # Requirements that a policy adds.
 
     @property
     def folder(self) -> Path:
@@ -260,7 +255,6 @@ def _run(
         passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
         variables = passed | {"JAX_PLATFORMS": "cpu"}
     until = time.monotonic() + seconds
-    late = False
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -271,26 +265,28 @@ def _run(
         env=variables,
         start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
-        while True:
-            try:
-                out, err = process.communicate(timeout=LOOK_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                late = time.monotonic() > until
-                if late or stopping.is_set():
-                    kill_group(process)
-                    # What it had started may have left the group, and hold the pipes: nobody waits for their end.
-                    if process.poll() is not None:
-                        out = err = ""
-                        break
+        out, err = _printed(process, until, stopping)
     if stopping.is_set():
         raise EnvironmentFailed(f"{doing}: the run was stopped")
-    if late:
+    if process.returncode and time.monotonic() > until:
         raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was stopped")
     if process.returncode:
         lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
         raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
     return out
+
+
+def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:
+    """What a process printed, and on stderr; nothing of one that is killed, since nobody wants it or it is late."""
+    while True:
+        try:
+            return process.communicate(timeout=LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > until or stopping.is_set():
+                kill_group(process)
+                # What it had started may have left the group, and hold the pipes: nobody waits for their end.
+                if process.poll() is not None:
+                    return "", ""
 
 
 def size_of(folder: Path) -> int:

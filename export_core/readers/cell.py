@@ -49,19 +49,15 @@ class CellKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One golden, in one reader, on one platform.
-
-    `target` is what it is compiled for where the platform is missing; None on a CPU. `promised`: its reader is inside
-    the window of its writer. `deployed` are the names of the policy's deployment targets in which it has to run.
-    """
+    """One golden, in one reader, on one platform."""
 
     golden: Golden
     reader: Release
     platform: str
     mode: Mode = Mode.RUN
-    target: Target | None = None
-    promised: bool = False
-    deployed: tuple[str, ...] = ()
+    target: Target | None = None  # What it is compiled for where the platform is missing; None on a CPU.
+    promised: bool = False  # Its reader is inside the window of its writer.
+    deployed: tuple[str, ...] = ()  # The names of the policy's deployment targets in which it has to run.
 
     @property
     def decides(self) -> bool:
@@ -81,15 +77,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Limits(CellOptions):
-    """The options of each cell, and how many run at once. A limit of 0 is no limit.
-
-    `jobs` is how many cells run at once, `device_jobs` how many of those may be on an accelerator: two processes do
-    not share its memory, each takes what it finds. `fork` says how a cold process is made.
-    """
+    """The options of each cell, and how many run at once. A limit of 0 is no limit."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
-    device_jobs: int = 1
+    device_jobs: int = 1  # How many of the jobs may be on an accelerator, whose memory two processes do not share.
 
     @classmethod
     def of(cls, options: RunOptions) -> Limits:

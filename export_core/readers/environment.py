@@ -59,20 +59,15 @@ print(json.dumps([jax.__version__, jaxlib.version.__version__]))
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter in which a reader runs, and the variables it is started with.
-
-    `content_hash` is of everything installed that can decide an outcome; empty where nobody knows. `note` is what
-    outcomes have to say of it. `folder` is where it was built, and may be built again; None for an interpreter that is
-    the user's own. `half` is what its worker runs, beside the program that all workers share: see program.py.
-    """
+    """An interpreter in which a reader runs, and the variables it is started with."""
 
     release: Release
     python: Path
     variables: Mapping[str, str]
-    content_hash: str = ""
-    note: str = ""
-    folder: Path | None = None
-    half: Path = JAXLIB_WORKER
+    content_hash: str = ""  # Of everything installed that can decide an outcome; empty where nobody knows.
+    note: str = ""  # What outcomes have to say of it.
+    folder: Path | None = None  # Where it was built, and may be built again; None for the user's own interpreter.
+    half: Path = JAXLIB_WORKER  # What its worker runs, beside the program that all workers share: see program.py.
 
 
 def with_variables(environment: Environment, **variables: str) -> Environment:
@@ -172,18 +167,15 @@ class ReaderEnvironments(EnvironmentLocks):
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
-    `packages` are requirements of every reader, beside jax. `variables` names the environment variables that cells get
-    beside the usual ones. `notify` reports downloads and long waits; `ready` is called with each reader whose
-    environment is built. A build that is running when `stopping` is set is ended.
     """
 
     calendar: Calendar
     sources: Sources = PUBLISHED
-    packages: Sequence[str] = ()
-    variables: Sequence[str] = ()
-    stopping: threading.Event | None = None
-    notify: Callable[[str], None] = lambda text: None
-    ready: Callable[[Release], None] = lambda release: None
+    packages: Sequence[str] = ()  # Requirements of every reader, beside jax.
+    variables: Sequence[str] = ()  # Names of environment variables that cells get beside the usual ones.
+    stopping: threading.Event | None = None  # When it is set, a build that is running is ended.
+    notify: Callable[[str], None] = lambda text: None  # Reports downloads and long waits.
+    ready: Callable[[Release], None] = lambda release: None  # Called with each reader whose environment is built.
 
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:

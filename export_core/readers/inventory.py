@@ -27,22 +27,17 @@ from export_core.readers.placement import Placement, typical
 
 @dataclass(frozen=True)
 class CachedEnvironment:
-    """One folder of the cache.
-
-    `kind` is ``reader`` or ``writer``; `plugin` is empty for a CPU, else such as ``libtpu`` or ``cuda12-run``. `size`
-    is in bytes, of files that are hard links into uv's cache, so that removing them may free less. `is_built` is false
-    for what a killed build left behind. `packages` are those that a policy adds to its readers.
-    """
+    """One folder of the cache."""
 
     folder: Path
-    kind: str
+    kind: str  # `reader` or `writer`.
     jaxlib: str
-    plugin: str
-    size: int
+    plugin: str  # Such as `libtpu` or `cuda12-run`; empty for a CPU.
+    size: int  # In bytes, of files that are hard links into uv's cache: removing them may free less.
     last_used: datetime.date
     in_use: bool
-    is_built: bool
-    packages: tuple[str, ...] = ()
+    is_built: bool  # False for what a killed build left behind.
+    packages: tuple[str, ...] = ()  # Those that a policy adds to its readers.
 
 
 def cached_environments() -> list[CachedEnvironment]:

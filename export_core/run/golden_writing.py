@@ -149,14 +149,11 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
 
 @dataclass(frozen=True)
 class FirstReplay:
-    """What a golden's writer made of it; all is empty where it replays it.
+    """What a golden's writer made of it; all is empty where it replays it."""
 
-    `problem` is why it may not be stored; `crash` says how the writer's process died; `unknown` is why nobody knows.
-    """
-
-    problem: str = ""
-    crash: str = ""
-    unknown: str = ""
+    problem: str = ""  # Why it may not be stored.
+    crash: str = ""  # How the writer's process died.
+    unknown: str = ""  # Why nobody knows.
 
 
 def first_replay(result: Result) -> FirstReplay:

@@ -54,17 +54,13 @@ Replay = Callable[..., Outcomes]
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The interpreter that runs now, as the only reader: its environment, what starts workers and runs comparators.
-
-    `cache` has the outcomes of earlier runs; without one, every cell runs. `stopping` is set when nobody wants the
-    outcomes any more.
-    """
+    """The interpreter that runs now, as the only reader: its environment, what starts workers and runs comparators."""
 
     environment: Environment
     start: WorkerStarter = start_worker
     user_code: UserCode | None = None
-    cache: OutcomeCache | None = None
-    stopping: threading.Event = field(default_factory=threading.Event)
+    cache: OutcomeCache | None = None  # The outcomes of earlier runs; without one, every cell runs.
+    stopping: threading.Event = field(default_factory=threading.Event)  # Set when nobody wants outcomes any more.
 
     def find(self, placement: Placement) -> Environment:
         """Its environment, which is there already: that of any placement."""

@@ -25,18 +25,16 @@ class Stage(StrEnum):
 
 
 class VariantRequest(msgspec.Struct, frozen=True):
-    """A call once more, with other inputs, other options of XLA's compiler or rewritten, in paths.
+    """A call once more, in paths; one that raises is reported, and the next one follows.
 
-    `numbers` say how results are moved inside (see moved_inside.py); without any the program is not rewritten. One that
-    raises is reported, and the next one follows. One with the options of the one before, and rewritten or not like it,
-    runs the same program.
+    One with the options of the one before, and rewritten or not like it, runs the same program.
     """
 
     name: str
     inputs: str
     outputs: str
-    options: dict[str, str | int | bool] = {}
-    numbers: tuple[int, ...] = ()
+    options: dict[str, str | int | bool] = {}  # Those of XLA's compiler.
+    numbers: tuple[int, ...] = ()  # How results are moved inside (see moved_inside.py); none: it is not rewritten.
 
 
 WireType = tuple[str, tuple[int | None, ...], str]
@@ -64,45 +62,35 @@ class ModuleCall(msgspec.Struct, frozen=True):
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """One call of the artifact, or of its derivative of the order `vjp`, in paths.
-
-    Without `outputs` it must be refused; `specs` says for each argument how it is sharded where the artifact does not;
-    `dump` is a folder that exists, for the modules as text. `variants` run after the call. `call` says the same to a
-    runtime that does not read artifacts.
-    """
+    """One call of the artifact, or of its derivative of the order `vjp`, in paths."""
 
     name: str
     vjp: int
     inputs: str
-    outputs: str | None
+    outputs: str | None  # Without any, the call must be refused.
     mesh: tuple[tuple[str, int], ...]
     place: Literal["own", "whole", "spread"]
     specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
-    dump: str | None = None
-    variants: tuple[VariantRequest, ...] = ()
-    call: ModuleCall | None = None
+    """How each argument is sharded where the artifact does not say it."""
+    dump: str | None = None  # A folder that exists, for the modules as text.
+    variants: tuple[VariantRequest, ...] = ()  # These run after the call.
+    call: ModuleCall | None = None  # The call for a runtime that does not read artifacts.
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A cell as its worker gets it. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
-
-    `checks` are the calls in order, the plain one first and with an empty name; `register` names modules and the files
-    they are imported from. With a `described` device of the platform the cell ends when it is compiled for such
-    devices; None runs it where it is. `warm` asks for a process that has traced linear algebra before, without which
-    releases until 0.9.2 crash in LAPACK. The plain call runs `repeat` more times, for its time alone.
-    """
+    """A cell as its worker gets it."""
 
     artifact: str
-    checks: tuple[CheckRequest, ...]
-    register: tuple[tuple[str, str], ...]
+    checks: tuple[CheckRequest, ...]  # The calls in order, the plain one first and with an empty name.
+    register: tuple[tuple[str, str], ...]  # Names of modules, and the files they are imported from.
     devices: int
     x64: bool
-    timeout: float
-    memory: int
+    timeout: float  # In seconds.
+    memory: int  # In bytes of resident size; 0 is no limit.
     platform: str = "cpu"
-    described: Described | None = None
-    warm: bool = False
-    repeat: int = 0
+    described: Described | None = None  # The cell ends when it is compiled for such a device; None runs it here.
+    warm: bool = False  # In a process that has traced linear algebra: without, releases until 0.9.2 crash in LAPACK.
+    repeat: int = 0  # How many more times the plain call runs, for its time alone.
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
@@ -141,32 +129,26 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a worker answers: the stage and the check reached, and how the process ended.
+    """What a worker answers: the stage and the check reached, and how the process ended."""
 
-    An error in the stage "environment", in which the devices are looked for, is no fault of the artifact. A "fault" is
-    one of the machine: it says nothing about the artifact. `refusals` are the messages of the calls that had to be
-    refused, `failed` those of the variants that raised, and `variant` is the last one that began; `shardings` says
-    where the outputs of the plain call were; `device` and `driver` what a platform other than the CPU had. `cost` and
-    `timings` are those of the plain call. `note` is about the worker, and not about this cell.
-    """
-
-    stage: Stage
+    stage: Stage  # An error in the stage "environment", which looks for devices, is no fault of the artifact.
     end: Literal["ok", "error", "fault", "crash", "timeout", "memory"]
+    """A "fault" is one of the machine: it says nothing about the artifact."""
     check: str = ""
-    refusals: dict[str, str] = {}
-    failed: dict[str, str] = {}
-    variant: str = ""
-    shardings: tuple[str, ...] = ()
-    device: str = ""
+    refusals: dict[str, str] = {}  # The messages of the calls that had to be refused.
+    failed: dict[str, str] = {}  # The messages of the variants that raised.
+    variant: str = ""  # The last one that began.
+    shardings: tuple[str, ...] = ()  # Where the outputs of the plain call were.
+    device: str = ""  # What a platform other than the CPU had.
     driver: str = ""
     type: str | None = None
     message: str | None = None
     signal: int | None = None
     stderr: str = ""
     seconds: float = 0.0
-    cost: Cost | None = None
-    timings: Timings | None = None
-    note: str = ""
+    cost: Cost | None = None  # That of the plain call.
+    timings: Timings | None = None  # Those of the plain call.
+    note: str = ""  # About the worker, and not about this cell.
 
 
 class Worker(Protocol):

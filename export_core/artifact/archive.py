@@ -22,8 +22,7 @@ Result = TypeVar("Result")
 CHUNK = 64  # files that a process is given at once: 100 ms of work
 SUFFIX = ".jaxexport"
 HEAD = 1 << 14  # bytes that show what a file is
-FEW = 4  # chunks that take less time than processes to start
-AHEAD = 4  # chunks for each process that wait
+FEW = AHEAD = 4  # chunks that take less time than processes to start; that wait for each process
 
 
 class ArchiveError(ExportCompatError):
@@ -152,16 +151,12 @@ def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Res
 def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:
     """The error where there is no artifact: more likely than an empty archive, another folder was meant."""
     advice = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
-    return ArtifactError(
-        "artifacts", f"none in {plural(left_out.total(), 'file')}", name=" ".join(paths), advice=advice
-    )
+    found = f"none in {plural(left_out.total(), 'file')}"
+    return ArtifactError("artifacts", found, name=" ".join(paths), advice=advice)
 
 
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
-    """What `read` returns of each, in order. It must be importable by its name, since other processes run it.
-
-    Raises `ArchiveError` where such a process was killed.
-    """
+    """What `read`, which other processes import, returns of each, in order. `ArchiveError` where one was killed."""
     files = iter(found)
     chunks = iter(lambda: list(islice(files, CHUNK)), [])
     first = list(islice(chunks, FEW))

@@ -25,18 +25,15 @@ def as_dict(value: object) -> Any:
         return [as_dict(item) for item in value]
     if isinstance(value, (set, frozenset)):
         return sorted(as_dict(item) for item in value)
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value).hex()
-    return value
+    return bytes(value).hex() if isinstance(value, (bytes, bytearray)) else value
 
 
 # What people give by mistake: each starts with bytes that no flatbuffer of jax does, and gets advice of its own.
-_NOT_ARTIFACTS = (
+_NOT_ARTIFACTS: tuple[tuple[bytes | tuple[bytes, ...], str, str], ...] = (
     (b"\x1f\x8b", "a gzip file", "Decompress it first."),
     (b"PK\x03\x04", "a zip file (an .npz, or a saved model)", "Give the artifact inside it."),
     (b"\x93NUMPY", "a numpy array", "Give the bytes that Exported.serialize() returned."),
-    (b"module", "StableHLO as text", "Give the serialized artifact: JAX promises nothing for text."),
-    (b"#loc", "StableHLO as text", "Give the serialized artifact: JAX promises nothing for text."),
+    ((b"module", b"#loc"), "StableHLO as text", "Give the serialized artifact: JAX promises nothing for text."),
     (b"HloModule", "HLO as text", "Give the bytes that Exported.serialize() returned."),
     (b"version https://git-lfs", "a Git LFS pointer", "Fetch the file with `git lfs pull`."),
 )
@@ -86,18 +83,14 @@ class Artifact:
 
     @cached_property
     def custom_calls(self) -> tuple[CustomCall, ...]:
-        """The custom calls of the function and of its nested VJPs.
-
-        Raises `ArtifactError` where a module cannot be read.
-        """
+        """The custom calls of the function and its nested VJPs; reading them may raise `ArtifactError`."""
         return tuple(call for module in self.modules for call in module.custom_calls)
 
     @cached_property
     def unread(self) -> tuple[tuple[str, Unread], ...]:
         """What in the artifact and its nested VJPs the reader does not know, each with its place.
 
-        Empty where everything that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be
-        read.
+        Empty where all that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be read.
         """
         return tuple(unread_parts(self.modules, self.envelope))
 
@@ -115,9 +108,8 @@ def read(path: str | os.PathLike[str]) -> Artifact:
 def unreadable(error: OSError, name: str) -> ArtifactError:
     """The error for a file that cannot be read."""
     found = error.found if isinstance(error, UnexpectedFileError) else error.strerror or str(error)
-    advice = (
-        "Give a file in it, such as the artifact.jaxexport of a golden." if found == "a folder" else "Check the path."
-    )
+    inside = "Give a file in it, such as the artifact.jaxexport of a golden."
+    advice = inside if found == "a folder" else "Check the path."
     return ArtifactError("a file to read", found, name=name, advice=advice)
 
 
@@ -156,6 +148,6 @@ def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
     for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
             return kind, advice
-    if data[:64].translate(None, _TEXT) == b"":  # as the offset of a root table, four letters would be 500 MB and more
-        return "text", "Give the bytes that Exported.serialize() returned."
-    return None
+    # As the offset of a root table, four letters would be 500 MB and more.
+    is_text = data[:64].translate(None, _TEXT) == b""
+    return ("text", "Give the bytes that Exported.serialize() returned.") if is_text else None

@@ -1,6 +1,7 @@
 """The audit of an artifact: is it read whole, and is each custom-call target on the writer's list or the policy's.
 
-Beside it, what it rests on and what follows: the kinds of custom calls, and what to expect on each platform.
+Beside it, what it rests on and what follows: the kinds of custom calls, and what to expect on each platform. Whatever
+takes an artifact raises `ArtifactError` where a module of it cannot be read.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -27,14 +28,8 @@ MAX_PLACES = 20
 # of jaxlib 0.6.2 to 0.12.0.1 that start with xla.sdy.); and until 0.8 some CHLO operations, which XLA reads back: no
 # function is looked up by these names. Seen in artifacts of 0.4.30, 0.6.2 and 0.8.1, gone in 0.9.2 (composites).
 _SHARDY = {
-    f"xla.sdy.{name}"
-    for name in [
-        "FuncResultSharding",
-        "GlobalToLocalShape",
-        "LocalToGlobalShape",
-        "PropagationBarrier",
-        "ShardingGroup",
-    ]
+    *("xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"),
+    *("xla.sdy.PropagationBarrier", "xla.sdy.ShardingGroup"),
 }
 _CHLO = {f"mhlo.{name}" for name in ["acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan", "topk"]}
 
@@ -68,7 +63,7 @@ def audit(
     """Judge an artifact: parts that are not known, every custom-call target by name, then disabled checks.
 
     This is the one decision whether an artifact may be stored, compiled and run. `unread_findings` is its first part,
-    `judge_calls` its second. Raises `ArtifactError` where a module cannot be read.
+    `judge_calls` its second.
 
     Args:
         artifact: what was read; its nested VJPs count.
@@ -91,16 +86,14 @@ def audit(
 
 
 def unread_findings(artifact: Artifact, allow: Mapping[str, str]) -> tuple[AuditFinding, ...]:
-    """Return a finding for each part of an artifact that this reader does not know. One that is not ok stops it.
-
-    Raises `ArtifactError` where a module cannot be read.
-    """
+    """Return a finding for each part of an artifact that this reader does not know. One that is not ok stops it."""
     by_part: dict[Unread, list[str]] = {}
     for place, part in artifact.unread:
         by_part.setdefault(part, []).append(place)
     findings = []
     for part, places in by_part.items():
         reason = allow.get(part.name) if part.can_be_allowed else None
+        advice = "jax.export writes no such artifact: do not run it, and export the function again."
         if reason is not None:
             advice = f"Allowed: {reason}"
         elif part.can_be_allowed:
@@ -108,13 +101,9 @@ def unread_findings(artifact: Artifact, allow: Mapping[str, str]) -> tuple[Audit
                 "If a newer release wrote it, update pytest-jaxexport, or allow it with a reason: "
                 f"`allow: {{{part.name}: why it may be run}}`. Otherwise do not run it."
             )
-        else:
-            advice = "jax.export writes no such artifact: do not run it, and export the function again."
         message = f"{part.name} ({part.kind}) {part.why}; found in {places[0]}."
-        seen = 0, tuple(places[:MAX_PLACES])
-        findings.append(
-            AuditFinding(part.name, part.standing, reason is not None, *Payload(part.kind), *seen, message, advice)
-        )
+        what = part.name, part.standing, reason is not None, *Payload(part.kind)
+        findings.append(AuditFinding(*what, 0, tuple(places[:MAX_PLACES]), message, advice))
     return tuple(findings)
 
 
@@ -156,9 +145,8 @@ def judge_calls(
             message = f"{name} was not checked, since its writer is not known; called in {place}."
             return UNLISTED, False, message, "Name the release that wrote it."
         release = writer if writer_stable is not None else reader
-        advice = (
-            f"Avoid it when exporting, or allow it with a reason: `allow: {{{target}: why its behaviour is pinned}}`."
-        )
+        allowing = f"`allow: {{{target}: why its behaviour is pinned}}`"
+        advice = f"Avoid it when exporting, or allow it with a reason: {allowing}."
         return UNLISTED, False, f"{name} is not guaranteed stable by {release}; called in {place}.", advice
 
     by_target: dict[str, list[CustomCall]] = {}
@@ -196,16 +184,7 @@ class Foreseen(NamedTuple):
 
 
 def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
-    """Foresee one platform of an artifact.
-
-    Raises `ArtifactError` where a module cannot be read.
-
-    Args:
-        artifact: what was read.
-        platform: one of `PLATFORMS`.
-        promised: targets that the reader's release guarantees.
-        reader: what to call the reader.
-    """
+    """Foresee one platform, of `PLATFORMS`, of an artifact in a reader: its name, and the targets that it promises."""
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
     # With jax's check of platforms off, jax runs it anywhere, as its first platform.
@@ -215,27 +194,23 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
     calls = [call for call in artifact.custom_calls if call.target in targets]
     unpromised = tuple(finding.target for finding in judge_calls(calls, promised) if not finding.ok)
     exported = platform in platforms
+    also = "" if exported else "not exported for it, and the check is off; "
     if not exported and not lifted:
         note = f"refused: it was exported for {', '.join(platforms)}"
+    elif artifact.unread:
+        note = f"{also}not known: parts of it are not read"
+    elif unpromised:
+        note = f"{also}calls {', '.join(unpromised)}, which {reader} does not promise to have"
+    elif targets:
+        promise = "promised by" if envelope is not None else "on the stable list of"
+        note = f"{also}calls {', '.join(targets)}, all {promise} {reader}"
     else:
-        also = "" if exported else "not exported for it, and the check is off; "
-        if artifact.unread:
-            note = f"{also}not known: parts of it are not read"
-        elif unpromised:
-            note = f"{also}calls {', '.join(unpromised)}, which {reader} does not promise to have"
-        elif targets:
-            promise = "promised by" if envelope is not None else "on the stable list of"
-            note = f"{also}calls {', '.join(targets)}, all {promise} {reader}"
-        else:
-            note = f"{also}makes no custom call"
+        note = f"{also}makes no custom call"
     return Foreseen(platform, exported, targets, unpromised, note)
 
 
 def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
-    """Foresee every platform in the release of a jaxlib, by its list of stable targets; nothing where none is known.
-
-    Raises `ArtifactError` where a module cannot be read.
-    """
+    """Foresee every platform in the release of a jaxlib, by its list of stable targets; nothing where none is known."""
     if reader is None:
         return ()
     return tuple(foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS)
@@ -244,8 +219,7 @@ def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foresee
 def belongs(target: str, platform: str) -> bool:
     """Whether a target is called on a platform: it is that platform's own, or no other's."""
     owners = {name for name, prefixes in _PREFIXES.items() if target.startswith(prefixes)}
-    if target in _TPU:
-        owners.add("tpu")
+    owners |= {"tpu"} if target in _TPU else set()
     return not owners or platform in owners
 
 
@@ -253,10 +227,7 @@ ONLY_JAX = "only jax registers {}: compute with jax.lax in place of LAPACK's cal
 
 
 def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
-    """The custom calls on the CPU that jax registers, LAPACK's and callbacks: no other runtime compiles them.
-
-    Raises `ArtifactError` where a module cannot be read.
-    """
+    """The custom calls on the CPU that jax registers, LAPACK's and callbacks: no other runtime compiles them."""
     targets = {call.target for call in artifact.custom_calls}
     return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
 
@@ -264,28 +235,17 @@ def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
 MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version
 
 _STARTS = (
-    ("lapack_", "LAPACK routine"),
-    ("blas_", "BLAS routine"),
-    ("cusolver_", "cuSOLVER routine"),
-    ("cusparse_", "cuSPARSE routine"),
-    ("cublas_", "cuBLAS routine"),
-    ("hipsolver_", "hipSOLVER routine"),
-    ("hipblas_", "hipBLAS routine"),
-    ("cu_", "CUDA kernel of jaxlib"),
-    ("hip_", "ROCm kernel of jaxlib"),
-    ("__cudnn$", "cuDNN call"),
-    ("__cublas$", "cuBLAS call"),
+    ("lapack_", "LAPACK routine"), ("blas_", "BLAS routine"), ("cusolver_", "cuSOLVER routine"),
+    ("cusparse_", "cuSPARSE routine"), ("cublas_", "cuBLAS routine"), ("hipsolver_", "hipSOLVER routine"),
+    ("hipblas_", "hipBLAS routine"), ("cu_", "CUDA kernel of jaxlib"), ("hip_", "ROCm kernel of jaxlib"),
+    ("__cudnn$", "cuDNN call"), ("__cublas$", "cuBLAS call"),
     (("__gpu$xla.gpu.triton", "triton_kernel_call"), "Triton kernel"),
-    ("tpu_custom_call", "Mosaic TPU kernel (Pallas)"),
-    ("mosaic_gpu", "Mosaic GPU kernel (Pallas)"),
-    ("tf.call_tf_function", "TensorFlow function"),
-    ("stablehlo.", "StableHLO extension"),
-    ("shape_assertion", "check of a symbolic shape"),
-    (("Sharding", "xla.sdy.", "SPMD"), "sharding annotation"),
-    ("mhlo.", "CHLO operation"),
-    ("AllocateBuffer", "uninitialized buffer"),
+    ("tpu_custom_call", "Mosaic TPU kernel (Pallas)"), ("mosaic_gpu", "Mosaic GPU kernel (Pallas)"),
+    ("tf.call_tf_function", "TensorFlow function"), ("stablehlo.", "StableHLO extension"),
+    ("shape_assertion", "check of a symbolic shape"), (("Sharding", "xla.sdy.", "SPMD"), "sharding annotation"),
+    ("mhlo.", "CHLO operation"), ("AllocateBuffer", "uninitialized buffer"),
     ("annotate_device_placement", "memory placement annotation"),
-)
+)  # fmt: skip
 _WORDS = (("callback", "Python callback"), ("ragged_all_to_all", "collective"), ("nccl", "collective"))
 
 
@@ -304,9 +264,8 @@ def describe(call: CustomCall) -> Payload:
 
     The pointer of a callback is never followed.
     """
-    kind = next((words for start, words in _STARTS if call.target.startswith(start)), None)
-    if kind is None:
-        kind = next((words for word, words in _WORDS if word in call.target), "custom call")
+    kinds = [words for start, words in _STARTS if call.target.startswith(start)]
+    kind = next(iter(kinds + [words for word, words in _WORDS if word in call.target]), "custom call")
     version = _mosaic_version(call.backend_config) if kind.startswith("Mosaic") else None
     return Payload(kind, version)
 
@@ -314,25 +273,20 @@ def describe(call: CustomCall) -> Payload:
 def _mosaic_version(config: Any) -> int | None:
     """Return the version in the attributes of the MLIR module that a Mosaic call carries, None where none is found."""
     # Mosaic for GPUs is a typed FFI call with the module among its arguments; Mosaic for TPUs has JSON with base64.
+    import base64
+    import json
+
     body: Any = None
-    if isinstance(config, dict):
-        body = config.get("module", config.get("body"))
-    elif isinstance(config, (str, bytes)) and config[:1] in ("{", b"{") and len(config) <= MAX_PAYLOAD:
-        import json
-
-        try:
+    try:
+        if isinstance(config, dict):
+            body = config.get("module", config.get("body"))
+        elif isinstance(config, (str, bytes)) and config[:1] in ("{", b"{") and len(config) <= MAX_PAYLOAD:
             body = json.loads(config)["custom_call_config"]["body"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-    if isinstance(body, str) and body.startswith("ML"):
-        body = body.encode("utf-8", "surrogateescape")
-    elif isinstance(body, str):
-        import base64
-
-        try:
-            body = base64.b64decode(body, validate=True)
-        except ValueError:
-            return None
+        if isinstance(body, str):
+            is_module = body.startswith("ML")
+            body = body.encode("utf-8", "surrogateescape") if is_module else base64.b64decode(body, validate=True)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
     if not isinstance(body, bytes) or body[:4] != MAGIC or len(body) > MAX_PAYLOAD:
         return None
     try:

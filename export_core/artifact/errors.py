@@ -29,10 +29,7 @@ class ArtifactError(ExportCompatError):
 
 
 def guarded(read: Callable[[], Result], name: str) -> Result:
-    """Return what `read` returns; whatever it raises is an `ArtifactError`, the one error type of this room.
-
-    The reader should have refused the bytes in its own words: any other error is reported with its cause.
-    """
+    """Return what `read` returns. An error that it has no words for is an `ArtifactError` that asks to be reported."""
     try:
         return read()
     except ArtifactError:

@@ -44,11 +44,9 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list
     order, old, new = 0, then.envelope, now.envelope
     while old is not None and new is not None:
         of = f" of derivative {order}" if order else ""
-        changes += [
-            f"{what}{of}: {was} → {value}{_VARIABLES.get(name, '')}"
-            for name in FIELDS
-            for what, was, value in _field(name, old, new)
-        ]
+        for name in FIELDS:
+            see = _VARIABLES.get(name, "")
+            changes += [f"{what}{of}: {was} → {value}{see}" for what, was, value in _field(name, old, new)]
         old, new, order = old.vjp, new.vjp, order + 1
     if (old is None) != (new is None):
         changes.append(f"derivatives: {order - 1} orders, and now {'more' if old is None else 'fewer'}")
@@ -75,10 +73,7 @@ def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True)
 
 
 def export_digest(artifact: Artifact) -> str:
-    """A SHA-256 of the envelope's fields and the modules' operations, without locations and names.
-
-    Raises `ArtifactError` for an artifact that cannot be read.
-    """
+    """A SHA-256 of all fields and operations but locations and names. `ArtifactError` where they cannot be read."""
     digest, level = sha256(), artifact.envelope
     for module in artifact.modules:
         fields = [getattr(level, name) for name in FIELDS] if level else []
@@ -93,9 +88,8 @@ def independent_changes(then: Artifact, now: Artifact) -> list[str]:
     if old is None or new is None:
         return []
     fields = (*INDEPENDENT, "in_shardings", "out_shardings")
-    return [
-        f"{what}: {was} → {value}" for name in fields for what, was, value in _field(name, old, new, _same_by_others)
-    ]
+    changes = (change for name in fields for change in _field(name, old, new, _same_by_others))
+    return [f"{what}: {was} → {value}" for what, was, value in changes]
 
 
 def _same_by_others(old: object, new: object) -> bool:
@@ -157,11 +151,8 @@ def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Ite
             for what, before, after in _in_operation(was[1], line[1]):
                 yield f"{_where(line, platforms)}: {line[1].name}: {what}: {before} → {after}"
         else:
-            yield from (
-                f"{_where(side, platforms)}: {sign} {str(side[1])[:WIDTH]}"
-                for sign, side in (("-", was), ("+", line))
-                if side
-            )
+            sides = (("-", was), ("+", line))
+            yield from (f"{_where(side, platforms)}: {sign} {str(side[1])[:WIDTH]}" for sign, side in sides if side)
     if differs:
         return
     for was, line in zip(old, new, strict=True):  # no text differs, so there are as many
@@ -176,9 +167,8 @@ def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | N
     left, right = ([f"{line.depth} {line}" for _, line in side] for side in (old, new))
     start = _alike(left, right)
     if max(len(left), len(right)) - start > TOO_LONG:
-        yield from (
-            (a, b) for a, b in zip_longest(old[start:], new[start:]) if not (a and b and str(a[1]) == str(b[1]))
-        )
+        pairs = zip_longest(old[start:], new[start:])
+        yield from ((a, b) for a, b in pairs if not (a and b and str(a[1]) == str(b[1])))
         return
     # Without autojunk, which ignores lines that occur often, as those of a program do.
     matcher = difflib.SequenceMatcher(None, left[start:], right[start:], autojunk=False)

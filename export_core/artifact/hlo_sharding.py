@@ -92,9 +92,8 @@ def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[li
 
 def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
     """``arange(n).reshape(shape).transpose(permutation).ravel()``; empty where these do not fit."""
-    if len(shape) > _MOST_DIMENSIONS or sorted(permutation) != list(range(len(shape))):
-        return []
-    if not 0 < math.prod(shape) <= MOST_DEVICES:
+    is_permutation = len(shape) <= _MOST_DIMENSIONS and sorted(permutation) == list(range(len(shape)))
+    if not is_permutation or not 0 < math.prod(shape) <= MOST_DEVICES:
         return []
     strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
     ranges = [range(0, shape[place] * strides[place], strides[place]) for place in permutation]
@@ -156,11 +155,9 @@ def proto_of(mesh: Mapping[str, int], spec: Spec, rank: int) -> bytes:
         content = b"".join(map(_varint, numbers))
         return _varint(field << 3 | 2) + _varint(len(content)) + content
 
-    replicated = _varint(_LAST_IS_REPLICATED << 3) + _varint(1) if replicas > 1 else b""
-    tiles = packed(_TILES, [*parts, replicas] if replicas > 1 else parts)
-    return (
-        _varint(_TYPE << 3) + _varint(_OTHER) + tiles + replicated + packed(_IOTA, sizes) + packed(_PERMUTATION, order)
-    )
+    proto = _varint(_TYPE << 3) + _varint(_OTHER) + packed(_TILES, [*parts, replicas] if replicas > 1 else parts)
+    proto += _varint(_LAST_IS_REPLICATED << 3) + _varint(1) if replicas > 1 else b""
+    return proto + packed(_IOTA, sizes) + packed(_PERMUTATION, order)
 
 
 def _varint(number: int) -> bytes:

@@ -27,13 +27,9 @@ _SCALARS = ("tensor<i32>", "tensor<i64>")
 # What the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits:
 # i1 stands for it.
 _ELEMENTS = {
-    "bool": "i1",
-    "float0": "i1",
-    "bfloat16": "bf16",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
+    "bool": "i1", "float0": "i1", "bfloat16": "bf16", "complex64": "complex<f32>", "complex128": "complex<f64>",
     **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "ui32"),
-}
+}  # fmt: skip
 _NUMBER = re.compile(r"(float|uint|int)([0-9]+)_?(.*)")
 _LETTERS = {"float": "f", "uint": "ui", "int": "i"}
 _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
@@ -73,10 +69,8 @@ def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
 
 def _check(module: Module, envelope: Envelope) -> Iterator[str]:
     main = module.main
-    for side, avals, tree, shardings in (
-        ("in", envelope.in_avals, envelope.in_tree, envelope.in_shardings),
-        ("out", envelope.out_avals, envelope.out_tree, envelope.out_shardings),
-    ):
+    for side in ("in", "out"):
+        avals, tree, shardings = (getattr(envelope, f"{side}_{field}") for field in ("avals", "tree", "shardings"))
         for what, number in ((f"leaves of {side}_tree", tree.num_leaves), (f"{side}_shardings", len(shardings))):
             if number != len(avals):
                 yield f"main: there are {number} {what}, and {len(avals)} {side}_avals."
@@ -117,10 +111,8 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
         yield f"argument 0 of main is {inputs[0]}, and a platform index is a scalar of i32 or i64."
     for place in range(1 if platform else 0, len(inputs)):
         if marks[place] is not None:
-            yield (
-                f"argument {place} of main has {CONSTANT} = {marks[place]!r}, "
-                "which only a platform index may have there."
-            )
+            mark = f"argument {place} of main has {CONSTANT} = {marks[place]!r}"
+            yield f"{mark}, which only a platform index may have there."
     yield from _values("argument", inputs, 1 if platform else 0, tokens, kept)
     results = [(f"out_avals[{i}]", aval) for i, aval in enumerate(envelope.out_avals)]
     yield from _values("result", list(main.outputs), 0, tokens, results)
@@ -149,8 +141,7 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
 
 def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
     """`main` computes the dimension variables; the function that it wraps takes them, sorted by name."""
-    names = sorted(dimension_names(envelope.in_avals))
-    if not names:
+    if not (names := sorted(dimension_names(envelope.in_avals))):
         return
     tagged = envelope.calling_convention_version >= TOKENS_SINCE
     functions = list(module.functions)
@@ -174,18 +165,13 @@ def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
 
 
 def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]:
-    uses = attributes.get(POLYMORPHISM)
-    if uses is None:
+    if (uses := attributes.get(POLYMORPHISM)) is None:
         if envelope.calling_convention_version >= ATTRIBUTE_SINCE:
-            yield (
-                f"the module of main lacks the attribute {POLYMORPHISM}, "
-                f"which every version since {ATTRIBUTE_SINCE} has."
-            )
+            lacks = f"the module of main lacks the attribute {POLYMORPHISM}"
+            yield f"{lacks}, which every version since {ATTRIBUTE_SINCE} has."
     elif bool(uses) is not envelope.uses_global_constants:
-        yield (
-            f"the module of main has {POLYMORPHISM} = {bool(uses)}, "
-            f"and the envelope uses_global_constants = {not uses}."
-        )
+        has = f"the module of main has {POLYMORPHISM} = {bool(uses)}"
+        yield f"{has}, and the envelope uses_global_constants = {not uses}."
     needed = len(envelope.platforms) > 1 or bool(dimension_names(envelope.in_avals))
     if needed and not envelope.uses_global_constants:
         yield "main has several platforms or symbolic shapes, and the envelope says uses_global_constants = False."
@@ -203,9 +189,7 @@ def fits(kind: str, aval: Aval) -> bool:
         return True
     expected = _type(aval)
     kind = kind.partition(", ")[0].removesuffix(">") + ">" if ", " in kind else kind  # without an encoding of bounds
-    if "…" in expected:
-        return kind.startswith(expected.partition("…")[0])
-    return kind == expected
+    return kind.startswith(expected.partition("…")[0]) if "…" in expected else kind == expected
 
 
 def _type(aval: Aval) -> str:

@@ -4,6 +4,7 @@ The hash is that of the text that MLIR would print, so that it is the same for a
 booleans, what it printed before 0.11: a bit for each.)
 """
 
+import contextlib
 import hashlib
 import math
 import re
@@ -53,11 +54,9 @@ def module_text(artifact: Artifact, *, spelled: bool = True) -> str:
         try:
             stablehlo.register_dialect(context)
             chlo.register_dialect(context)
-            try:
+            with contextlib.suppress(ImportError):  # before 0.4.36
                 from jaxlib.mlir.dialects import sdy
-            except ImportError:  # before 0.4.36
-                pass
-            else:
+
                 sdy.register_dialect(context)
             module = stablehlo.deserialize_portable_artifact(context, data).operation
             if spelled:

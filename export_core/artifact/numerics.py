@@ -68,15 +68,12 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
     for output, factor in enumerate(factors):
         if factor is not None:
             found.setdefault((factor.of, factor.compare), {}).setdefault(factor.role, output)
-    return tuple(
-        (compare, tuple(roles[role] for role in sorted(roles)))
-        for (_, compare), roles in found.items()
-        if roles.keys() >= set(range(REQUIRED[compare]))
-    )
+    whole = ((compare, of) for (_, compare), of in found.items() if of.keys() >= set(range(REQUIRED[compare])))
+    return tuple((compare, tuple(of[role] for role in sorted(of))) for compare, of in whole)
 
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The comparator and the numbers of the outputs of each factorization that the function returns, factors in order.
+    """The comparator and the outputs, by number, of each factorization that the function returns, factors in order.
 
     Empty where the module cannot be read, which its audit says.
     """
@@ -120,14 +117,14 @@ class _Value(NamedTuple):
         return self.body.makers[self.number - self.body.arguments][0]
 
     @property
-    def result(self) -> int:
-        """Which result of that operation it is."""
-        return self.number - self.first
-
-    @property
     def first(self) -> int:
         """The number of the first result of that operation."""
         return self.body.makers[self.number - self.body.arguments][1]
+
+    @property
+    def result(self) -> int:
+        """Which result of that operation it is."""
+        return self.number - self.first
 
     @property
     def target(self) -> str:
@@ -169,8 +166,7 @@ class _Search:
 
     def factor(self, value: _Value) -> Factor | None:
         """The factor that a value is, or None."""
-        source = self._source(value)
-        if source is None:
+        if (source := self._source(value)) is None:
             return None
         value, is_shifted = source
         # How jax makes a permutation of pivots: in a loop on a CPU, in a kernel on a GPU.
@@ -179,8 +175,7 @@ class _Search:
             taken = [found for operand in operands if (found := self._source(value._replace(number=operand)))]
             pivots = (made.key for made, _ in taken if made.result == 1 and "getrf" in made.target)
             return next((Factor(key, "lu", 2) for key in pivots), None)
-        target = TARGET.fullmatch(value.target)
-        if target is None:
+        if (target := TARGET.fullmatch(value.target)) is None:
             return None
         routine, is_ffi, is_real = target["routine"], bool(target["ffi"]), target["letter"] in ("s", "d")
         if is_shifted and (routine, value.result) not in (("getrf", 1), ("geqp3", 1)):
@@ -215,11 +210,8 @@ class _Search:
                 case "select":
                     # A result or NaN, R or the zeros below it: one side is filled with one number.
                     sides = [value._replace(number=operand) for operand in value.made_by.values[1:]]
-                    followed = [
-                        side
-                        for side in sides
-                        if side.is_argument or side.made_by.name not in ("broadcast_in_dim", "constant")
-                    ]
+                    fills = ("broadcast_in_dim", "constant")
+                    followed = [side for side in sides if side.is_argument or side.made_by.name not in fills]
                     if len(followed) != 1:
                         return None
                     value = followed[0]
@@ -240,10 +232,7 @@ NARROWEST_FIRST = (
 
 
 def narrowest_float(artifact: Artifact) -> str:
-    """The dtype of the fewest significant bits that a module of the artifact computes with; empty without floats.
-
-    Raises `ArtifactError` where a module cannot be read.
-    """
+    """The dtype of the fewest significant bits in an artifact; empty without floats. May raise `ArtifactError`."""
     codes = {pair for module in artifact.modules for pair in module.tables.codes(module.tables.types)}
     names = {PLAIN_TYPES["vhlo"].get(code) for dialect, code in codes if dialect == "vhlo"}
     return next((dtype for dtype in NARROWEST_FIRST if element_of(dtype) in names), "")

@@ -6,7 +6,7 @@ is for the matrix to find out. Rules of the envelope are read from the releases'
 module (sdy, ranges) are measured, since StableHLO's sources do not have them.
 
 A runtime that is not jaxlib gets the module and how to call it. To read is: it takes the calling convention, and
-parses the module.
+parses the module. Whatever takes an artifact or a module raises `ArtifactError` where a module cannot be read.
 """
 
 import functools
@@ -44,10 +44,7 @@ _NO_RANGES_SINCE = "0.8.1"  # jax whose exports have no such locations, as those
 
 @functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
 def version_numbers(version: str) -> tuple[int, ...]:
-    """(0, 9, 2) for 0.9.2. A nightly counts as the release that it becomes.
-
-    Raises `InvalidVersion`, a `ValueError`, where it is no version.
-    """
+    """(0, 9, 2) for 0.9.2 and for its nightlies. Raises `InvalidVersion`, a `ValueError`, where it is no version."""
     return Version(version).release
 
 
@@ -71,7 +68,6 @@ def needs(module: Module) -> Needs:
     """Return what a module needs. Reads the tables, and the operations only if there are custom calls.
 
     The rule of 0.17 for reductions whose element types differ is not checked: every jaxlib with `jax.export` is newer.
-    Raises `ArtifactError` where the module cannot be read.
     """
     # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
     parts = module.tables
@@ -87,7 +83,7 @@ def needs(module: Module) -> Needs:
             by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
         if any("future_v1" in names for names in by_version.values()):
             by_version.setdefault((1, 17), set()).add("custom_call with a future")
-    unknown = tuple(dict.fromkeys(str(part) for part in unread_in_tables(parts)))
+    unknown = tuple(dict.fromkeys(map(str, unread_in_tables(parts))))
     newest = max(by_version, default=OLDEST)
     try:  # a rule that came without a new name would not show in the tables of an older version than the writer's
         newer = version_pair(module.stablehlo_version or "") > version_pair(vhlo_tables()["through"])
@@ -105,10 +101,7 @@ def needs(module: Module) -> Needs:
 
 @functools.cache
 def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
-    """The version that something came with, and its name, of all that came after `OLDEST`.
-
-    Operations (`kind` is ops) by their name with the dialect; attributes (attrs) and types by dialect and code.
-    """
+    """The version and the name of all that came after `OLDEST`: ops by full name; attrs and types by dialect, code."""
     came: dict[Any, tuple[tuple[int, ...], str]] = {}
     for key, entry in vhlo_tables()[kind].items():
         name, since = (key, entry[0]) if kind == "ops" else entry[:2]
@@ -164,10 +157,7 @@ class Reader(Titled, _ReaderFields):
 
 
 class LoadResult(NamedTuple):
-    """Whether a reader loads an artifact: True, False, or None where it cannot be known.
-
-    `reasons` say why not, or what is unknown.
-    """
+    """Whether a reader loads an artifact, None where it cannot be known; `reasons` say why not, or what is unknown."""
 
     reader: Reader
     ok: bool | None
@@ -213,10 +203,7 @@ def readers_of_runtime(
 
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
-    """Return for each reader whether it loads the artifact with its nested VJPs, and why not.
-
-    Raises `ArtifactError` where a module of the artifact cannot be read.
-    """
+    """Return for each reader whether it loads the artifact with its nested VJPs, and why not."""
     modules = [(module, needs(module)) for module in artifact.modules]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     results = []
@@ -224,14 +211,9 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
         reasons: list[str] = []
         doubts: list[str] = []
         for level in levels:
-            if reader.runtime:  # it never sees the rest of the envelope
-                version, most = level.calling_convention_version, reader.convention
-                if most is not None and version > most:
-                    export = reader.instead(f"export with jax_export_calling_convention_version={most}")
-                    reasons.append(f"{reader.title} takes conventions up to {most}{export}")
-                continue
-            reasons += _envelope_reasons(level, version_numbers(reader.jax))
-            doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
+            reasons += _envelope_reasons(level, reader)
+            fields = [] if reader.runtime else level.unknown_fields
+            doubts += [f"the field {field.table}[{field.index}] is not known" for field in fields]
         for module, need in modules:
             _module_reasons(module, need, reader, reasons, doubts)
         # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
@@ -240,12 +222,18 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
     return tuple(results)
 
 
-def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:
-    """Yield why this jax refuses the envelope.
+def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
+    """Yield why a reader refuses the envelope.
 
-    Formats follow version numbers, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as the
-    release that it becomes.
+    Formats follow version numbers of jax, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as
+    the release that it becomes.
     """
+    if (most := reader.convention) is not None and envelope.calling_convention_version > most:
+        export = reader.instead(f"export with jax_export_calling_convention_version={most}")
+        yield f"{reader.title} takes conventions up to {most}{export}"
+    if reader.runtime:  # it never sees the rest of the envelope
+        return
+    jax = version_numbers(reader.jax)
     version = envelope.serialization_version
     short = "nr_devices_short" in envelope.slots
     # Each release had a gate of its own: its own number alone, then [2, 3], and none at all since 0.8.2.
@@ -273,7 +261,7 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
 
 
 def module_reasons(module: Module, reader: Reader) -> list[str]:
-    """Return why a reader does not load a module, or may not. Raises `ArtifactError` for one that cannot be read."""
+    """Return why a reader does not load a module, or may not."""
     reasons: list[str] = []
     doubts: list[str] = []
     _module_reasons(module, needs(module), reader, reasons, doubts)

@@ -4,8 +4,8 @@ The world is closed: a dialect, operation, attribute or type that is in no table
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from export_core.artifact.bytecode.module import Module
@@ -35,11 +35,7 @@ _OPERATIONS = {
         }
     ),
 }  # fmt: skip
-_CODES = {
-    ("builtin", "attribute"): range(RANGE_LOCATION + 1),
-    ("builtin", "type"): range(20),
-    ("sdy", "attribute"): range(18),
-}
+_CODES = {"attribute": {"builtin": range(RANGE_LOCATION + 1), "sdy": range(18)}, "type": {"builtin": range(20)}}
 
 
 @functools.cache
@@ -68,8 +64,7 @@ def _known_operations() -> frozenset[str]:
 def _known_codes(kind: str) -> frozenset[tuple[str, int]]:
     """Of attributes or types: a dialect and a code."""
     codes = {("vhlo", int(code)) for code in vhlo_tables()[f"{kind[:4]}s"]}
-    codes.update((dialect, code) for (dialect, of), numbers in _CODES.items() if of == kind for code in numbers)
-    return frozenset(codes)
+    return frozenset(codes.union((dialect, code) for dialect, known in _CODES[kind].items() for code in known))
 
 
 class Unread(NamedTuple):
@@ -95,19 +90,15 @@ class Unread(NamedTuple):
 
 
 def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterator[tuple[str, Unread]]:
-    """Yield all parts of an artifact, nested VJPs too, that are not known, each with its place.
-
-    Raises `ArtifactError` where a module cannot be read.
-    """
+    """Yield all unknown parts of an artifact with their places. `ArtifactError` where a module cannot be read."""
     levels = envelope.levels if envelope is not None else ()
     for module, level in zip_longest(modules, levels):
         of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
         for field in level.unknown_fields if level is not None else ():  # a newer jax may take a module from one
             name = f"field {field.table}[{field.index}]"
             yield of or "the envelope", Unread(name, "field", UNKNOWN, "came with a newer format")
-        yield from ((of or "the module", part) for part in unread_in_tables(module.tables))
-        attributes_of = module.contents.attributes_of
-        yield from ((of or "the module", part) for part in unread_attributes(module.tables, attributes_of))
+        for part in chain(unread_in_tables(module.tables), unread_attributes(module)):
+            yield of or "the module", part
 
 
 def unread_in_tables(parts: Tables) -> Iterator[Unread]:
@@ -142,12 +133,12 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
             return
 
 
-def unread_attributes(parts: Tables, attributes_of: Mapping[int, int]) -> Iterator[Unread]:
+def unread_attributes(module: Module) -> Iterator[Unread]:
     """Yield attributes of operations that are said twice: in MLIR the dictionary overrides a property of that name.
 
-    `attributes_of` is what the walk over the operations gives. Raises `ArtifactError` where a dictionary cannot be
-    read.
+    Raises `ArtifactError` where a dictionary cannot be read.
     """
+    parts, attributes_of = module.tables, module.contents.attributes_of
     values = Values(parts)
     own = frozenset(vhlo_tables()["inherent"]) if parts.version >= PROPERTIES_SINCE else frozenset()
     for index, operation in attributes_of.items():

@@ -1,4 +1,7 @@
-"""Who wrote an artifact: its format, its StableHLO version and the jax that it names leave few releases."""
+"""Who wrote an artifact: its format, its StableHLO version and the jax that it names leave few releases.
+
+Whatever takes an artifact raises `ArtifactError` where a module of it cannot be read.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,8 +42,7 @@ class WrittenBy(NamedTuple):
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> WrittenBy:
     """Return who wrote it, as far as its format, its StableHLO version and the jax that it names show.
 
-    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number. Raises
-    `ArtifactError` where the module's header cannot be read.
+    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number.
     """
     envelope = artifact.envelope
     candidates = writers(artifact, releases)
@@ -69,8 +71,7 @@ def audit_calls(
 ) -> tuple[AuditFinding, ...]:
     """Audit an artifact against what its writer promised; if several can have written it, against what all did.
 
-    `reader` is a jaxlib that must promise them too, None where there is none to consider. Raises `ArtifactError` where
-    a module cannot be read.
+    `reader` is a jaxlib that must promise them too, None where there is none to consider.
     """
     who = writer.possible
     # The list is in jax, which newer artifacts name.
@@ -89,8 +90,7 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
     """Return the jaxlibs that can have written it, in the order of the releases; empty where no known one fits.
 
     A format is that of a jax that works on the jaxlib. What a bare module was written for is not what wrote it: any
-    jaxlib with that StableHLO or a newer one can have, and so can others. Raises `ArtifactError` where the module's
-    header cannot be read.
+    jaxlib with that StableHLO or a newer one can have, and so can others.
     """
     written = artifact.module.stablehlo_version
     if artifact.envelope is None:
@@ -112,13 +112,10 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
     """Return why this jax and jaxlib cannot have written it, as a sentence; empty where they can.
 
     `stablehlo` has the versions of that jaxlib, as a `CalendarEntry` does; nothing is said where they are unknown.
-    Raises `ArtifactError` where the module's header cannot be read.
     """
-    envelope = artifact.envelope
-    named = envelope.jax_version if envelope is not None else None
-    if named is not None and named != jax:
-        return f"expected an artifact by jax {jax}, found one by jax {named}."
-    if envelope is not None:
+    if (envelope := artifact.envelope) is not None:
+        if envelope.jax_version not in (None, jax):
+            return f"expected an artifact by jax {jax}, found one by jax {envelope.jax_version}."
         since, until = _format_by(envelope)
         if not since <= version_numbers(jax) <= until:
             return f"expected an artifact in a format that jax {jax} writes, found another."

@@ -17,11 +17,7 @@ from export_core.policy import Policy
 from export_core.releases import load_calendar
 from export_core.releases.names import title_of
 
-_DISABLED_CHECKS = {
-    "platform": "no check of the platform",
-    "shape_assertions": "no check of shapes",
-    "ALL": "no check of any custom call",
-}
+_DISABLED_CHECKS = {"platform": "the platform", "shape_assertions": "shapes", "ALL": "any custom call"}
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -43,7 +39,7 @@ def _accepted_for(golden: Golden, policy: Policy) -> Iterator[Accepted]:
     for target, reason in options.allow.items():
         yield Accepted(f"custom call {target}", reason, case)
     for check, reason in options.disabled_checks.items():
-        yield Accepted(_DISABLED_CHECKS.get(check, f"no check of the custom call {check}"), reason, case)
+        yield Accepted(f"no check of {_DISABLED_CHECKS.get(check, f'the custom call {check}')}", reason, case)
     if options.without_outputs:
         yield Accepted("no outputs: compiled, and never compared", options.without_outputs, case)
     # What a golden claims of itself that makes a verdict say less.
@@ -90,9 +86,7 @@ def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
     merged: dict[tuple[str, str], set[str]] = {}
     for accepted in itertools.chain.from_iterable(parts):
         merged.setdefault((accepted.what, accepted.reason), set()).update(accepted.cases)
-    return [
-        Accepted(what, reason, tuple(sorted(cases, key=_order))) for (what, reason), cases in sorted(merged.items())
-    ]
+    return [Accepted(*accepted, tuple(sorted(cases, key=_order))) for accepted, cases in sorted(merged.items())]
 
 
 def _order(name: str) -> tuple[str, datetime.date, str]:

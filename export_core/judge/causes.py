@@ -51,12 +51,13 @@ def failure_signature(failed: Outcome | Result) -> FailureSignature:
 
 
 def message_class(message: str) -> str:
-    """The first line without links, quoted names, figures, the names of functions and custom calls.
+    """The first line without what cases do not share: links, quotes, figures, names of functions and custom calls."""
+    return _OWN.sub("_", _first_line(message))
 
-    Cases do not share these.
-    """
-    line = message.strip().splitlines()[0] if message.strip() else ""
-    return _OWN.sub("_", line)
+
+def _first_line(message: str) -> str:
+    """The first line that is not empty, whole; empty for no message."""
+    return next(iter(message.strip().splitlines()), "")
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -156,10 +157,7 @@ class Point:
 
 @dataclass(frozen=True)
 class FailingStretch:
-    """Readers of one golden, next to each other by build date, that fail.
-
-    `before` and `after` are the releases around them that work; None where there is none.
-    """
+    """Readers of one golden that fail, neighbours by build date; `before` and `after` are those around that work."""
 
     results: tuple[Result, ...]
     before: ReaderOf | None
@@ -171,11 +169,8 @@ def failing_stretches(results: Sequence[Result], fails: Callable[[Result], bool]
     parts = stretches(results, lambda result: "fails" if fails(result) else "works", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         if stretch[0].group == "fails":
-            yield FailingStretch(
-                tuple(point.result for point in stretch if point.result),
-                before=before[-1].reader if before else None,
-                after=after[0].reader if after else None,
-            )
+            around = before[-1].reader if before else None, after[0].reader if after else None
+            yield FailingStretch(tuple(point.result for point in stretch if point.result), *around)
 
 
 def stretches(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[list[Point]]:
@@ -224,9 +219,9 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
         return result.upstream
     key: list[object] = [*cell_signature(result), not_replayable]
     if change:
-        key += _around(change)
+        key += (around := _around(change))
         # Each golden that no reader agrees with has a fault of its own.
-        if result.verdict is Verdict.NUMERICS and (not_replayable or _around(change) == ("", "")):
+        if result.verdict is Verdict.NUMERICS and (not_replayable or not any(around)):
             key.append(result.golden)
     # What looks like rounding is told apart from wrong numbers that began in the same release.
     if result.is_rounding and not not_replayable:
@@ -260,9 +255,7 @@ def _cause(
     days: Sequence[datetime.date],
 ) -> Cause:
     # Of numbers, the worst error; of everything else the first cell of a promise, by case.
-    example = min(
-        group, key=lambda result: (-(result.max_noise_error or 0.0), not result.promised, result.golden_order)
-    )
+    example = min(group, key=lambda one: (-(one.max_noise_error or 0.0), not one.promised, one.golden_order))
     readers = sorted({result.reader for result in group}, key=lambda reader: reader.date_order)
     around = {_change(stretch, days) for result in group if (stretch := changes.get(result.key))}
     change, since, before, mended_in = around.pop() if len(around) == 1 else ("", "", "", "")
@@ -272,7 +265,7 @@ def _cause(
         verdict=example.verdict,
         stage=example.stage,
         platform=example.platform,
-        message=example.message.strip().splitlines()[0] if example.message.strip() else str(example.verdict),
+        message=_first_line(example.message) or str(example.verdict),
         cells=len(group),
         promised=sum(result.promised for result in group),
         goldens=len({result.golden for result in group}),

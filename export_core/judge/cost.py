@@ -31,15 +31,12 @@ class CostChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunTimes(NamedTuple):
-    """The medians of the repetitions of two cells, and how likely the rank test finds such ranks by chance.
+    """How long the repetitions of two cells take."""
 
-    `fastest` is how many times slower the fastest run is.
-    """
-
-    was: float
-    now: float
-    fastest: float
-    chance: float
+    was: float  # The median of the first cell.
+    now: float  # The median of the second.
+    fastest: float  # How many times slower its fastest run is.
+    chance: float  # How likely the rank test finds such ranks by chance.
 
     @property
     def ratio(self) -> float:
@@ -95,6 +92,4 @@ def _least(figure: str) -> float:
     """The smallest difference of a figure that counts: a compiler rounds buffers up, and names a few things anew."""
     if figure.endswith("bytes") or figure == "bytes_accessed":
         return 1024
-    if figure == "run_seconds":
-        return 0
-    return 10 if figure in ("instructions", "fusions") else 1000
+    return {"run_seconds": 0, "instructions": 10, "fusions": 10}.get(figure, 1000)

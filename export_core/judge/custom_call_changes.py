@@ -90,6 +90,7 @@ def status_of(
         phase = Phase.UNRELEASED
     else:
         phase = Phase.BACKWARD
+    exports = _exports_sentence(change, phase, new_from, windows)
     return ChangeStatus(
         phase=phase,
         exports_old=day < new_from,
@@ -97,10 +98,7 @@ def status_of(
         readers_new=change.new is not None and phase is not Phase.BEFORE,
         new_from=new_from,
         delete_from=delete_from,
-        must=(
-            _exports_sentence(change, phase, new_from, windows),
-            _readers_sentence(change, phase, delete_from, windows),
-        ),
+        must=(exports, _readers_sentence(change, phase, delete_from, windows)),
     )
 
 
@@ -109,11 +107,8 @@ def judge_changes(
 ) -> list[JudgedChange]:
     """Check each declared change against results. Writers and readers built after `as_of` do not count."""
     # With --as-of a run may be judged for a day before some of its releases. Custom calls are those of jaxlib.
-    existing = [
-        result
-        for result in results
-        if max(result.writer.built, result.reader.built) <= as_of and not result.reader.runtime
-    ]
+    of_jaxlib = (result for result in results if not result.reader.runtime)
+    existing = [result for result in of_jaxlib if max(result.writer.built, result.reader.built) <= as_of]
     return [_judge(change, windows, as_of, existing) for change in changes]
 
 
@@ -145,11 +140,8 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
                 "`release`."
             )
     # Readers from before the change run the old target anyway: only those that could have dropped it measure anything.
-    measuring = [
-        result
-        for result in calling_old
-        if result.promised and result.reader.built >= change.introduced and result.verdict is not Verdict.NOT_RUN
-    ]
+    ran = [result for result in calling_old if result.promised and result.verdict is not Verdict.NOT_RUN]
+    measuring = [result for result in ran if result.reader.built >= change.introduced]
     passed = [result for result in measuring if result.verdict is Verdict.PASS]
     return JudgedChange(
         old=change.old,

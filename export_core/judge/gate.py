@@ -83,9 +83,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     seconds: float  # Wall time of the run.
     accepted: list[Accepted] = []
     """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
-    undecided: list[
-        str
-    ] = []  # Outputs with elements that would not show a wrong number: rounding alone moves them as far.
+    undecided: list[str] = []
+    """Outputs with elements that would not show a wrong number: rounding alone moves them as far."""
     unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens verify --noise` can measure.
     inputs_only: list[str] = []
     """The goldens whose noise was measured with changed inputs and compilations only: by an older version, or because
@@ -225,23 +224,16 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
         result.judgement is Judgement.OUTSIDE and result.verdict.fails and result.verdict is not Verdict.REFUSED
         for result in results
     )
-    if not failing or OUTSIDE not in policy.fail_on:
-        return []
-    return [f"{OUTSIDE}: {plural(failing, 'cell')} outside the window failed other than by a refusal"]
+    text = f"{OUTSIDE}: {plural(failing, 'cell')} outside the window failed other than by a refusal"
+    return [text] if failing and OUTSIDE in policy.fail_on else []
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
-    """A sentence where cells that were a bonus in a baseline fail now, and the policy asks for none.
-
-    `cells` are the older and the newer result of each.
-    """
-    lost = sum(
-        then is not None and now is not None and then.judgement is Judgement.BONUS and now.verdict.fails
-        for then, now in cells
-    )
-    if not lost or BONUS_LOST not in policy.fail_on:
-        return []
-    return [f"{BONUS_LOST}: {plural(lost, 'cell')} that worked outside the window in the baseline failed"]
+    """A sentence where cells, each by an older and a newer result, are a bonus lost, and the policy asks for none."""
+    both = [(then, now) for then, now in cells if then and now]
+    lost = sum(then.judgement is Judgement.BONUS and now.verdict.fails for then, now in both)
+    text = f"{BONUS_LOST}: {plural(lost, 'cell')} that worked outside the window in the baseline failed"
+    return [text] if lost and BONUS_LOST in policy.fail_on else []
 
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:
@@ -286,11 +278,10 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
         "platforms": sorted({result.platform for result in ran}),
     }
     for name, values in seen.items():
-        missing += [
-            f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(values) or 'none'}."
-            for pattern in getattr(required, name)
-            if not any(matches(value, pattern) for value in values)
-        ]
+        covered = ", ".join(values) or "none"
+        for pattern in getattr(required, name):
+            if not any(matches(value, pattern) for value in values):
+                missing.append(f"required.{name}: expected a cell that ran for {pattern}, found {covered}.")
     return missing
 
 
@@ -299,11 +290,8 @@ def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
     # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):
         return ""
-    windows = policy.windows
-    where, choose = (
-        f"is inside its window ({windows.backward} days backward, {windows.forward} forward)",
-        "Choose readers of the window (--readers window), write goldens with newer releases",
-    )
+    where = f"is inside its window ({policy.windows.backward} days backward, {policy.windows.forward} forward)"
+    choose = "Choose readers of the window (--readers window), write goldens with newer releases"
     if all(result.reader.runtime for result in results):
         where = "is promised by the runtime that reads it"
         choose = "Name the release that has to run them under `deployed` in the policy"
@@ -346,11 +334,10 @@ def _without_modes(platforms: Iterable[str]) -> list[str]:
 
 def in_order(results: Iterable[Result]) -> list[Result]:
     """The order of a finished results.jsonl: by reader, oldest build first, then case, writer and platform."""
+
     # All of a cell's key is in it: no two runs order the same cells differently, whichever ended first.
-    return sorted(
-        results,
-        key=lambda result: (
-            *(result.reader.built, result.reader.name, result.reader.jax, result.case),
-            *(result.writer.built, result.golden, result.platform),
-        ),
-    )
+    def key(result: Result) -> tuple[Any, ...]:
+        reader = result.reader
+        return reader.built, reader.name, reader.jax, *result.golden_order, result.platform
+
+    return sorted(results, key=key)

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from export_core.artifact import Artifact, ArtifactError, read
+from export_core.artifact import ArtifactError, read
 from export_core.artifact.audit import foreseen
 from export_core.base.untrusted import found_in
 from export_core.judge.known import matching_entry
@@ -39,6 +39,10 @@ def judge_verdict(
     return Judgement.OWED if deployed and judgement is Judgement.OUTSIDE else judgement
 
 
+_AS_IT_ENDED = ("stage", "message", "signal", "stderr", "seconds", "flaky", "device", "driver", "outputs", "as_written")
+"""The fields of an outcome that its result has too."""
+
+
 def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime.date | None = None) -> Result:
     """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
 
@@ -50,15 +54,11 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
     # By build dates and not by versions: 0.8.3 was built after 0.9.0.
     window = promise_to(cell.reader, manifest.writer.built, policy.window_lengths())
     difference = outcome.difference
+    as_it_ended = {**{name: getattr(outcome, name) for name in _AS_IT_ENDED}, **largest_errors(difference)}
     result = Result(
         *cell_names(cell),
-        stage=outcome.stage,
         verdict=Verdict.CONVERTED if manifest.converted_from and outcome.verdict.works else outcome.verdict,
-        message=outcome.message,
-        signal=outcome.signal,
-        stderr=outcome.stderr,
-        **largest_errors(difference),
-        seconds=outcome.seconds,
+        **as_it_ended,
         custom_calls=manifest.custom_calls,
         direction=window.direction,
         days=window.days,
@@ -66,14 +66,9 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         promised_until=window.until,
         judgement=Judgement.INCOMPLETE,  # until `judge_again`
         reproduce=reproduce,
-        flaky=outcome.flaky,
-        device=outcome.device,
-        driver=outcome.driver,
         foreseen=_foreseen_note(cell),
         allowed=difference.tolerance if difference else "",
         looks_like=difference.kind if difference else "",
-        outputs=outcome.outputs,
-        as_written=outcome.as_written,
         cost=outcome.cost and shared_cost(outcome.cost),
         timings=outcome.timings and shared_timings(outcome.timings),
         test=manifest.test,
@@ -96,11 +91,8 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     window = promise_to(result.reader, result.writer.built, policy.window_lengths())
     promised = window.promised and not result.converted and not _is_left_out(result)
     required = policy.required
-    must_run = (
-        required.outside
-        or any(matches(result.reader.name, pattern) for pattern in required.readers)
-        or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
-    )
+    must_run = required.outside or any(matches(result.reader.name, pattern) for pattern in required.readers)
+    must_run = must_run or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
     judged = replace(
         result,
         direction=window.direction,
@@ -112,9 +104,8 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
-    if judged.judgement.is_breach and matching_entry(judged, policy.known_failures) is not None:
-        return replace(judged, judgement=Judgement.KNOWN)
-    return judged
+    is_known = judged.judgement.is_breach and matching_entry(judged, policy.known_failures)
+    return replace(judged, judgement=Judgement.KNOWN) if is_known else judged
 
 
 def _is_left_out(result: Result) -> bool:
@@ -129,10 +120,7 @@ def _is_left_out(result: Result) -> bool:
 
 
 def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:
-    """The id of the first issue that a failing cell shows; empty where it shows none.
-
-    `artifact` is the file of its golden, which is read only for an issue that is about types.
-    """
+    """The id of the first issue that a failing cell of the golden with this `artifact` shows; empty for none."""
     built, calendar = result.reader.built, load_calendar()
     for issue in issues:
         if (
@@ -151,10 +139,7 @@ def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) ->
 
 
 def largest_errors(difference: Difference | None) -> dict[str, Any]:
-    """The errors of a result, by its fields: null where nothing was compared, or the error is not finite.
-
-    JSON has no infinity; that an error is not finite is in the message.
-    """
+    """The errors of a result, by field: null where nothing was compared, or for infinity, which JSON does not have."""
     errors = {name: getattr(difference, name, None) for name in ("max_abs_error", "max_rel_error", "max_noise_error")}
     return {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
 
@@ -179,7 +164,4 @@ def _types_in(path: Path) -> tuple[str, ...]:
         return ()
 
 
-# Many cells replay one golden.
-@functools.lru_cache(maxsize=256)
-def _artifact(path: Path) -> Artifact:
-    return read(path)
+_artifact = functools.lru_cache(maxsize=256)(read)  # Many cells replay one golden.

@@ -45,17 +45,11 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
-    """Raise `PolicyError` for an entry that covers more promised cells than it may.
-
-    Globs must not excuse cells that nobody has looked at.
-    """
-    counts = [0] * len(known)
+    """Raise `PolicyError` for an entry that covers more promised cells than it may: globs excuse no unseen cells."""
     # By scope: a reader with two releases of jax is still one reader to an entry.
-    for scope in set(promised) if known else ():
-        for number, entry in enumerate(known):
-            counts[number] += covers(entry, scope)
-    for number, (entry, count) in enumerate(zip(known, counts, strict=True)):
-        if count > entry.at_most:
+    scopes = set(promised) if known else set()
+    for number, entry in enumerate(known):
+        if (count := sum(covers(entry, scope) for scope in scopes)) > entry.at_most:
             raise PolicyError(
                 f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised "
                 f"cells in its globs, found {count}. Name cases, writers and readers more exactly, or say "
@@ -96,11 +90,8 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     other cell there is one that an entry can be about.
     """
     excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
-    matching = [
-        result
-        for result in results
-        if (result.promised or result.deployed or result.judgement in excusable) and covers(entry, scope_of(result))
-    ]
+    counted = (result for result in results if result.promised or result.deployed or result.judgement in excusable)
+    matching = [result for result in counted if covers(entry, scope_of(result))]
     if (width := len({scope_of(result) for result in matching})) > entry.at_most:
         yield (
             f"expected at most {entry.at_most} cells that it can excuse, found {width}: wrong numbers and owed cells "
@@ -109,13 +100,11 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
         )
     # One that was not run, or not as far as the entry's stage, shows nothing.
     needs_run = entry.stage in (Stage.RUN, Stage.COMPARE)
-    passing = [
-        result for result in matching if result.verdict.works and not (needs_run and result.mode is Mode.COMPILE)
-    ]
-    if passing:
+    working = [result for result in matching if result.verdict.works]
+    if passing := [result for result in working if not (needs_run and result.mode is Mode.COMPILE)]:
         yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."
-    differing = [result for result in matching if result.judgement in excusable and not _fails_so(entry, result)]
-    if differing:
+    failing = [result for result in matching if result.judgement in excusable]
+    if differing := [result for result in failing if not _fails_so(entry, result)]:
         first = differing[0]
         yield (
             f"{len(differing)} of its cells fail in another way: expected {entry.verdict} in stage {entry.stage} with "
@@ -123,12 +112,11 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
             f"{_cells(differing)}."
         )
     # A run on other platforms, without its runtimes, or as of a day before the entry was made, cannot match it.
-    has_readers = any(not pattern[0].isalpha() for pattern in entry.readers) or any(
-        matches(name, pattern) for name in {result.reader.name for result in results} for pattern in entry.readers
-    )
+    names = {result.reader.name for result in results}
+    has_readers = any(not pattern[0].isalpha() for pattern in entry.readers)
+    has_readers = has_readers or any(matches(name, pattern) for name in names for pattern in entry.readers)
     has_platforms = any(result.platform in entry.platforms for result in results)
-    can_match = whole and entry.added <= as_of and has_platforms and has_readers
-    if can_match and not matching:
+    if whole and not matching and entry.added <= as_of and has_platforms and has_readers:
         yield "matches no promised cell of this run. Delete it."
 
 

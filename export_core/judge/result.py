@@ -96,9 +96,8 @@ def reader_of(reader: Release) -> ReaderOf:
 
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, ReaderOf, str, Mode]:
     """The first fields of whatever is said of one cell: case, golden, writer, reader, platform, mode."""
-    manifest = cell.golden.manifest
-    writer, reader = writer_of(manifest.writer), reader_of(cell.reader)
-    return manifest.case, cell.golden.id, writer, reader, cell.platform, cell.mode
+    case, writer = cell.golden.manifest.case, writer_of(cell.golden.manifest.writer)
+    return case, cell.golden.id, writer, reader_of(cell.reader), cell.platform, cell.mode
 
 
 class Level(StrEnum):
@@ -222,9 +221,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     @property
     def error_lines(self) -> str:
         """The lines of stderr that say why, for errors whose Python exception does not."""
-        if self.verdict is not Verdict.ERROR:
-            return ""
-        return "\n".join(line for line in self.stderr.splitlines() if "error" in line.lower())[:600]
+        lines = self.stderr.splitlines() if self.verdict is Verdict.ERROR else []
+        return "\n".join(line for line in lines if "error" in line.lower())[:600]
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:
@@ -304,10 +302,7 @@ class Cells:
 
     @cached_property
     def by_writer(self) -> Mapping[tuple[ReaderOf, str], Cells]:
-        """The cells of each writer on each platform, by build date; where it wrote their goldens makes no difference.
-
-        These are the rows of a map: `by_reader` of each are the squares.
-        """
+        """The cells of each writer, wherever it wrote, on each platform, by build date: the rows of a map."""
         groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
         by_date = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
         return {key: Cells(groups[key]) for key in by_date}

@@ -50,8 +50,7 @@ def live_readers(
 ) -> list[str]:
     """The readers to run on a day, oldest build first: those in use, and those that may not be retired yet.
 
-    Raises `ReleaseError` for one in use that the calendar does not have that day, and for a day before the first
-    release.
+    Raises `ReleaseError` for one in use that the calendar lacks that day, and for a day before the first release.
     """
     calendar = calendar.as_of(day)
     calendar.newest()  # raises where the day is before the first release
@@ -76,11 +75,8 @@ def retention_status(
     built = {version: calendar.built(version) for version in live}
     deletable = {change.old: deletion_day(change, goldens, windows) for change in policy.custom_call_changes}
     newest: dict[tuple[str, str], Golden] = {}
-    for golden in goldens:
-        kind = (golden.manifest.case, golden.manifest.writer.platform)
-        newest[kind] = max(
-            golden, newest.get(kind, golden), key=lambda candidate: (candidate.manifest.writer.built, candidate.id)
-        )
+    for golden in sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.id)):
+        newest[golden.manifest.case, golden.manifest.writer.platform] = golden
     statuses = []
     for golden in goldens:
         manifest, written_on = golden.manifest, golden.manifest.writer.built

@@ -22,11 +22,14 @@ _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
 
 
+Reported = Literal["by none", "by whole runs", "by all"]
+
+
 class Unmatched(NamedTuple):
     """One pattern that matches nothing, in a sentence. `reported`: which runs say so themselves, at their end."""
 
     text: str
-    reported: Literal["by none", "by whole runs", "by all"] = "by none"
+    reported: Reported = "by none"
 
     def is_reported(self, *, whole: bool) -> bool:
         """Whether the report of a run says so, of all cells (`whole`) or of a part of them."""
@@ -57,25 +60,18 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         "platforms": {platform for golden in goldens for platform in golden.manifest.replayed_on},
     }
     targets = {target for golden in goldens for target in golden.manifest.custom_calls}
-    unmatched = [
-        Unmatched(f"platforms: no golden was exported for {name}.", "by all")
-        for name in policy.platforms or ()
-        if name not in names["platforms"]
-    ]
+    platforms = names["platforms"]
+    unmatched = _lacking("platforms: no golden was exported for {}.", policy.platforms or (), platforms, "by all")
     for deployment in policy.deployed:
         where = f"{deployment.location}: deployed {deployment.name}".removeprefix(": ")
         unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(deployment, names, ("cases",))]
     for key, noun in (("readers", "reader"), ("writers", "writer"), ("platforms", "golden's platform")):
         for pattern in _matching_none(key, getattr(policy.required, key), names):
             unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", "by all"))
-    unmatched += [
-        Unmatched(f"tolerances.{name}: no golden was exported for {name}.")
-        for name in policy.tolerances
-        if name not in names["platforms"]
-    ]
+    unmatched += _lacking("tolerances.{0}: no golden was exported for {0}.", policy.tolerances, platforms)
     for number, rule in enumerate(policy.numbers):
         unmatched += _numbers_rule(entry_name("numbers", number, rule), rule, policy.numbers[:number], goldens)
-    unmatched += [Unmatched(f"allow: no golden calls {target!r}.") for target in policy.allow if target not in targets]
+    unmatched += _lacking("allow: no golden calls {!r}.", policy.allow, targets)
     for number, quirk in enumerate(policy.quirks):
         unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
     for number, entry in enumerate(policy.known_failures):
@@ -91,21 +87,21 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
             keys = tuple(name for name in names if getattr(entry, name, PLATFORMS) != PLATFORMS)
             where = entry_name(table.name, number, entry)
             unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(entry, names, keys)]
-    unmatched += [
-        Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", "by all")
-        for number, change in enumerate(policy.custom_call_changes)
-        if change.old not in targets
-    ]
-    unmatched += [
-        Unmatched(f"retention.deployed: {version!r} is no release of the calendar that can be installed.")
-        for version in policy.retention.deployed
-        if version not in calendar.versions()
-    ]
+    for number, change in enumerate(policy.custom_call_changes):
+        where = f"custom_call_changes[{number}].old"
+        unmatched += _lacking(f"{where}: no golden calls {{!r}}.", [change.old], targets, "by all")
+    text = "retention.deployed: {!r} is no release of the calendar that can be installed."
+    unmatched += _lacking(text, policy.retention.deployed, calendar.versions())
     unmatched += [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
     return unmatched + [
         Unmatched(f"The project's releases say that jaxlib {name} was withdrawn: no window has it as a reader.")
         for name in withdrawn_by_project(load_calendar(), calendar)
     ]
+
+
+def _lacking(text: str, names: Iterable[str], known: Iterable[str], reported: Reported = "by none") -> list[Unmatched]:
+    """The names that are not known, each in this sentence."""
+    return [Unmatched(text.format(name), reported) for name in names if name not in known]
 
 
 def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
@@ -136,16 +132,13 @@ def _numbers_rule(
 
 
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
-    writers = [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]
-    if not writers:
+    if not (writers := [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]):
         yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", "by whole runs")
         return
-    own = [golden for golden in goldens if quirks_of(golden.manifest, [quirk])]
-    if not own:
+    if not (own := [golden for golden in goldens if quirks_of(golden.manifest, [quirk])]):
         known = ", ".join(dict.fromkeys(writer.id for writer in sorted(writers, key=lambda writer: writer.built)))
-        yield Unmatched(
-            f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}.", "by whole runs"
-        )
+        text = f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}."
+        yield Unmatched(text, "by whole runs")
         return
     targets = {target for golden in own for target in golden.manifest.custom_calls}
     for target in quirk.allow:

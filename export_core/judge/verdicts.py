@@ -196,9 +196,7 @@ _REPORT = (
     "for the list of known failures."
 )
 
-_BROKEN = Judgement.BROKEN
-_OUTSIDE = Judgement.OUTSIDE
-
+_BROKEN, _OUTSIDE = Judgement.BROKEN, Judgement.OUTSIDE
 VERDICTS: Mapping[Verdict, VerdictFacts] = {
     Verdict.NUMERICS: VerdictFacts(
         # Outside too: a silently wrong number is never fine.

@@ -39,6 +39,7 @@ from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole,
 from export_core.numbers.user_code import UserCode, opened
 
 FIRST_ROWS = 5  # differing elements that a message lists
+ERRORS = ("max_abs_error", "max_rel_error", "max_ulp", "max_noise_error")
 
 
 @dataclass(frozen=True)
@@ -156,15 +157,9 @@ def compare_leaves(
     # The user's own function decides alone; the errors are only reported.
     with opened(user_code) as code:
         message = code.compare(name, expected, actual)
-    return Difference(
-        message is None,
-        difference.max_abs_error,
-        difference.max_rel_error,
-        difference.max_ulp,
-        problem="" if message is None else f"{name}: {message}",
-        tolerance=name,
-        max_noise_error=difference.max_noise_error,
-    )
+    errors = {field: getattr(difference, field) for field in ERRORS}
+    problem = "" if message is None else f"{name}: {message}"
+    return Difference(message is None, **errors, problem=problem, tolerance=name)
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
@@ -172,24 +167,16 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
     if not differences:
         return Difference(True, 0.0, 0.0)
     shown = next((difference for difference in differences if not difference.ok), differences[0])
-    ulps = [difference.max_ulp for difference in differences if difference.max_ulp is not None]
-    noise = [difference.max_noise_error for difference in differences if difference.max_noise_error is not None]
     rules = shown.tolerance if not shown.ok else rules_in_words(differences)
-    return replace(
-        shown,
-        max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
-        max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
-        max_ulp=max(ulps, default=None),
-        max_noise_error=max(noise, default=None),
-        tolerance=rules,
-        kind=kind_of_all(differences),
-    )
+    errors = {field: [getattr(difference, field) for difference in differences] for field in ERRORS}
+    worst: dict[str, Any] = {name: max((e for e in of if e is not None), default=None) for name, of in errors.items()}
+    return replace(shown, **worst, tolerance=rules, kind=kind_of_all(differences))
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
     """What those look like that are out of tolerance: the first that is not rounding, else rounding."""
     kinds = [difference.kind for difference in differences if not difference.ok]
-    return next((kind for kind in kinds if not kind.startswith(ROUNDING)), kinds[0] if kinds else "")
+    return next((kind for kind in kinds if not kind.startswith(ROUNDING)), next(iter(kinds), ""))
 
 
 def rules_in_words(differences: Sequence[Difference]) -> str:
@@ -207,16 +194,14 @@ def _compare_factors(
     `CompareError` where these are no factors.
     """
     expected, actual = ([arrays[output] for output in group.outputs] for arrays in (wanted, given))
-    name = group.compare
-    if len(expected) < len(wanted):
-        name = f"outputs {', '.join(map(str, group.outputs))} as {name}"
+    outputs = f"outputs {', '.join(map(str, group.outputs))} as " if len(expected) < len(wanted) else ""
     differences = []
     for part in parts_of(group.compare, expected, actual):
         rule = rules.of(part.dtype, None if part.output is None else group.outputs[part.output])
         if rule.tolerance is not None:
             rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
         difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
-        differences.append(replace(difference, of_type=f"{name}: {part.what}", max_ulp=None))
+        differences.append(replace(difference, of_type=f"{outputs}{group.compare}: {part.what}", max_ulp=None))
     return differences
 
 

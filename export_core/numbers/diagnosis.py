@@ -15,7 +15,7 @@ import numpy as np
 
 from export_core.base.tolerances import FLOATS, ROUNDING
 from export_core.goldens.arrays import Array
-from export_core.numbers.elements import to_double
+from export_core.numbers.elements import finfo, to_double
 
 _SAMPLE = 5_000  # Of how many elements a pattern is looked for where more differ.
 _NEARLY_ALL = 0.98
@@ -124,12 +124,8 @@ class _Elements:
 
 def _steps(dtype: str) -> tuple[float, float]:
     """The relative step of a float type and its smallest normal number; 0 for integers."""
-    if dtype not in FLOATS:
-        return 0.0, 0.0
-    import ml_dtypes  # it comes with jax; NumPy knows nothing of narrow floats
-
-    info = ml_dtypes.finfo(getattr(ml_dtypes, dtype, dtype))
-    return float(info.eps), float(info.smallest_normal)
+    info = finfo(dtype) if dtype in FLOATS else None
+    return (float(info.eps), float(info.smallest_normal)) if info else (0.0, 0.0)
 
 
 def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
@@ -232,9 +228,8 @@ def _without_pattern(elements: _Elements, dtype: str) -> str:
     if elements.want.size < _FEW or not elements.vary or dtype == "bool":
         return ""
     size = float(np.median(np.abs(elements.got - elements.want) / np.abs(elements.want)))
-    if not size < 0.25:
-        return f"{_NO_PATTERN}: errors as large as the values"
-    return f"{_NO_PATTERN}: errors of about {size:.0e} of the values"
+    errors = f"of about {size:.0e} of the values" if size < 0.25 else "as large as the values"
+    return f"{_NO_PATTERN}: errors {errors}"
 
 
 def _lost_precision(elements: _Elements, dtype: str) -> str:
@@ -311,9 +306,8 @@ def _is_random(want: Array, got: Array) -> bool:
     """Whether errors have both signs, also among neighbours in size: those of another formula depend on the value."""
     order = np.argsort(want.real, kind="stable")
     signs = (got - want).real[order] > 0
-    if not 0.1 <= signs.mean() <= 0.9:
-        return False
-    return bool(signs.size < _ENOUGH or (signs[1:] != signs[:-1]).mean() >= 0.25)
+    is_mixed = signs.size < _ENOUGH or (signs[1:] != signs[:-1]).mean() >= 0.25
+    return bool(0.1 <= signs.mean() <= 0.9 and is_mixed)
 
 
 def _power(value: float) -> str:
@@ -324,9 +318,8 @@ def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, d
     """How many elements have errors of which size: in units of what is allowed, else of the last place or of 1."""
     if error.size <= _SMALL or dtype == "bool":
         return ""
-    eps, _ = _steps(dtype)
     units, name = error, "errors"
-    if eps and limit is None:
+    if (eps := _steps(dtype)[0]) and limit is None:
         # A unit in the last place; of denormal numbers it is larger.
         units, name = error / np.ldexp(eps, np.frexp(np.abs(want))[1] - 1), "errors in units of the last place"
     elif limit is not None and eps:

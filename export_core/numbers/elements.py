@@ -14,6 +14,14 @@ DIGEST_BYTES = 8
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
+def finfo(dtype: str) -> "np.finfo[np.floating]":
+    """What is known of a float type, also of the narrow ones, which NumPy does not know and `ml_dtypes` brings."""
+    import ml_dtypes  # it comes with jax
+
+    info: np.finfo[np.floating] = ml_dtypes.finfo(dtype)
+    return info
+
+
 def to_double(values: Array) -> Array:
     """The values in double precision, real or complex, so that computing with them adds no errors that count."""
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
@@ -50,12 +58,10 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
     zero: the exponent is above the mantissa, so that the next integer is the next number, also from one exponent to the
     next.
     """
-    import ml_dtypes  # it comes with jax; NumPy knows nothing of narrow floats
-
     bits = np.asarray(values, order="C").view(f"u{values.dtype.itemsize}").astype(np.uint64)
     if values.dtype.name.endswith("fnu"):  # float8_e8m0fnu has powers of two only, and no sign
         return bits, np.zeros(values.shape, np.bool_)
-    sign = np.uint64(1 << (ml_dtypes.finfo(values.dtype).bits - 1))  # narrow floats are in the low bits of a byte
+    sign = np.uint64(1 << (finfo(values.dtype.name).bits - 1))  # narrow floats are in the low bits of a byte
     return bits & (sign - np.uint64(1)), (bits & sign) != 0
 
 

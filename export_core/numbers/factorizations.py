@@ -144,9 +144,8 @@ def qr(sides: Sides) -> list[Part]:
         sides.equal("R below the diagonal", lambda outputs: np.tril(outputs[1], -1)),
     ]
     if len(sides.expected) == 3:
-        scale = largest(sides.expected[1], 2)[..., 0]
         parts.append(sides.equal("permutation, sorted", lambda outputs: np.sort(outputs[2], axis=-1)))
-        parts.append(sides.excess("growth of |R|'s diagonal", growth, 1, scale))
+        parts.append(sides.excess("growth of |R|'s diagonal", growth, 1, largest(sides.expected[1], 2)[..., 0]))
     return parts
 
 
@@ -240,12 +239,10 @@ def eig(sides: Sides) -> list[Part]:
     # strict=False: left and right vectors are both optional.
     # The norms as well: V diag(w) V^-1 is the same for vectors of any length.
     for side, condition, want, got in zip(("V", "V'"), conditions, expected[1:], matched[1:], strict=False):
-        want_norms, got_norms = (np.linalg.norm(to_double(vectors), axis=-2) for vectors in (want, got))
-        want_matrix, got_matrix = matrix_from_eigen(expected[0], want), matrix_from_eigen(matched[0], got)
-        parts += [
-            Part(f"norms of {side}", want_norms, got_norms, name),
-            Part(f"{side} diag(w) {side}^-1", want_matrix, got_matrix, name, condition * largest(want_matrix, 2)),
-        ]
+        norms, got_norms = (np.linalg.norm(to_double(vectors), axis=-2) for vectors in (want, got))
+        matrix, got_matrix = matrix_from_eigen(expected[0], want), matrix_from_eigen(matched[0], got)
+        parts.append(Part(f"norms of {side}", norms, got_norms, name))
+        parts.append(Part(f"{side} diag(w) {side}^-1", matrix, got_matrix, name, condition * largest(matrix, 2)))
     return parts
 
 

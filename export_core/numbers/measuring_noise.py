@@ -52,15 +52,12 @@ took up or lost a small term, none met what the next reader met (docs/evidence/n
 """
 
 LONGEST_REASON = 200  # Characters of why a variant failed, in golden.yaml.
-
 UNOPTIMIZED = "unoptimized"  # The run of the rewritten program in which nothing moves.
-
 OPTIONS: dict[str, str | int | bool] = {"xla_backend_optimization_level": 0}
 """How the rewritten program is compiled. LLVM takes minutes to optimize some; and without it, sums are rounded in other
 orders. Compilations with other options and passes were measured and added nothing (docs/explanation/comparing.md)."""
 
-NOT_ROUNDED = "NotMovedError"
-"""What the worker raises where a program has no result that is rounded: there is nothing to move."""
+NOT_ROUNDED = "NotMovedError"  # What the worker raises where nothing is rounded, so that there is nothing to move.
 
 
 @dataclass(frozen=True)
@@ -171,10 +168,8 @@ def measure_noise(
 
         def run() -> Reply:
             """Run the calls with those variants that have not failed."""
-            checks = tuple(
-                replace(check, variants=tuple(one for one in variants_of[check.name] if one.name not in failed))
-                for check in request.checks
-            )
+            left = {name: tuple(one for one in of if one.name not in failed) for name, of in variants_of.items()}
+            checks = tuple(replace(check, variants=left[check.name]) for check in request.checks)
             return worker.submit(replace(request, checks=checks)).result()
 
         while (reply := run()).end != "ok":
@@ -365,8 +360,7 @@ def _of_writer(
             continue
         if release == releases[0]:  # what its own writer cannot run is no question of releases
             reasons = failed
-            break
-        if not left:
+        if release == releases[0] or not left:
             break
     yield from ((golden, reasons[golden.id]) for golden in left.values())
 

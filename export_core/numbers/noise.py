@@ -29,12 +29,11 @@ from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import KEYS, Array, Noise, from_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
-from export_core.numbers.elements import to_double
+from export_core.numbers.elements import finfo, to_double
 
 FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/evidence/numbers-measured.md.
 
-FACTOR_OF_INPUTS = 8.0
-"""How many times its noise an element may be off where only inputs were moved: such noise is less."""
+FACTOR_OF_INPUTS = 8.0  # How many times where only inputs were moved: such noise is less.
 
 UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.25))
 """Noise that every element has at least, in units in the last place of its value: by the size of such a unit.
@@ -114,8 +113,7 @@ def scale_of(leaves: Iterable[Leaf]) -> float:
     """The largest finite magnitude of floats."""
     arrays = (leaf.numpy().reshape(-1) for leaf in leaves if leaf.dtype in FLOATS)
     pieces = (array[start : start + PIECE] for array in arrays for start in range(0, array.size, PIECE))
-    magnitudes = (np.abs(to_double(piece)) for piece in pieces)
-    return max((float(values[np.isfinite(values)].max(initial=0.0)) for values in magnitudes), default=0.0)
+    return max((float(_finite_magnitudes(piece).max()) for piece in pieces), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -154,20 +152,16 @@ def noise_with_floors(
     which broadcasts with them, is the magnitude whose last place counts where it is larger than the element. `whole` is
     given where these are a piece of an array.
     """
-    magnitudes = _finite_magnitudes(expected)
-    if scale is not None:
-        magnitudes = np.maximum(magnitudes, scale)
-    info, eps = _finfo(dtype), float(_finfo(dtype).eps)
+    magnitudes = np.maximum(_finite_magnitudes(expected), 0.0 if scale is None else scale)
+    info, eps = finfo(dtype), float(finfo(dtype).eps)
     largest = whole.largest if whole else float(magnitudes.max(initial=0.0))
     smallest = np.where(noise > 0, 0.0, SMALLEST * largest)
     floor = eps * (_units(eps) * magnitudes + smallest) + float(info.smallest_subnormal)
-    narrow_eps = float(_finfo(narrowest).eps) if narrowest else 0.0
+    narrow_eps = float(finfo(narrowest).eps) if narrowest else 0.0
     if narrow_eps > eps:
-        units = min(NARROW_UNITS, _units(narrow_eps))
-        if whole:
-            typical = whole.typical
-        else:  # divided first: the square of 1e200 is not finite
-            typical = largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2))) if largest else 0.0
+        units, typical = min(NARROW_UNITS, _units(narrow_eps)), whole.typical if whole else 0.0
+        if not whole and largest:  # divided first: the square of 1e200 is not finite
+            typical = largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2)))
         floor = np.maximum(floor, units * narrow_eps * np.maximum(magnitudes, typical))
     judged_by: Array = np.maximum(np.maximum(noise, whole.lent if whole else _lent(noise)), floor)
     return judged_by
@@ -192,13 +186,6 @@ def _lent(noise: Array) -> Array:
     if not noise.size:
         return np.asarray(0.0)
     return np.asarray(np.quantile(noise, 0.25) * math.sqrt(math.log(max(noise.size, DRAWS)) / math.log(DRAWS)))
-
-
-def _finfo(dtype: str) -> np.finfo[np.floating]:
-    import ml_dtypes  # it comes with jax; NumPy knows nothing of narrow floats
-
-    info: np.finfo[np.floating] = ml_dtypes.finfo(dtype)
-    return info
 
 
 ULPS = 64  # By how many units the amplified runs move, a power of two below 128.
@@ -265,7 +252,6 @@ def call_noise(golden: Golden) -> dict[str, CallNoise]:
 
 Undecided = dict[str, UndecidedOutput]
 Jumping = Mapping[str, tuple[int, int]]
-
 WHAT_TO_DO = (
     "When inputs change by one unit in the last place, or the compiler rounds in another order, these numbers change "
     "by more than a tenth of the output's largest number. What to do: for a difference of large numbers, scale or "
@@ -345,27 +331,23 @@ def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
 
 def check_noise(goldens: Iterable[Golden]) -> None:
     """Raise `GoldenError` naming all goldens whose golden.yaml and noise.npz contradict each other or the artifact."""
-    problems = [
-        f"{golden.folder}: {problem} Measure its noise again: jaxexport goldens verify --noise --again "
-        f"{shlex.quote(golden.id)}"
-        for golden in goldens
-        for problem in _problems(golden)
-    ]
+    problems = []
+    for golden in goldens:
+        again = f"Measure its noise again: jaxexport goldens verify --noise --again {shlex.quote(golden.id)}"
+        problems += [f"{golden.folder}: {problem} {again}" for problem in _problems(golden)]
     if problems:
         raise GoldenError("\n".join(problems))
 
 
 def _problems(golden: Golden) -> Sequence[str]:
-    record = golden.manifest.noise
-    if record is None:
+    if (record := golden.manifest.noise) is None:
         return []
     try:
         noise = golden.noise()
     except GoldenError as error:
         return [str(error)]
-    found: dict[str, tuple[object, object]] = {
-        "narrowest_float": (record.narrowest_float, narrowest_float(golden.read_artifact()))
-    }
+    narrowest = narrowest_float(golden.read_artifact())
+    found: dict[str, tuple[object, object]] = {"narrowest_float": (record.narrowest_float, narrowest)}
     if record.undecided_outputs is not None:  # else an older version counted by another rule
         found["undecided_outputs"] = (record.undecided_outputs, undecided_outputs(golden, noise, record.jumping))
     return [
@@ -382,9 +364,8 @@ def proves_nothing_text(record: NoiseRecord) -> str:
 
 def noise_text(record: NoiseRecord) -> str:
     """In a line: how the noise was measured, and what it shows."""
-    parts = [
-        f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {record.inside + record.amplified} moved inside"
-    ]
+    inside = record.inside + record.amplified
+    parts = [f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {inside} moved inside"]
     if record.failed:
         parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")
     if knows_inputs_only(record):
@@ -439,9 +420,9 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
 
 def _jumping(jumping: Jumping, leaves: Mapping[str, str] | None = None) -> list[str]:
     named = {name: f"{name} ({leaf})" for name, leaf in (leaves or {}).items()}
+    why = "their last bit decides between distant values"
     return [
-        f"output {named.get(name, name)}: {count} of {plural(total, 'element')} jump: their last bit decides between "
-        "distant values"
+        f"output {named.get(name, name)}: {count} of {plural(total, 'element')} jump: {why}"
         for name, (count, total) in jumping.items()
     ]
 

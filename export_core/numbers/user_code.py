@@ -64,12 +64,11 @@ class UserCode:
         """Raise `CompareError` unless outputs can be compared in this way; a user's function is imported."""
         if problem := problem_of_name(name):
             raise CompareError(problem)
-        if ":" not in name:
-            return
-        if not all(name.partition(":")):
-            what = "'module:function', such as 'my_package.checks:close_enough'"
-            raise CompareError(f"compare={name!r}: expected {what}.")
-        self._ask(name)
+        if ":" in name:
+            if not all(name.partition(":")):
+                what = "'module:function', such as 'my_package.checks:close_enough'"
+                raise CompareError(f"compare={name!r}: expected {what}.")
+            self._ask(name)
 
     def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:
         """What a user's function says is wrong, or None. Raises `CompareError` when it fails itself."""

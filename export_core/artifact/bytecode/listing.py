@@ -63,10 +63,7 @@ def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listin
 
 
 def digest_of(functions: Listing) -> str:
-    """A SHA-256 of all lines, equal for two modules with the same operations, attributes, constants and types.
-
-    A call counts by the digest of the function that it calls, so that names of functions do not.
-    """
+    """A SHA-256 of all lines but the names of functions: a call counts by the digest of the function that it calls."""
     known: dict[str, str] = {}
     begun: set[str] = set()
     left = list(functions)  # a stack: calls of any depth, which a hostile file chooses, need no recursion
@@ -162,8 +159,7 @@ class _Lister:
             region.known[first] = [int(match[1])] * len(self._platforms)
 
     def _region(self, cursor: Cursor, region: _Region) -> None:
-        blocks = cursor.count("blocks")
-        if blocks:
+        if blocks := cursor.count("blocks"):
             region.end = region.next + cursor.varint("the number of values")
         for _ in range(blocks):
             block = walk.Frame(0, cursor.end, cursor.end)
@@ -185,9 +181,7 @@ class _Lister:
             if key not in own:
                 continue
             _, _, cursor = texts.attribute_entry(own.pop(key))
-            elements = [
-                cursor.index(len(self._tables.attributes), "attribute") for _ in range(cursor.count("elements"))
-            ]
+            elements = [texts.reference(cursor) for _ in range(cursor.count("elements"))]
             for number, text in enumerate(map(texts.text, elements)):
                 if text != "{}":
                     said.append((f"{word} {number}", text))
@@ -218,8 +212,8 @@ class _Lister:
         own: dict[str, int] = {}
         if properties >= 0 and name != "builtin.module":  # which has the name and the visibility of the module
             names = self._names.get(name.removeprefix("vhlo."), ())
-            for place, index in enumerate(self._tables.properties(properties, 0)):
-                own[names[place] if place < len(names) else f"property {place}"] = index
+            numbered = enumerate(self._tables.properties(properties, 0))
+            own = {names[at] if at < len(names) else f"property {at}": index for at, index in numbered}
         # In MLIR an attribute of the dictionary overrides the property of its name.
         return own | self._texts.own_attributes(attributes)
 
@@ -332,7 +326,7 @@ class _Texts(Values):
                     elements = (text for _ in range(count) for text in self._parts(part[1:-1], cursor, depth))
                     yield f"[{_joined(elements)}]"
                 case "a":
-                    yield self.text(self._ref(cursor), depth)
+                    yield self.text(self.reference(cursor), depth)
                 case "o":
                     number = cursor.varint("an attribute that may be missing")
                     yield self.text(number >> 1, depth) if number else "none"

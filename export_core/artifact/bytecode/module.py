@@ -22,11 +22,11 @@ PROPERTIES = {
     "vhlo.custom_call_v1": _CUSTOM_CALL,
     "vhlo.custom_call_v2": (*_CUSTOM_CALL, "result_tilings"),
     "vhlo.dot_general_v2": (
-        *("accumulation_type", "allow_imprecise_accumulation", "lhs_batching_dimensions", "lhs_component_count"),
-        *("lhs_contracting_dimensions", "lhs_precision_type", "num_primitive_operations", "precision_config"),
-        *("rhs_batching_dimensions", "rhs_component_count", "rhs_contracting_dimensions", "rhs_precision_type"),
+        "accumulation_type", "allow_imprecise_accumulation", "lhs_batching_dimensions", "lhs_component_count",
+        "lhs_contracting_dimensions", "lhs_precision_type", "num_primitive_operations", "precision_config",
+        "rhs_batching_dimensions", "rhs_component_count", "rhs_contracting_dimensions", "rhs_precision_type",
     ),
-}
+}  # fmt: skip
 MIN_CONSTANT = 256  # bytes of a constant that is listed
 
 # Codes of attributes in the sdy dialect: an axis is a name and a size, a mesh a list of axes, then the order of its
@@ -55,7 +55,7 @@ class CustomCall(NamedTuple):
     def where(self) -> str:
         """The function and the location, for people."""
         place = f"@{self.function}" + (f" at {self.location}" if self.location else "")
-        return place if not self.vjp_order else f"{place} (VJP of order {self.vjp_order})"
+        return place + (f" (VJP of order {self.vjp_order})" if self.vjp_order else "")
 
 
 class Function:
@@ -77,13 +77,6 @@ class Function:
 
     def __str__(self) -> str:
         return f"@{self.name}({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})"
-
-    def __eq__(self, other: object) -> bool:
-        names = self.shown()
-        return isinstance(other, Function) and all(getattr(self, name) == getattr(other, name) for name in names)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.visibility))  # decoding the rest for a hash would cost what this class saves
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -170,10 +163,7 @@ class Contents:
         self.tables.spend(24, at)  # what decoding one takes, in operations
 
     def properties(self, op: Operation) -> dict[str, int]:
-        """Return the number of the attribute of each property, by name.
-
-        Bytecode before version 5 has no properties: there they are attributes.
-        """
+        """Return the number of each property's attribute, by name: before bytecode 5 that of an own attribute."""
         name = self.tables.op_names[op.name]
         if op.properties < 0:
             return self.values.own_attributes(op.attributes)
@@ -192,6 +182,9 @@ class Contents:
             raise self.tables.error(f"{name} of {self.tables.op_names[op.name]}", "none", op.at)
         return self.values.attribute(named[name])
 
+    def _optional(self, named: dict[str, int], name: str, missing: Any) -> Any:
+        return self.values.attribute(named[name]) if name in named else missing
+
     def _module(self, op: Operation) -> None:
         if op.depth == 0:  # modules can be nested, and only the outermost has what JAX sets
             self.own_attributes = op.attributes
@@ -199,15 +192,14 @@ class Contents:
     def _function(self, op: Operation) -> None:
         self._limit(len(self.functions), "functions", op.at)
         named = self.properties(op)
-        kind = named.get("function_type")
-        if kind is None:
+        if "function_type" not in named:
             raise self.tables.error("the type of a function", "none", op.at)
-        dialect, code, cursor = self.values.attribute_entry(kind)
+        dialect, code, cursor = self.values.attribute_entry(named["function_type"])
         if (dialect, code) not in (("vhlo", 17), ("builtin", 6)):
             raise cursor.error("the type of a function", f"{dialect} attribute {code}")
         function_type = cursor.index(len(self.tables.types), "type")
         name = str(self._value(named, "sym_name", op))
-        visibility = str(self._value(named, "sym_visibility", op)) if "sym_visibility" in named else ""
+        visibility = str(self._optional(named, "sym_visibility", ""))
         own = named.get("arg_attrs", -1), named.get("res_attrs", -1)
         self.functions.append(Function(name, visibility or "public", self.values, function_type, *own))
 
@@ -262,25 +254,20 @@ class Contents:
         target = self._value(named, "call_target_name", op)
         if not isinstance(target, str) or isinstance(target, Opaque):
             raise self.tables.error("the target of a custom call as UTF-8 text", repr(target), op.at)
-        version = self._value(named, "api_version", op) if "api_version" in named else 1
-        effect = bool(self._value(named, "has_side_effect", op)) if "has_side_effect" in named else False
-        config = self._value(named, "backend_config", op) if "backend_config" in named else ""
+        version, config = self._optional(named, "api_version", 1), self._optional(named, "backend_config", "")
+        effect = bool(self._optional(named, "has_side_effect", False))
         # Both need StableHLO 1.3, although the operation is called custom_call_v1 before and after.
         self.typed_ffi = self.typed_ffi or version == 4 or isinstance(config, dict)
         # JAX's FFI calls say API version 1 and leave backend_config empty: their arguments are in an attribute of MHLO,
         # which before bytecode 5 is in `named` already.
-        if not config and op.properties >= 0:
-            named = self.values.own_attributes(op.attributes)
-        if not config and "mhlo.backend_config" in named:
-            config = self._value(named, "mhlo.backend_config", op)
+        if not config:
+            named = self.values.own_attributes(op.attributes) if op.properties >= 0 else named
+            config = self._optional(named, "mhlo.backend_config", config)
         return target, version if isinstance(version, int) else 1, effect, config
 
 
 class Module:
-    """A StableHLO portable artifact: MLIR bytecode with versioned operations (VHLO).
-
-    Every property may raise `ArtifactError`: the operations are read when first asked for.
-    """
+    """A StableHLO portable artifact: VHLO as MLIR bytecode, read when asked, which may raise `ArtifactError`."""
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
         self.name = name  # What messages call it: the file that it is in.
@@ -401,10 +388,8 @@ class Module:
         # Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
         # attribute of the module.
         frontend = self.attributes.get("mhlo.frontend_attributes")
-        text = str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else ""
-        meshes = [
-            {name: int(size) for name, size in _AXIS_AS_TEXT.findall(axes)} for axes in _MESH_AS_TEXT.findall(text)
-        ]
+        text = _MESH_AS_TEXT.findall(str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else "")
+        meshes = [{name: int(size) for name, size in _AXIS_AS_TEXT.findall(axes)} for axes in text]
         tables, values = self.tables, self.contents.values
         for index in range(len(tables.attributes)) if "sdy" in tables.dialects else ():
             dialect, code, cursor = values.attribute_entry(index)

@@ -143,10 +143,7 @@ class Entries:
         return len(self.ends)
 
     def entry(self, index: int) -> tuple[int, int, int, bool]:
-        """Return the dialect of entry `index`, its first byte and the one past its last, and whether it is no text.
-
-        The index was checked by whoever read it.
-        """
+        """Return the dialect of a checked entry, its first byte, the one past its last, and whether it is no text."""
         start = self.ends[index - 1] >> 1 if index else self.first
         dialect, _, _ = self.groups[bisect_right(self.groups, index, key=itemgetter(1)) - 1]
         value = self.ends[index]
@@ -154,10 +151,9 @@ class Entries:
 
 
 class Tables:
-    """Header, sections and tables of one module. Costs microseconds for each kilobyte; the operations are not walked.
+    """Header, sections and tables of one module: microseconds for each kilobyte, since operations are not walked.
 
-    Raises `ArtifactError` where the bytes are not MLIR bytecode of version 0 to 6, or their sections do not fit
-    together.
+    Raises `ArtifactError` for what is not MLIR bytecode of version 0 to 6, or has sections that do not fit together.
     """
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str):

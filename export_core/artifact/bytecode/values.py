@@ -80,7 +80,8 @@ class Values:
             what = f"attributes and types at most {MAX_DEPTH} deep, {self.most_nodes} in one"
             raise cursor.error(what, "more", advice=LIMIT)
 
-    def _ref(self, cursor: Cursor) -> int:
+    def reference(self, cursor: Cursor) -> int:
+        """Read the number of an attribute."""
         return cursor.index(len(self.tables.attributes), "attribute")
 
     def _type_ref(self, cursor: Cursor) -> int:
@@ -95,8 +96,7 @@ class Values:
         return self._attribute(index, 0)[0]
 
     def _attribute(self, index: int, depth: int) -> _Sized:
-        known = self._known.get(index)
-        if known is not None:
+        if (known := self._known.get(index)) is not None:
             # It may have been decoded nearer to the top, where its own depth was within the limit.
             if depth + known[2] > MAX_DEPTH:
                 self._limit(self.attribute_entry(index)[2], MAX_DEPTH + 1)
@@ -108,7 +108,7 @@ class Values:
             case ("vhlo", 1) | ("builtin", 0):
                 elements = []
                 for _ in range(cursor.count("elements")):
-                    value, more, deep = self._attribute(self._ref(cursor), depth + 1)
+                    value, more, deep = self._attribute(self.reference(cursor), depth + 1)
                     nodes, height = nodes + more, max(height, deep + 1)
                     self._limit(cursor, depth, nodes)
                     elements.append(value)
@@ -123,7 +123,7 @@ class Values:
                     entries[name if isinstance(name, str) else repr(name)] = value
                 known = entries, nodes, height
             case ("builtin", 4):  # a reference to a symbol, which is its name
-                return self._attribute(self._ref(cursor), depth + 1)
+                return self._attribute(self.reference(cursor), depth + 1)
             case _:
                 return self._leaf(dialect, code, cursor), 1, 0
         if nodes >= LONG or height > 1:
@@ -136,15 +136,11 @@ class Values:
         if most is not None and count > most:
             raise cursor.error(f"at most {most} attributes of one operation", str(count), advice=LIMIT)
         for _ in range(count):
-            yield self._ref(cursor), self._ref(cursor)
+            yield self.reference(cursor), self.reference(cursor)
 
     def own_attributes(self, index: int) -> dict[str, int]:
-        """Return the numbers of an operation's attributes by name; `index` is that of their dictionary, -1 for none.
-
-        Raises `ArtifactError` where it is no dictionary, or too long.
-        """
-        known = {} if index < 0 else self._names_of.get(index)
-        if known is None:
+        """Return the numbers of an operation's attributes by name, from dictionary `index`, -1 for none."""
+        if (known := {} if index < 0 else self._names_of.get(index)) is None:
             dialect, code, cursor = self.attribute_entry(index)
             if (dialect, code) != ("builtin", 1):
                 raise cursor.error("a dictionary of attributes", f"{dialect} attribute {code}")
@@ -154,8 +150,7 @@ class Values:
 
     def _string(self, cursor: Cursor) -> str | bytes:
         index = cursor.index(len(self.tables.string_ends), "string")
-        known = self._strings.get(index)
-        if known is None:
+        if (known := self._strings.get(index)) is None:
             raw = self.tables.string_bytes(index)
             try:
                 known = raw.decode()
@@ -213,25 +208,21 @@ class Values:
         if dialect != "builtin":
             return ""
         if code == 14:  # a name, then the location it names
-            return str(self.attribute(self._ref(cursor)))
+            return str(self.attribute(self.reference(cursor)))
         if code == 10:  # callee, caller
-            return self.location(self._ref(cursor), depth + 1)
+            return self.location(self.reference(cursor), depth + 1)
         if code in (12, 13):
-            for _ in range(min(cursor.count("locations"), 4)):
-                name = self.location(self._ref(cursor), depth + 1)
-                if name:
-                    return name
-            return ""
+            count = min(cursor.count("locations"), 4)
+            return next(filter(None, (self.location(self.reference(cursor), depth + 1) for _ in range(count))), "")
         if code in (11, 22):
-            file = str(self.attribute(self._ref(cursor)))
+            file = str(self.attribute(self.reference(cursor)))
             numbers = cursor.count("lines and columns", 0) if code == 22 else 1
             return f"{file}:{cursor.varint('a line')}" if numbers else file
         return ""
 
     def type(self, index: int, depth: int = 0) -> str:
         """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>."""
-        known = self._types.get(index)
-        if known is None:
+        if (known := self._types.get(index)) is None:
             dialect, code, cursor = self._entry(self.tables.types, index)
             self._limit(cursor, depth)
             known = self._type(dialect, code, cursor, depth + 1)
@@ -256,7 +247,7 @@ class Values:
             case ("vhlo", 20) | ("builtin", 13):
                 return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
             case ("vhlo", 21):
-                encoding = self._attribute(self._ref(cursor), depth)[0]
+                encoding = self._attribute(self.reference(cursor), depth)[0]
                 return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}, {encoding}>"
             case ("vhlo", 41):
                 return f"memref<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"

@@ -15,10 +15,7 @@ NEW = 12  # visits that making an object counts for: it takes far more memory th
 
 
 def decode(data: bytes | bytearray, name: str) -> f.Envelope:
-    """Decode the envelope and the VJPs nested in it.
-
-    Raises `ArtifactError` where the bytes are not a flatbuffer that some jax.export can have written.
-    """
+    """Decode the envelope and its nested VJPs. Raises `ArtifactError` for what no jax.export can have written."""
     return guarded(lambda: _decode(data, name), name)
 
 
@@ -106,11 +103,8 @@ class _Decoder:
         t = self.table
         if version >= 12 or s.JAX_VERSION in t:
             return max(version, 12), max(version, 12)
-        first, last = self.oldest, 11
-        if s.UNIQUE_AVALS in t or s.UNIQUE_MESHES in t or s.IN_AVALS_IDXS in t:
-            first = max(first, 10)
-        else:
-            last = 9
+        has_unique = s.UNIQUE_AVALS in t or s.UNIQUE_MESHES in t or s.IN_AVALS_IDXS in t
+        first, last = (max(self.oldest, 10), 11) if has_unique else (self.oldest, 9)
         if s.NR_DEVICES in t:
             first = max(first, 5)
         elif s.NR_DEVICES_SHORT in t:
@@ -132,9 +126,6 @@ class _Decoder:
             self.buffer.spend(NEW * len(more), table.position)
             self.unknown += more
         return table
-
-    def since(self, format_number: int) -> None:
-        self.oldest = max(self.oldest, format_number)
 
     def name_of(self, names: tuple[str | None, ...], value: int, what: str, table: Table) -> str:
         name = names[value] if 0 <= value < len(names) else None
@@ -162,8 +153,7 @@ class _Decoder:
 
     def avals(self, indices: int, full: int, unique: list[f.Aval]) -> tuple[f.Aval, ...]:
         # Since format 10 avals are written twice, in full for older readers too; a number is read faster than a table.
-        numbers = self.table.numbers(indices, "I")
-        if numbers:
+        if numbers := self.table.numbers(indices, "I"):
             return tuple(self.choose(i, unique, "unique avals") for i in numbers)
         return tuple(self.aval(x) for x in self.table.tables(full, "AbstractValue"))
 
@@ -173,10 +163,8 @@ class _Decoder:
         kind, number, space = table.number(0, "b"), table.number(2, "b"), table.number(3, "b")
 
         def make() -> f.Aval:
-            if space:
-                self.since(5)
             # 23 to 26 came in jax 0.4.36 to 0.5.3 without a new format, so that they say no more than 22 does.
-            self.since(4 if number >= 27 else 2 if number >= 22 else 1)
+            self.oldest = max(self.oldest, 5 if space else 4 if number >= 27 else 2 if number >= 22 else 1)
             if kind:  # 1 is a token; any other is from a newer schema, and `name_of` reports it
                 dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
             else:
@@ -189,8 +177,7 @@ class _Decoder:
     def shardings(
         self, indices: int, full: int, unique: list[f.NamedSharding], meshes: list[f.AbstractMesh]
     ) -> tuple[f.Sharding, ...]:
-        numbers = self.table.numbers(indices, "I")
-        if numbers:
+        if numbers := self.table.numbers(indices, "I"):
             # Counted from 1, unlike the avals: 0 is unspecified.
             return tuple(None if i == 0 else self.choose(i - 1, unique, "unique shardings") for i in numbers)
         return tuple(self.sharding(x, meshes) for x in self.table.tables(full, "Sharding"))
@@ -200,21 +187,18 @@ class _Decoder:
         named = table.table(2, "NamedSharding")
         proto = table.blob(1)
         if named is not None:
-            self.since(6)  # formats 6 to 8 have both: the protobuf is for older readers
+            self.oldest = max(self.oldest, 6)  # formats 6 to 8 have both: the protobuf is for older readers
             sharding = self.named_sharding(named, meshes)
             return sharding if proto is None else sharding._replace(hlo_sharding_proto=proto)
-        if proto is None:
-            return None
-        return self.shared(table, f.HloSharding, proto, lambda: f.HloSharding(proto))
+        return None if proto is None else self.shared(table, f.HloSharding, proto, lambda: f.HloSharding(proto))
 
     def named_sharding(self, table: Table, meshes: list[f.AbstractMesh]) -> f.NamedSharding:
         self.look(table)
         if meshes:
             mesh = self.choose(table.number(3, "I"), meshes, "unique meshes")
+        elif (own := table.table(0, "AbstractMesh")) is None:
+            raise table.error("a mesh in a NamedSharding", "none")
         else:
-            own = table.table(0, "AbstractMesh")
-            if own is None:
-                raise table.error("a mesh in a NamedSharding", "none")
             mesh = self.mesh(own)
         self.buffer.spend(NEW, table.position)
         spec = table.table(1, "PartitionSpec")
@@ -227,7 +211,7 @@ class _Decoder:
         made_for = None
         if device is not None:
             self.look(device)
-            self.since(11 if 2 in device else 8)
+            self.oldest = max(self.oldest, 11 if 2 in device else 8)
             cores = device.number(1, "I") if 1 in device else None  # 0 is a number of cores; only absence is None
             made_for = f.AbstractDevice(device.text(0, "the kind of an abstract device"), cores, device.string(2))
         return f.AbstractMesh(table.numbers(0, "I"), table.strings(1), types, made_for)
@@ -240,8 +224,7 @@ class _Decoder:
         return f.PartitionSpec(partitions, tuple(sorted(table.strings(1))), tuple(sorted(table.strings(2))))
 
     def tree_at(self, index: int) -> f.Tree:
-        table = self.table.table(index, "PyTreeDef")
-        if table is None:
+        if (table := self.table.table(index, "PyTreeDef")) is None:
             raise self.table.error(f"the pytree {s.FIELDS['Exported'][index]}", "none")
         return self.tree(table, 0)
 
@@ -260,8 +243,7 @@ class _Decoder:
             return _LEAF
         if kind == "dict" and len(names) != len(children):
             raise table.error("a name for each child of a dict", f"{len(names)} names for {len(children)} children")
-        if kind == "custom":
-            self.since(3)
+        self.oldest = max(self.oldest, 3 if kind == "custom" else 1)
         more = table.string(3), table.blob(4)
         if children or names:
             self.buffer.spend(NEW // 3, table.position)

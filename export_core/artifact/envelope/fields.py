@@ -35,10 +35,8 @@ class Tree(NamedTuple):
         children = [child._inside() for child in self.children]
         inside = ", ".join(children)
         match self.kind:
-            case "leaf":
-                return "*"
-            case "none":
-                return "None"
+            case "leaf" | "none":
+                return "*" if self.kind == "leaf" else "None"
             case "tuple":
                 return f"({inside}{',' if len(children) == 1 else ''})"
             case "list":
@@ -53,10 +51,7 @@ class Tree(NamedTuple):
         return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
 
     def paths(self, root: str) -> list[str]:
-        """The place of each leaf, such as ``result['loss']`` for the root ``result``, cut after `LONGEST_PATH` letters.
-
-        A custom node has numbers for its children.
-        """
+        """The place of each leaf, such as ``result['loss']`` below ``result``, cut after `LONGEST_PATH` letters."""
         if self.kind == "leaf":
             return [root]
         keys = self.names if self.kind == "dict" else range(len(self.children))

@@ -65,8 +65,7 @@ class Buffer:
     def string(self, at: int, what: str) -> str:
         """Return the UTF-8 string whose offset is at `at`."""
         raw = bytes(self.blob(at, what))
-        known = self.texts.get(raw)
-        if known is not None:
+        if (known := self.texts.get(raw)) is not None:
             return known
         try:
             text = raw.decode()
@@ -166,9 +165,7 @@ class Table:
 
     def table(self, index: int, kind: str) -> "Table | None":
         """Return a nested table, None where it is missing."""
-        if index not in self:
-            return None
-        return Table(self.buffer, self.buffer.follow(self.at(index), kind), kind)
+        return Table(self.buffer, self.buffer.follow(self.at(index), kind), kind) if index in self else None
 
     def blob(self, index: int) -> bytes | None:
         """Return a short byte vector, None where it is missing."""

@@ -38,9 +38,7 @@ def fields_of(number: int) -> tuple[str, ...]:
 
 def wire_version(number: int) -> int:
     """What the field `serialization_version` has in a format: before 12, several formats share a number."""
-    if number >= _NAMES_JAX:
-        return number
-    return 3 if number >= WIDE_NR_DEVICES else min(number, 2)
+    return number if number >= _NAMES_JAX else 3 if number >= WIDE_NR_DEVICES else min(number, 2)
 
 
 def newest_convention(jax: str) -> int:

@@ -14,7 +14,6 @@ import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -146,8 +145,7 @@ def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
     return [release.built for release in runtime.known(calendar).values()] if runtime else []
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """What one release gave: `group` is the same for releases that agree; the writer of a golden has no `result`."""
 
     reader: ReaderOf
@@ -155,8 +153,7 @@ class Point:
     result: Result | None
 
 
-@dataclass(frozen=True)
-class FailingStretch:
+class FailingStretch(NamedTuple):
     """Readers of one golden that fail, neighbours by build date; `before` and `after` are those around that work."""
 
     results: tuple[Result, ...]

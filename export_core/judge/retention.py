@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import ONE_DAY, status_of
@@ -11,8 +11,7 @@ from export_core.policy.entries import matches
 from export_core.releases import Calendar, Windows, promise
 
 
-@dataclass(frozen=True)
-class RetentionStatus:
+class RetentionStatus(NamedTuple):
     """A golden with every reason why it must stay, as sentences; without one it may be pruned."""
 
     golden: Golden

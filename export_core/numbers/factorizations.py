@@ -7,6 +7,7 @@ diagonal). Leading axes are batches.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -83,8 +84,9 @@ class Sides:
         return Part(what, make(self.expected), make(self.actual), "bool")
 
     def excess(self, what: str, make: Callable[[Factors], Array], of: int, scale: Array) -> Part:
-        """By how much something is too large, which it is not in a right factorization."""
-        return Part(what, make(self.expected), make(self.actual), self.expected[of].dtype.name, scale)
+        """By how much something is too large, more than 0, which it is not in a right factorization."""
+        expected, actual = (np.maximum(make(side), 0.0) for side in (self.expected, self.actual))
+        return Part(what, expected, actual, self.expected[of].dtype.name, scale)
 
 
 Comparator = Callable[[Sides], list[Part]]
@@ -134,8 +136,7 @@ def qr(sides: Sides) -> list[Part]:
     # R's rows may turn, so only the magnitudes of its diagonal say whether the pivots were the largest.
     def growth(outputs: Factors) -> Array:
         """By how much |R|'s diagonal grows; with pivoting it must not."""
-        diagonal = np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1))
-        return np.asarray(np.maximum(np.diff(diagonal, axis=-1), 0.0))
+        return np.diff(np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1)), axis=-1)
 
     parts = [
         *sides.masks(),
@@ -167,25 +168,20 @@ def lu(sides: Sides) -> list[Part]:
         lower = np.tril(factors[..., :rank], -1) + np.eye(rows, rank)
         return undo_permutation(lower @ np.triu(factors[..., :rank, :]), permutation(outputs[1], rows), axis=-2)
 
-    def excess(outputs: Factors) -> Array:
-        return np.maximum(np.abs(np.tril(to_double(outputs[0]), -1)) - bound, 0.0)
-
     def legal(outputs: Factors) -> Array:
         rows, count = outputs[0].shape[-2], outputs[1].shape[-1]
         # A row is only swapped with itself or one below.
         return np.asarray((outputs[1] >= np.arange(count)) & (outputs[1] < rows))
 
-    def belonging(outputs: Factors) -> Array:
-        return np.asarray(outputs[2] == permutation(outputs[1], outputs[0].shape[-2]))
-
     parts = [
         *sides.masks(),
         sides.equal("pivots in their rows", legal),
         sides.matrix("P^-1 L U", rebuilt),
-        sides.excess("|L| above 1", excess, 0, np.asarray(1.0)),
+        sides.excess("|L| above 1", lambda of: np.abs(np.tril(to_double(of[0]), -1)) - bound, 0, np.asarray(1.0)),
     ]
     if len(sides.expected) == 3:
-        parts.append(sides.equal("permutation that the pivots make", belonging))
+        made = "permutation that the pivots make"
+        parts.append(sides.equal(made, lambda of: of[2] == permutation(of[1], of[0].shape[-2])))
     return parts
 
 
@@ -246,8 +242,7 @@ def eig(sides: Sides) -> list[Part]:
     return parts
 
 
-@dataclass(frozen=True)
-class Factorization:
+class Factorization(NamedTuple):
     """A comparator, and which outputs it takes: their meaning, and how many there may be."""
 
     comparator: Comparator

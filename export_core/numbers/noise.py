@@ -32,7 +32,6 @@ from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.numbers.elements import finfo, to_double
 
 FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/evidence/numbers-measured.md.
-
 FACTOR_OF_INPUTS = 8.0  # How many times where only inputs were moved: such noise is less.
 
 UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.25))
@@ -56,9 +55,7 @@ A sum that is zero in all runs of the writer may be 1e-17 in another release.
 """
 
 DRAWS = 34  # How many runs an element's noise is the largest move of: those with moved inputs, those moved inside.
-
 PIECE = 1 << 17  # Elements that are looked at together: as doubles, large arrays would take many times their memory.
-
 LARGE = 0.1  # Noise above this part of the largest number of the output: the element shows nothing.
 
 
@@ -118,14 +115,11 @@ def scale_of(leaves: Iterable[Leaf]) -> float:
 
 @dataclass(frozen=True)
 class Whole:
-    """What a piece of an array needs to know of all its elements.
+    """What a piece of an array needs to know of all its elements."""
 
-    Their largest finite magnitude, their typical one (the root mean square), and the noise that they lend each other.
-    """
-
-    largest: float
-    typical: float
-    lent: float
+    largest: float  # Their largest finite magnitude.
+    typical: float  # Their typical one: the root mean square.
+    lent: float  # The noise that they lend each other.
 
     @classmethod
     def of(cls, expected: Array, noise: Array | None) -> Whole:
@@ -189,12 +183,10 @@ def _lent(noise: Array) -> Array:
 
 
 ULPS = 64  # By how many units the amplified runs move, a power of two below 128.
-
 SMOOTH = 16.0
 """Up to this many times its noise an element may move for each unit and is smooth: it has more noise than was seen."""
 
 JUMPS = 128.0  # Beyond this many times it jumps.
-
 PART = 0.5
 """The part of a jump that counts as noise. With `FACTOR` times the noise an element may be off by twice its jump."""
 
@@ -227,14 +219,11 @@ def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None, narrowest
 
 @dataclass(frozen=True)
 class CallNoise:
-    """The noise of a call's outputs, as its golden has it. `narrowest_float` is the narrowest type of its module.
-
-    `factor` is how many times its noise an element may be off.
-    """
+    """The noise of a call's outputs, as its golden has it."""
 
     outputs: Noise = ()
-    narrowest_float: str = ""
-    factor: float = FACTOR
+    narrowest_float: str = ""  # The narrowest type of its module.
+    factor: float = FACTOR  # How many times its noise an element may be off.
 
 
 NO_NOISE = CallNoise()  # Of a golden whose writer measured none.

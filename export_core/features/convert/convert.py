@@ -9,12 +9,11 @@ import msgspec
 
 from export_core.artifact import Artifact, Envelope, read_bytes
 from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_calls, unread_findings
-from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import CONVERT, LoadResult, Reader, loads, module_reasons, version_numbers
-from export_core.features.convert.envelope import rewrite_envelope, shardings_of
+from export_core.features.convert.envelope import NAMED_SHARDINGS, format_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.policy import load_check
@@ -178,7 +177,7 @@ def _calls_to_replace(
 
 def _misses_shardings(envelope: Envelope, reader: Reader) -> bool:
     """Whether named shardings have none of XLA's beside them: an older reader loads the artifact without them."""
-    if not reader.jax or formats.format_of(reader.jax) >= formats.NAMED_SHARDINGS:
+    if not reader.jax or format_of(reader.jax) >= NAMED_SHARDINGS:
         return False
     named = [sharding for sharding in shardings_of(envelope) if isinstance(sharding, NamedSharding)]
     return any(sharding.hlo_sharding_proto is None for sharding in named)

@@ -1,21 +1,56 @@
-"""The envelope of an artifact, with its shardings, in the format that a reader writes. Needs no jax and no NumPy."""
+"""The envelope of an artifact, with its shardings, in the format that a reader writes. Needs no jax and no NumPy.
+
+A release surely reads the serialization format that it writes, with the fields and the version number of the wire.
+"""
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from export_core.artifact import AbstractMesh, Artifact, Aval, Envelope, HloSharding, NamedSharding, PartitionSpec
-from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Sharding
+from export_core.artifact.envelope.schema import FIELDS, OUT_SHARDINGS_IDXS, UNIQUE_AVALS
 from export_core.artifact.hlo_sharding import MOST_DEVICES, proto_of, spec_on, tiles_of
-from export_core.artifact.readers import Reader
+from export_core.artifact.readers import Reader, version_numbers
+from export_core.artifact.writers import FIRST_JAX
 from export_core.base.phrases import plural
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopted_mesh import meshes_of
 
 _OLDEST_CONVENTION = 9
 _ORDINARY = (None, "device")  # memory kinds that mean the memory of the device
+
+# The first format that has each of these; of the short number of devices, the last.
+WIDE_NR_DEVICES = 5  # the number of devices in 32 bits
+MEMORY_SPACES = 5  # of arguments and results
+NAMED_SHARDINGS = 6
+_SHORT_UNTIL = 6  # the last with the number of devices in 16 bits
+ABSTRACT_DEVICES = 8  # meshes say which device they were made for
+NO_XLA_SHARDINGS = 9  # beside the named ones
+INDICES = 10  # each aval, mesh and sharding once
+DEVICE_PLATFORMS = 11  # that device has a platform
+_NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format is on the wire
+
+
+def format_of(jax: str) -> int:
+    """The serialization format that a jax writes; 0 for one that is older than any that is known."""
+    numbers = version_numbers(jax)
+    return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
+
+
+def fields_of(number: int) -> tuple[str, ...]:
+    """The fields of `Exported` that a format has, beside that of a derivative."""
+    names = FIELDS["Exported"]
+    unique = names[UNIQUE_AVALS : OUT_SHARDINGS_IDXS + 1]
+    since = {"nr_devices": WIDE_NR_DEVICES, **dict.fromkeys(unique, INDICES), "jax_version": _NAMES_JAX}
+    until = {"nr_devices_short": _SHORT_UNTIL, "vjp": 0}
+    return tuple(name for name in names if since.get(name, 1) <= number <= until.get(name, number))
+
+
+def wire_version(number: int) -> int:
+    """What the field `serialization_version` has in a format: before 12, several formats share a number."""
+    return number if number >= _NAMES_JAX else 3 if number >= WIDE_NR_DEVICES else min(number, 2)
 
 
 def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
@@ -31,12 +66,13 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     assert envelope is not None
     first, last = envelope.format_range
     # A runtime that is not jaxlib never sees the envelope, which stays in its format.
-    number = last if reader.runtime else formats.format_of(reader.jax)
+    number = last if reader.runtime else format_of(reader.jax)
     if not number:
         raise ConversionRefused(f"no format is known that jax {reader.jax} reads")
     is_xlas = any(isinstance(sharding, HloSharding) for sharding in shardings_of(envelope))
-    mesh = _mesh_for_named(artifact, envelope) if is_xlas and number >= formats.NAMED_SHARDINGS else None
-    newest = (reader.convention or sys.maxsize) if reader.runtime else formats.newest_convention(reader.jax)
+    mesh = _mesh_for_named(artifact, envelope) if is_xlas and number >= NAMED_SHARDINGS else None
+    since_0_7 = not reader.runtime and version_numbers(reader.jax) >= (0, 7, 0)  # jax knows convention 10
+    newest = (reader.convention or sys.maxsize) if reader.runtime else 10 if since_0_7 else _OLDEST_CONVENTION
     target = _Target(number, newest, mesh)
     if not reader.runtime:
         target.note(
@@ -48,7 +84,7 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     for level, code in reversed(list(zip(envelope.levels, modules, strict=True))):
         fitted = fit(level)._replace(vjp=fitted, module_source=ByteSpan(code, 0, len(code)))
     assert fitted is not None
-    return encode(fitted, None if reader.runtime else formats.fields_of(number)), tuple(target.rewrites)
+    return encode(fitted, None if reader.runtime else fields_of(number)), tuple(target.rewrites)
 
 
 def shardings_of(envelope: Envelope) -> list[Sharding]:
@@ -92,14 +128,14 @@ class _Target:
 
     def fitted(self, envelope: Envelope) -> Envelope:
         """An envelope without its VJP, whose fields are those of the format."""
-        if self.number < formats.WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
+        if self.number < WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
             raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format counts 32,767")
         checks = envelope.disabled_checks
-        if self.number >= formats.INDICES and any(check.kind == "shape_assertions" for check in checks):
+        if self.number >= INDICES and any(check.kind == "shape_assertions" for check in checks):
             checks = tuple(check for check in checks if check.kind != "shape_assertions")
             self.note("the disabled check shape_assertions left out, which only exporters use")
         return envelope._replace(
-            serialization_version=formats.wire_version(self.number),
+            serialization_version=wire_version(self.number),
             calling_convention_version=self._convention(envelope.calling_convention_version),
             in_avals=self._avals(envelope.in_avals),
             out_avals=self._avals(envelope.out_avals),
@@ -125,18 +161,18 @@ class _Target:
         return version
 
     def _avals(self, avals: Sequence[Aval]) -> tuple[Aval, ...]:
-        if self.number >= formats.MEMORY_SPACES:
+        if self.number >= MEMORY_SPACES:
             return tuple(aval._replace(memory_space=aval.memory_space or "device") for aval in avals)
         for aval in avals:
             if aval.memory_space not in _ORDINARY:
                 raise ConversionRefused(
                     f"an argument or result is in the memory space {aval.memory_space}, for which formats before "
-                    f"{formats.MEMORY_SPACES} have no field"
+                    f"{MEMORY_SPACES} have no field"
                 )
         return tuple(aval._replace(memory_space=None) for aval in avals)
 
     def _shardings(self, shardings: Sequence[Sharding], avals: Sequence[Aval]) -> tuple[Sharding, ...]:
-        fit = self._as_xla if self.number < formats.NAMED_SHARDINGS else self._as_named
+        fit = self._as_xla if self.number < NAMED_SHARDINGS else self._as_named
         return tuple(fit(sharding, len(aval.shape)) for sharding, aval in zip(shardings, avals, strict=False))
 
     def _as_xla(self, sharding: Sharding, rank: int) -> Sharding:
@@ -146,7 +182,7 @@ class _Target:
         if sharding.memory_kind not in _ORDINARY:
             raise ConversionRefused(
                 f"a sharding is in the memory {sharding.memory_kind}, for which formats before "
-                f"{formats.NAMED_SHARDINGS} have no field"
+                f"{NAMED_SHARDINGS} have no field"
             )
         self.note("named shardings written as XLA's")
         proto = sharding.hlo_sharding_proto
@@ -163,11 +199,11 @@ class _Target:
             self.note("XLA's shardings written as named ones")
             sharding = NamedSharding(self.mesh, PartitionSpec(spec))
         device = sharding.mesh.abstract_device
-        if device is not None and self.number < formats.DEVICE_PLATFORMS:
+        if device is not None and self.number < DEVICE_PLATFORMS:
             # What the format has no field for only says for which device the mesh was made.
-            known = device._replace(platform=None) if self.number >= formats.ABSTRACT_DEVICES else None
+            known = device._replace(platform=None) if self.number >= ABSTRACT_DEVICES else None
             sharding = sharding._replace(mesh=sharding.mesh._replace(abstract_device=known))
-        if self.number >= formats.NO_XLA_SHARDINGS:
+        if self.number >= NO_XLA_SHARDINGS:
             return sharding._replace(hlo_sharding_proto=None)
         if sharding.hlo_sharding_proto is None:
             return sharding._replace(hlo_sharding_proto=_proto(sharding, rank))

@@ -8,12 +8,12 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.artifact.envelope import formats
 from export_core.artifact.readers import Reader, loads, readers_of, version_numbers, version_pair
 from export_core.base.phrases import signal_name
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import decode_json
 from export_core.features.convert.convert import EXPORTED_AGAIN, Converted, ModuleJob, RewrittenModules, check_converted
+from export_core.features.convert.envelope import fields_of, format_of, wire_version
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopt import needs_x64
 from export_core.readers.environment import Environment, ReaderEnvironments
@@ -149,11 +149,11 @@ def _export_in(environment: Environment, artifact: Artifact, reader: Reader, all
 
 def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:
     """Whether what a release exports is in a format, and for a StableHLO, that a reader takes."""
-    number, reads = formats.format_of(entry.jax), version_numbers(reader.jax)
+    number, reads = format_of(entry.jax), version_numbers(reader.jax)
     written = entry.stablehlo[1] if len(entry.stablehlo) > 1 else None
     if written is None or reader.stablehlo is None or version_pair(written) > version_pair(reader.stablehlo):
         return False
-    fields, version = formats.fields_of(number), formats.wire_version(number)
+    fields, version = fields_of(number), wire_version(number)
     if reads < (0, 8, 2):
         # jax 0.9.1 has stopped writing the 16-bit number of devices, without a new format.
         return "nr_devices_short" in fields and version_numbers(entry.jax) < (0, 9, 1) and version in (2, 3)

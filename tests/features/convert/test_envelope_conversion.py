@@ -7,7 +7,6 @@ from kept import DATA, FILES, NAMES
 
 from export_core.artifact import Artifact, ArtifactError, DisabledCheck, HloSharding, NamedSharding, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.envelope.formats import fields_of, format_of, wire_version
 from export_core.artifact.hlo_sharding import proto_of, spec_on, tiles_of
 from export_core.artifact.readers import loads
 from export_core.features.convert.convert import (
@@ -20,7 +19,7 @@ from export_core.features.convert.convert import (
     convert,
     find_reader,
 )
-from export_core.features.convert.envelope import rewrite_envelope
+from export_core.features.convert.envelope import fields_of, format_of, rewrite_envelope, wire_version
 from export_core.features.convert.errors import ConversionRefused
 from export_core.releases import ReleaseError, load_calendar
 from studies.artifact.fuzz import damaged

@@ -21,23 +21,7 @@ from export_core.artifact.envelope.fields import (
 from export_core.artifact.errors import ArtifactError
 
 __all__ = [
-    "AbstractDevice",
-    "AbstractMesh",
-    "Artifact",
-    "ArtifactError",
-    "Aval",
-    "Constant",
-    "CustomCall",
-    "DisabledCheck",
-    "Envelope",
-    "Function",
-    "HloSharding",
-    "Module",
-    "NamedSharding",
-    "PartitionSpec",
-    "Tree",
-    "UnknownField",
-    "as_dict",
-    "read",
-    "read_bytes",
-]
+    "AbstractDevice", "AbstractMesh", "Artifact", "ArtifactError", "Aval", "Constant", "CustomCall", "DisabledCheck",
+    "Envelope", "Function", "HloSharding", "Module", "NamedSharding", "PartitionSpec", "Tree", "UnknownField",
+    "as_dict", "read", "read_bytes",
+]  # fmt: skip

@@ -260,10 +260,7 @@ class Payload(NamedTuple):
 
 
 def describe(call: CustomCall) -> Payload:
-    """Say what a custom call is: LAPACK, a Triton or Pallas kernel, a callback. Nothing is run.
-
-    The pointer of a callback is never followed.
-    """
+    """Say what a custom call is, such as a Pallas kernel. Nothing is run, and no callback's pointer is followed."""
     kinds = [words for start, words in _STARTS if call.target.startswith(start)]
     kind = next(iter(kinds + [words for word, words in _WORDS if word in call.target]), "custom call")
     version = _mosaic_version(call.backend_config) if kind.startswith("Mosaic") else None

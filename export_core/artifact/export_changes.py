@@ -54,10 +54,7 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list
 
 
 def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
-    """A line for each of the first operations that differ in each module of two artifacts. See `export_changes`.
-
-    Each says the function and, where it is not for all, the platforms that it is for.
-    """
+    """A line for each of the first operations that differ in each module: its function, its platforms, what differs."""
     platforms = now.envelope.platforms if now.envelope else ()
     changes: list[str] = []
     for modules in zip(then.modules, now.modules, strict=False):

@@ -73,10 +73,7 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
 
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The comparator and the outputs, by number, of each factorization that the function returns, factors in order.
-
-    Empty where the module cannot be read, which its audit says.
-    """
+    """The comparator and the outputs, by number, of each factorization returned; none of an unreadable module."""
     from export_core.artifact.bytecode.listing import listing  # of no use to `jaxexport inspect`
 
     try:
@@ -189,10 +186,7 @@ class _Search:
         return Factor(value.key, compare, roles[value.result]) if value.result in roles else None
 
     def _source(self, value: _Value) -> tuple[_Value, bool] | None:
-        """The result of a custom call or a loop that a value is, and whether something was subtracted from it.
-
-        Calls of functions are followed, and what jax does to results.
-        """
+        """The result of a call or loop that a value is, after what jax does to it; whether something was subtracted."""
         is_shifted = False
         for _ in self._steps:
             if value.is_argument:

@@ -112,9 +112,9 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
 
 class _ReaderFields(NamedTuple):
     jaxlib: str
-    jax: str
-    stablehlo: str | None
-    stablehlo_before: str | None = None
+    jax: str  # The jax that goes with it.
+    stablehlo: str | None  # Its StableHLO version, or the oldest that it can have: that of the measured release before.
+    stablehlo_before: str | None = None  # Its version too, or the newest that it can have, by the release after.
     runtime: str = ""  # Its name: tensorflow==2.21.0.
     built: str = ""  # The day on which that was built; empty for what the calendar of jaxlib says.
     convention: int | None = None  # The highest calling convention that it takes; None for any.
@@ -123,13 +123,7 @@ class _ReaderFields(NamedTuple):
 
 
 class Reader(Titled, _ReaderFields):
-    """A release that reads: its jaxlib, the jax that goes with it, and the StableHLO version of the jaxlib.
-
-    Where the StableHLO version was not measured, it is between `stablehlo` and `stablehlo_before`, those of
-    the measured neighbours.
-
-    A release of another runtime has a `runtime`, no jax, and a jaxlib only where it is made of one.
-    """
+    """A release that reads. One of another runtime has no jax, and a jaxlib only where it is made of one."""
 
     __slots__ = ()
 

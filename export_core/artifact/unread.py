@@ -68,17 +68,12 @@ def _known_codes(kind: str) -> frozenset[tuple[str, int]]:
 
 
 class Unread(NamedTuple):
-    """A part of an artifact that is not known.
+    """A part of an artifact that is not known. Only what is unknown can be allowed, and never a kind of custom call."""
 
-    `name` is what a policy's `allow` calls it, `kind` what it is in words, `standing` one of `UNKNOWN`, `FOREIGN` and
-    `CONFLICT`, `why` a predicate that says what is wrong. Only what is unknown can be allowed, and never a kind of
-    custom call.
-    """
-
-    name: str
-    kind: str
-    standing: str
-    why: str
+    name: str  # What a policy's `allow` calls it.
+    kind: str  # What it is in words.
+    standing: str  # One of `UNKNOWN`, `FOREIGN` and `CONFLICT`.
+    why: str  # A predicate that says what is wrong.
 
     def __str__(self) -> str:
         return self.name if self.kind in self.name else f"{self.kind} {self.name}"
@@ -134,10 +129,7 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
 
 
 def unread_attributes(module: Module) -> Iterator[Unread]:
-    """Yield attributes of operations that are said twice: in MLIR the dictionary overrides a property of that name.
-
-    Raises `ArtifactError` where a dictionary cannot be read.
-    """
+    """Yield what operations have twice: in MLIR the dictionary overrides the property. May raise `ArtifactError`."""
     parts, attributes_of = module.tables, module.contents.attributes_of
     values = Values(parts)
     own = frozenset(vhlo_tables()["inherent"]) if parts.version >= PROPERTIES_SINCE else frozenset()

@@ -155,14 +155,6 @@ def takes_tolerances(compare: str) -> bool:
     return compare not in WITHOUT_TOLERANCE and ":" not in compare
 
 
-def is_asked_for(
-    dtype: str, golden: Tolerance, platforms: Sequence[str] = (), tolerances: Tolerances | None = None
-) -> bool:
-    """Whether the golden, or the policy for one of these platforms, has a tolerance of this dtype."""
-    policy = tolerances or {}
-    return golden != Tolerance() or any(dtype in policy.get(name, {}) for name in platforms)
-
-
 def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:
     """The relative tolerance of a dtype where none is set."""
     of_dtype = DEFAULT_RTOL.get(dtype, COARSE)

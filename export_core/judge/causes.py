@@ -103,13 +103,11 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
     changes = _changes(results)
     # Their own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
     not_replayable = {(result.golden, cell_signature(result)) for result in results if _fails_in_own_writer(result)}
-    named = []
-    for result in results:
+    for place, result in enumerate(results):
         if not result.verdict.works:
             own = (result.golden, cell_signature(result)) in not_replayable
-            result = replace(result, cause=_cause_id(result, changes.get(result.key), not_replayable=own))
-        named.append(result)
-    return named, causes_in(named, calendar, changes)
+            results[place] = replace(result, cause=_cause_id(result, changes.get(result.key), not_replayable=own))
+    return results, causes_in(results, calendar, changes)
 
 
 def causes_in(
@@ -290,10 +288,7 @@ def _around(stretch: FailingStretch) -> tuple[str, str]:
 
 
 def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str, str, str, str]:
-    """The change of release in words, without a full stop; and `since`, `before` and `mended_in` of a cause.
-
-    `days` are those on which known releases were built, in order.
-    """
+    """The change of release in words; `since`, `before` and `mended_in` of a cause. `days` are known build dates."""
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     before, after = stretch.before, stretch.after
     began, ended = _between(before, first, days), _between(last, after, days)

@@ -32,18 +32,14 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class ChangeStatus:
-    """What must hold on a day.
-
-    From `new_from` on exports may use the new target, from `delete_from` on the old one may be deleted. `delete_from`
-    is None while the release is not known. `readers_old` and `readers_new`: what a reader built that day must run.
-    """
+    """What must hold on a day."""
 
     phase: Phase
-    exports_old: bool
-    readers_old: bool
-    readers_new: bool
-    new_from: datetime.date
-    delete_from: datetime.date | None
+    exports_old: bool  # Whether exports must use the old target.
+    readers_old: bool  # Whether a reader built that day must run the old target.
+    readers_new: bool  # Whether it must run the new one.
+    new_from: datetime.date  # From when on exports may use the new target.
+    delete_from: datetime.date | None  # From when on the old one may be deleted; None while the release is not known.
     must: tuple[str, ...]
 
 

@@ -36,12 +36,9 @@ def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailur
 
 def covers(entry: KnownFailure, scope: Scope) -> bool:
     """Whether an entry is about this cell."""
-    return (
-        any(matches(scope.case, pattern) for pattern in entry.cases)
-        and any(matches(scope.writer, pattern) for pattern in entry.writers)
-        and any(matches(scope.reader, pattern) for pattern in entry.readers)
-        and scope.platform in entry.platforms
-    )
+    named = ((scope.case, entry.cases), (scope.writer, entry.writers), (scope.reader, entry.readers))
+    has_platform = scope.platform in entry.platforms
+    return has_platform and all(any(matches(name, pattern) for pattern in patterns) for name, patterns in named)
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:

@@ -86,16 +86,14 @@ def retention_status(
             reasons.append(f"a jaxlib built on {day} must run it")
         if readers := [version for version, when in built.items() if promise(written_on, when, windows).promised]:
             reasons.append(f"promised to run in {', '.join(readers)}")
-        for target, end in deletable.items():
-            if target in manifest.custom_calls and (end is None or day < end):
+        for old, end in deletable.items():
+            if old in manifest.custom_calls and (end is None or day < end):
                 last = f"until the end of {end - ONE_DAY}" if end else "because no release is declared"
-                reasons.append(f"calls {target}, which readers must run {last}")
-        for pin in policy.retention.pinned:
-            if any(matches(golden.id, pattern) for pattern in pin.goldens):
-                reasons.append(f"pinned: {pin.reason}")
-        for deployment in policy.deployed:
-            if deployment.has_case(manifest.case) and day <= (deployment.until or day):
-                reasons.append(f"must run in deployment target {deployment}")
+                reasons.append(f"calls {old}, which readers must run {last}")
+        pins = [pin for pin in policy.retention.pinned if any(matches(golden.id, pattern) for pattern in pin.goldens)]
+        reasons += [f"pinned: {pin.reason}" for pin in pins]
+        targets = [target for target in policy.deployed if day <= (target.until or day)]
+        reasons += [f"must run in deployment target {target}" for target in targets if target.has_case(manifest.case)]
         if newest[manifest.case, manifest.writer.platform] is golden:
             reasons.append(f"the last of its case by a writer on {manifest.writer.platform}")
         statuses.append(RetentionStatus(golden, tuple(reasons)))

@@ -22,10 +22,10 @@ from export_core.base.tolerances import (
     ROUNDING,
     Allowed,
     Sources,
+    Tolerance,
     Tolerances,
     default_rtol,
     given_tolerance,
-    is_asked_for,
     problem_of_name,
     tolerance_for,
 )
@@ -58,33 +58,26 @@ class DifferingElement:
 class Difference:
     """How far outputs are from the expected ones.
 
-    `ok` says whether that is within tolerance. The errors are the largest over all outputs (inf where one side is not
-    finite; `max_ulp`, in units in the last place, over the floats that are finite on both sides, None where there is
-    none). The rest describes the first output that is out of tolerance: its name, how many of its elements differ, the
-    worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
-    set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator. `max_noise_error`
-    is the largest error in units of the noise that the golden's writer measured, None where it measured none.
-    `looks_like` are lines that say what kind of difference it is, and `kind` says what all outputs look like that
-    are out of tolerance: rounding only where each of them does. `tolerance` says what was allowed and by which rule;
-    where all is ok, by which rules the outputs were compared.
+    The errors are the largest over all outputs, inf where one side is not finite. What is said of one output is said of
+    the first that is out of tolerance.
     """
 
-    ok: bool
+    ok: bool  # Whether all are within tolerance.
     max_abs_error: float | None = None
     max_rel_error: float | None = None
-    max_ulp: int | None = None
-    problem: str = ""
-    output: int | None = None
-    of_type: str = ""
-    mismatched: int = 0
-    total: int = 0
+    max_ulp: int | None = None  # In units in the last place, over floats that are finite on both sides; None for none.
+    problem: str = ""  # Of shapes, dtypes or the number of outputs, or by a user's own comparator: all that is said.
+    output: int | None = None  # The number of the output.
+    of_type: str = ""  # Its dtype and shape, or what was made of several.
+    mismatched: int = 0  # How many of its elements differ.
+    total: int = 0  # How many elements it has.
     worst: DifferingElement | None = None
-    rows: tuple[DifferingElement, ...] = ()
-    masks: tuple[str, ...] = ()
-    tolerance: str = ""
-    max_noise_error: float | None = None
-    looks_like: tuple[str, ...] = ()
-    kind: str = ""
+    rows: tuple[DifferingElement, ...] = ()  # The first few that differ.
+    masks: tuple[str, ...] = ()  # Where one side is NaN or infinite and the other is not.
+    tolerance: str = ""  # What was allowed, by which rule; where all is ok, by which rules outputs were compared.
+    max_noise_error: float | None = None  # In units of the noise that the golden's writer measured; None for none.
+    looks_like: tuple[str, ...] = ()  # Lines that say what kind of difference it is.
+    kind: str = ""  # What all outputs look like that are out of tolerance: rounding only where each of them does.
 
     def __str__(self) -> str:
         if self.problem:
@@ -305,35 +298,26 @@ def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ComparedElements:
-    """What a rule says of each element.
+    """What a rule says of each element."""
 
-    `bad` are those that it refuses, `words` what it allows. `limit` is the error that each may have, None where it must
-    be equal. `in_noise` are the errors in units of the noise, None where there is no noise.
-    """
-
-    bad: Array
-    words: str
-    limit: Array | None = None
-    in_noise: Array | None = None
+    bad: Array  # Those that it refuses.
+    words: str  # What it allows.
+    limit: Array | None = None  # The error that each may have, None where it must be equal.
+    in_noise: Array | None = None  # The errors in units of the noise, None where there is no noise.
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How the elements of one array are judged.
+    """How the elements of one array are judged: by `bits`, else a `tolerance`, else the `noise`, else equal values."""
 
-    `dtype` is that of the outputs, which the array may only be made of. Without `tolerance` values must be equal, with
-    `bits`, which is what asks for it, all bits too. Without `tolerance`, `noise` decides; with it, errors are only
-    measured in it. `whole` is set where the array is a piece of another.
-    """
-
-    dtype: str
-    bits: str = ""
+    dtype: str  # That of the outputs, which the array may only be made of.
+    bits: str = ""  # What asks for equal bits.
     tolerance: Allowed | None = None
-    noise: Array | None = None
+    noise: Array | None = None  # Beside a tolerance, errors are only measured in it.
     narrowest_float: str = ""
     factor: float = FACTOR
     rtol_of_platform: float = 0.0
-    whole: Whole | None = None
+    whole: Whole | None = None  # Set where the array is a piece of another.
 
     def compare(self, expected: Array, actual: Array, scale: Array | None = None) -> ComparedElements:
         """Compare each element of arrays of one shape and dtype.
@@ -379,16 +363,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a comparison between two platforms, the writer's and the reader's, under a policy's tolerances.
-
-    `sources` says what set the parts of the comparison.
-    """
+    """The rules of a comparison between two platforms, the writer's and the reader's, under a policy's tolerances."""
 
     comparison: Comparison
     noise: CallNoise
     platforms: Sequence[str]
     tolerances: Tolerances
-    sources: Sources
+    sources: Sources  # What set the parts of the comparison.
 
     def of(self, dtype: str, output: int | None = None) -> Rule:
         """The rule for an array of this dtype: an output, or for None something that is made of outputs."""
@@ -399,7 +380,8 @@ class Rules:
         if dtype not in FLOATS:
             return measured
         given = given_tolerance(self.comparison, dtype)
-        if noise is not None and not is_asked_for(dtype, given, self.platforms, self.tolerances):
+        is_asked_for = given != Tolerance() or any(dtype in self.tolerances.get(name, {}) for name in self.platforms)
+        if noise is not None and not is_asked_for:
             is_wider = any(platform in PLATFORM_RTOL for platform in self.platforms)
             rtol = default_rtol(dtype, self.platforms) if is_wider else 0.0
             return replace(measured, rtol_of_platform=rtol)

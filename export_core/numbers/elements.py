@@ -66,10 +66,7 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
 
 
 def bits_of(leaves: Sequence[Leaf]) -> bytes:
-    """A digest of flat outputs, the same for the same bits: dtype, shape and bytes of each, in order.
-
-    NaN payloads and signs of zeros count.
-    """
+    """A digest of flat outputs by dtype, shape and bytes of each, in order: NaN payloads and signs of zeros count."""
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for leaf in leaves:
         # The text ends the leaf before it: bytes of one array are never taken for those of the next.

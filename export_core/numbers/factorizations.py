@@ -19,20 +19,15 @@ from export_core.numbers.errors import CompareError
 
 @dataclass(frozen=True)
 class Part:
-    """Two arrays to be compared, with the tolerance of `dtype`, that of the outputs; for equality where it is no float.
-
-    `scale` is multiplied by `rtol` for the absolute tolerance; None means the largest expected element. `output` is the
-    number of the output that the part is itself, whose noise it has. `is_identity`: it is nearly the identity in every
-    factorization.
-    """
+    """Two arrays to be compared."""
 
     what: str
     expected: Array
     actual: Array
-    dtype: str
-    scale: Array | None = None
-    output: int | None = None
-    is_identity: bool = False
+    dtype: str  # That of the outputs, whose tolerance it has; it must be equal where this is no float.
+    scale: Array | None = None  # Times `rtol` it is the absolute tolerance; None: the largest expected element.
+    output: int | None = None  # The number of the output that the part is itself, whose noise it has.
+    is_identity: bool = False  # Whether it is nearly the identity in every factorization.
 
 
 Factors = Sequence[Array]
@@ -40,10 +35,7 @@ Factors = Sequence[Array]
 
 @dataclass(frozen=True)
 class Sides:
-    """The expected and the actual factors of one factorization, and the parts that are made of both in the same way.
-
-    A part has the tolerance of the output `of`.
-    """
+    """The expected and actual factors of one factorization; parts made of both have the tolerance of output `of`."""
 
     expected: Factors
     actual: Factors
@@ -261,10 +253,7 @@ FACTORIZATIONS = {
 
 
 def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
-    """The parts that a comparator of factorizations compares.
-
-    Raises `CompareError` when the outputs are no such factors.
-    """
+    """The parts that a comparator of factors compares. Raises `CompareError` where the outputs are no such factors."""
     factorization = FACTORIZATIONS[name]
     try:
         if len(expected) in factorization.counts and all(output.dtype.kind in "fciu" for output in expected):
@@ -280,10 +269,7 @@ ORTHONORMAL = 0.01  # How far the inner products of vectors may be from those of
 
 
 def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
-    """Whether the outputs of a writer that are said to be factors have the shapes of such, and orthonormal vectors.
-
-    Vectors that the program masks or cuts are none; neither are NaN.
-    """
+    """Whether a writer's outputs have the shapes of factors and orthonormal vectors: masked, cut or NaN ones do not."""
     factors = [outputs[output] for output in group.outputs]
     try:
         parts = parts_of(group.compare, factors, factors)
@@ -304,10 +290,8 @@ def adjoint(matrix: Array) -> Array:
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """The order of rows after the swaps of LAPACK's pivots, counted from 0.
-
-    Pivots out of range are clipped: another comparison reports them, and this one must not crash before it does.
-    """
+    """The order of rows after the swaps of LAPACK's pivots, counted from 0. Pivots out of range are clipped."""
+    # Another comparison reports pivots out of range: this one must not crash before it does.
     batch, steps = pivots.shape[:-1], pivots.shape[-1]
     chosen = np.clip(pivots, 0, max(rows - 1, 0)).astype(np.int64).reshape(int(np.prod(batch)), steps)
     order = np.tile(np.arange(rows), (len(chosen), 1))
@@ -361,12 +345,10 @@ def condition_number(vectors: Array) -> Array:
 
 
 def matrix_from_eigen(values: Array, vectors: Array) -> Array:
-    """V diag(w) V^-1; NaN where a vector is not finite.
-
-    With the pseudo-inverse, since the vectors of a broken reader may be singular, and inv would raise.
-    """
+    """V diag(w) V^-1; NaN where a vector is not finite."""
     if vectors.size == 0:
         return vectors
     finite = np.isfinite(vectors).all(axis=(-2, -1), keepdims=True)
+    # Not `inv`, which raises where the vectors of a broken reader are singular.
     inverse = np.linalg.pinv(np.where(finite, to_double(vectors), 0.0), rcond=1e-15)
     return np.where(finite, (to_double(vectors) * to_double(values)[..., None, :]) @ inverse, np.nan)

@@ -62,14 +62,11 @@ NOT_ROUNDED = "NotMovedError"  # What the worker raises where nothing is rounded
 
 @dataclass(frozen=True)
 class MeasuredNoise:
-    """What was measured of a golden: the record for its manifest, and noise.npz.
+    """What was measured of a golden."""
 
-    `proves_nothing` says that the noise of every output is so large that no wrong number would be seen.
-    """
-
-    record: NoiseRecord
-    data: bytes
-    proves_nothing: bool
+    record: NoiseRecord  # For its manifest.
+    data: bytes  # Its noise.npz.
+    proves_nothing: bool  # Whether the noise of every output is so large that no wrong number would be seen.
 
 
 def with_noise(
@@ -190,10 +187,7 @@ def measure_noise(
 
 
 def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
-    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/inside 0``.
-
-    Those that need no new program come first, those of one program together.
-    """
+    """The variants of a call, such as ``vjp1/inside 0``: first those that need no new program, then by program."""
     folder.mkdir(parents=True)
     prefix = f"{check.name}/" if check.name else ""
     inputs = from_npz(Path(check.inputs))
@@ -313,10 +307,7 @@ Measured = tuple[Golden, MeasuredNoise | str]
 def measure_goldens(
     goldens: Sequence[Golden], policy: Policy, limits: Limits, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
-    """Each golden with its noise, or with the reason why there is none, those of one writer after the other.
-
-    Those that no environment can measure come first.
-    """
+    """Each golden with its noise or why there is none: first those that no environment can measure, then by writer."""
     calendar = policy.calendar()
     by_writer: dict[Release, list[Golden]] = {}
     for golden in goldens:
@@ -339,10 +330,7 @@ def _of_writer(
     limits: Limits,
     notify: Callable[[str], None],
 ) -> Iterator[Measured]:
-    """The noise of one writer's goldens: in the first of these releases, or in the first later one that runs them.
-
-    Each as soon as it is known: an interruption loses none that was.
-    """
+    """The noise of one writer's goldens, once it is known: in its release, or in the first later one that runs them."""
     left = {golden.id: golden for golden in goldens}
     reasons: dict[str, str] = {}
     for release in releases:

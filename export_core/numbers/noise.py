@@ -256,10 +256,7 @@ _MOST = 4  # Outputs of a golden that are named.
 
 
 def undecided_outputs(
-    golden: Golden,
-    noise: Mapping[str, Noise],
-    jumping: Jumping,
-    outputs: Mapping[str, Sequence[Leaf]] | None = None,
+    golden: Golden, noise: Mapping[str, Noise], jumping: Jumping, outputs: Mapping[str, Sequence[Leaf]] | None = None
 ) -> Undecided:
     """The outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
 

@@ -105,8 +105,7 @@ def _call(name: str, function: Callable[..., object], expected: list[Any], actua
     compared.
     """
     try:
-        result = function(expected, actual)
-        if result is None:
+        if (result := function(expected, actual)) is None:
             return None
         if isinstance(result, str) and result.strip():
             return _plain(result)

@@ -87,15 +87,12 @@ def digest_of(functions: Listing) -> str:
 
 
 class _Region:
-    """Where the walk is: in a region whose values have the numbers from `next` to `end`.
-
-    `known` has, of values that follow from the platform alone, what they are on each.
-    """
+    """Where the walk is: in a region whose values have the numbers from `next` to `end`."""
 
     def __init__(self, depth: int, first: int, known: Mapping[int, list[int]], platforms: tuple[int, ...]):
         self.depth = depth
         self.next = self.end = first
-        self.known = dict(known)
+        self.known = dict(known)  # Of values that follow from the platform alone: what they are on each.
         self.platforms = platforms
         self.returned: tuple[int, ...] = ()
 

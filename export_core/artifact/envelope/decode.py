@@ -1,6 +1,7 @@
 """The decoder of the envelope: from flatbuffer tables to typed fields, for formats 1 to 12 and what may follow."""
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from export_core.artifact.envelope import fields as f
@@ -256,11 +257,8 @@ class _Decoder:
     def check(self, table: Table) -> f.DisabledCheck:
         self.look(table)
         kind, target = table.number(0, "b"), table.string(1)
-
-        def make() -> f.DisabledCheck:
-            return f.DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)
-
-        return self.shared(table, f.DisabledCheck, (kind, target), make)
+        name = partial(self.name_of, s.CHECK_KINDS, kind, "kind", table)
+        return self.shared(table, f.DisabledCheck, (kind, target), lambda: f.DisabledCheck(name(), target))
 
 
 _LEAF = f.Tree("leaf")

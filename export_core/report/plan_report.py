@@ -138,10 +138,11 @@ def cost_in_words(cost: EnvironmentsCost) -> str:
     if not cost.missing:
         return text
     unknown = sum(one.megabytes is None for one in cost.missing)
-    duration = f"{cost.seconds} s" if cost.seconds < 120 else f"{round(cost.seconds / 60)} min"
+    time = f"{cost.seconds} s" if cost.seconds < 120 else f"{round(cost.seconds / 60)} min"
+    duration = f", in about {time}" if all(one.seconds is not None for one in cost.missing) else ""
     return (
         f"{text}. A run builds the other {len(cost.missing)}: at most {cost.megabytes / 1e3:.1f} GB of disk and "
-        f"{cost.download_megabytes / 1e3:.1f} GB of downloads, in about {duration}. It is less where "
+        f"{cost.download_megabytes / 1e3:.1f} GB of downloads{duration}. It is less where "
         "environments share files, and where uv's cache has packages."
         + (f" The size of {unknown} is not known, and not counted." if unknown else "")
     )

@@ -1,6 +1,9 @@
 """Every command that README, docs and examples show prints what they show. tools/printed.py has the form."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,25 @@ def test_the_home_page_begins_with_the_example_of_the_readme_which_is_run():
     blocks = [fence[0] for fence in FENCE.finditer(home) if fence["language"] in ("python", "console")]
     assert len(blocks) == 3
     assert [block for block in blocks if block not in readme] == []
+
+
+def test_the_project_of_the_guides_is_made_by_its_commands(tmp_path):
+    (block,) = (
+        fence["text"]
+        for fence in FENCE.finditer((ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8"))
+        if fence["language"] == "sh"
+    )
+    (tmp_path / "golden").symlink_to(ROOT / "golden")
+    expected = make("model", tmp_path / "expected")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    variables = os.environ | {"PATH": path}
+    subprocess.run(["bash", "-ec", block], cwd=tmp_path, env=variables, check=True, capture_output=True)
+    made, wanted = (
+        {file.relative_to(top): file.read_bytes() for file in top.rglob("*") if file.is_file()}
+        for top in (tmp_path / "guides", expected)
+    )
+    assert made
+    assert made == wanted
 
 
 def test_a_part_of_a_file_of_the_repository_is_in_that_file():

@@ -67,8 +67,13 @@ def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
             "about 3 min. It is less where environments share files, and where uv's cache has packages. The size of 1 "
             "is not known, and not counted.",
         ),
+        (
+            (MissingEnvironment("tensorflow==2.21.0", "", "cpu", 1400, 300, None),),
+            "environments built: 2 of 3. A run builds the other 1: at most 1.4 GB of disk and 0.3 GB of downloads. It "
+            "is less where environments share files, and where uv's cache has packages.",
+        ),
     ],
-    ids=["all built", "missing", "of unknown size"],
+    ids=["all built", "missing", "of unknown size", "of unknown time"],
 )
 def test_what_environments_cost_is_reported_last(missing, expected):
     sums = [sum(getattr(one, name) or 0 for one in missing) for name in ("megabytes", "download_megabytes", "seconds")]

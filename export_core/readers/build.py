@@ -381,11 +381,7 @@ class CPython:
 
 
 def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
-    """The CPython on which a release with wheels for `pythons` runs here.
-
-    That is the one of `python_for`, downloaded if need be; where this is not possible, the newest other one that is on
-    this machine. Raises `EnvironmentFailed`.
-    """
+    """The CPython of a release with wheels for these: by `python_for`, else another here. Or `EnvironmentFailed`."""
     preferred = python_for(pythons)
     try:
         return CPython(find_python(preferred, uv))

@@ -110,11 +110,7 @@ _OPENBLAS_CORES = {"SkylakeX": "AVX512", "Haswell": "AVX2", "Sandybridge": "AVX"
 
 
 def other_openblas_core(variables: Mapping[str, str]) -> str | None:
-    """An OPENBLAS_CORETYPE that this processor can run, and that is not the one of a process with these variables.
-
-    That of other machines where it can be: with AVX-512, the kernels of those without it. None where there is none, and
-    where the processor is not known to be x86-64.
-    """
+    """An OPENBLAS_CORETYPE that this processor runs and these variables do not ask for, best that of other machines."""
     processor, _, widest = instruction_set().partition(" ")
     if processor not in ("x86_64", "AMD64") or not widest:
         return None

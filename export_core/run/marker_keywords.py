@@ -150,10 +150,6 @@ def _is_mesh(value: object) -> bool:
     return bool(sizes) and all(isinstance(size, int) and size > 0 for size in sizes) and all(map(str, value))  # type: ignore[call-overload]
 
 
-def _is_reason(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
 def _are_reasons(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, str) and v for k, v in value.items())
 
@@ -170,6 +166,7 @@ def _one_that(fits: Callable[[Any], bool], expected: str) -> Reader:
 
 
 _SPECS = "a PartitionSpec or None for each argument"
+_REASON = _one_that(lambda value: isinstance(value, str) and bool(value.strip()), "the reason as text")
 KEYWORDS: dict[str, Reader] = {
     "platforms": _platforms,
     "vjp_order": _one_that(_is_count, "a derivative's order of 0 or more"),
@@ -194,8 +191,8 @@ KEYWORDS: dict[str, Reader] = {
     "ignore_forward_compatibility": _one_that(lambda value: isinstance(value, bool), "True or False"),
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
-    "nothing_to_compare": _one_that(_is_reason, "the reason as text"),
-    "without_outputs": _one_that(_is_reason, "the reason as text"),
+    "nothing_to_compare": _REASON,
+    "without_outputs": _REASON,
 }
 """How the value of each keyword is read."""
 

@@ -275,11 +275,7 @@ def are_figures(value: Any) -> bool:
 
 
 def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
-    """Run a cell and say how it ended: a Python exception is reported here, any other end is seen by the parent.
-
-    `shared_memory` is what the worker wants to know the written pages of. The last word comes last: whoever reads it
-    need not wait until the process has ended, which takes the system 20 ms.
-    """
+    """Run a cell and say how it ended, last of all: nobody waits until the process has gone. See `written_pages`."""
     try:
         half.run_cell(request, say)
         if shared_memory:

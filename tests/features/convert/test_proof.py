@@ -55,10 +55,11 @@ def proved(
     """The proof where the replay of the converted golden came to this."""
     outcome = Outcome(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
     monkeypatch.setattr(proof, "replay_here", lambda *_, **__: [outcome])
-    options = msgspec.structs.replace(GOLDEN.manifest.options, platforms=platforms)
+    without = "" if compared else "made inputs"
+    options = msgspec.structs.replace(GOLDEN.manifest.options, platforms=platforms, without_outputs=without)
     manifest = msgspec.structs.replace(GOLDEN.manifest, options=options, **changes)
     return proof.prove(
-        *(manifest, {}, Evidence(manifest, {}, golden, compared), made(replaced=replaced)),
+        *(manifest, {}, Evidence(manifest, {}, golden), made(replaced=replaced)),
         *(ReplayOptions(load_calendar()), print),
     )
 

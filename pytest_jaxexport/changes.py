@@ -134,12 +134,8 @@ def source_difference(
 ) -> list[str]:
     """Lines that show what is exported now beside what a golden holds; none where both say the same.
 
-    Args:
-        folder: the golden's. What it lacks, as a golden that was added without its source lacks a jaxpr, is left out.
-        files_now: files as `produce` gives them, by name.
-        then: the golden's manifest.
-        now: today's.
-        operations: with the operations of StableHLO that differ.
+    `folder` is the golden's: what it lacks, as a golden that was added without its source lacks a jaxpr, is left out.
+    With `operations`, the operations of StableHLO that differ are shown too.
     """
     lines = summary_difference(then.jaxpr, now.jaxpr)
     compared = [(JAXPR_TEXT, "jaxpr", _jaxprs_differ)]
@@ -200,11 +196,8 @@ def _operations_differ(then: bytes, now: bytes) -> list[str]:
 def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
     """Lines of a unified diff of two jaxprs, as in `jaxpr.txt`: none when only the names of variables differ.
 
-    Args:
-        then: the golden's.
-        now: today's. Its variables get the names that the golden has for them; one that the golden lacks is marked:
-            ``c'``.
-        most: lines to give; a last one says how many were left out.
+    Today's variables get the names that the golden has for them; one that the golden lacks is marked: ``c'``. After
+    `most` lines, a last one says how many were left out.
     """
     old, new = then.splitlines(), now.splitlines()
     if len(old) + len(new) <= TOO_LONG:

@@ -43,12 +43,8 @@ def export_function(
 ) -> Any:
     """Export a jitted function. Returns jax's `Exported`; raises whatever jax.export raises.
 
-    Args:
-        function: the result of `jax.jit`.
-        args: positional arguments, or `jax.ShapeDtypeStruct` in their place.
-        kwargs: keyword arguments, likewise.
-        platforms: one or more of cpu, cuda, rocm, tpu.
-        disabled_checks: custom-call targets (or ``ALL``), ``platform``, and ``shape_assertions`` before 0.4.29.
+    There may be a `jax.ShapeDtypeStruct` in place of each argument. `disabled_checks` are custom-call targets (or
+    ``ALL``), ``platform``, and ``shape_assertions`` before 0.4.29.
     """
     module = export_module()
     kinds = module.DisabledSafetyCheck

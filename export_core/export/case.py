@@ -286,10 +286,8 @@ def check_arguments(test: str, arguments: Arguments) -> None:
 def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
     """The id of a case: a folder name that people recognise and that no other test has.
 
-    Args:
-        path: the test file relative to the root of the test run, with forward slashes: ``tests/test_a.py``.
-        names: class and function, the parameters in brackets on the last: ``("TestA", "test_f[x-2]")``.
-        call: the ``name=`` of `export_golden`, or None.
+    `path` is the test file relative to the root of the test run (``tests/test_a.py``), `names` are class and function,
+    the parameters on the last (``("TestA", "test_f[x-2]")``), and `call` is the ``name=`` of `export_golden`.
     """
     parts = (path.removesuffix(".py").replace("/", "."), *names, *([call] if call else []))
     full = ".".join(parts)

@@ -63,19 +63,12 @@ def adopt_artifact(
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
-    Args:
-        artifact: a serialized `jax.export.Exported`.
-        inputs: the flat arguments in order, or an .npz with them, as `np.savez(file, *leaves)` names them (arr_0,
-            arr_1, …) or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as
-            their key data.
-        outputs: the flat results, in the same form; None for a golden without.
-        case: the name of the golden's folder.
-        writer: who exported it.
-        given: what the artifact does not say.
+    `inputs` are the flat arguments in order, or an .npz with them, as `np.savez(file, *leaves)` names them (arr_0,
+    arr_1, …) or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes, PRNG keys as their
+    key data. `outputs` are the flat results, in the same form; None for a golden without.
 
-    Raises:
-        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or cannot be placed on the
-            mesh, the name is no folder's, the outputs show nothing, or neither they nor a reason is given.
+    Raises `GoldenError` where the arrays do not have the dtypes and shapes that the artifact declares, or cannot be
+    placed on the mesh, the name is no folder's, the outputs show nothing, or neither they nor a reason is given.
     """
     draft = adopt_inputs(artifact, inputs, case, writer, given)
     if (outputs is None) != bool(given.without_outputs):

@@ -311,11 +311,11 @@ RULES = [
     ids=lambda value: value[:40].replace("\n", " ") if isinstance(value, str) else None,
 )  # fmt: skip
 def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, message):
-    told = said(text)
-    assert told.startswith("export_compat.yaml:")
-    assert message in told
-    assert "\n" not in told
-    assert told.endswith((".", "?"))
+    problem = said(text)
+    assert problem.startswith("export_compat.yaml:")
+    assert message in problem
+    assert "\n" not in problem
+    assert problem.endswith((".", "?"))
 
 
 @pytest.mark.parametrize(
@@ -332,9 +332,9 @@ def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, messag
     ],
 )  # fmt: skip
 def test_a_pyproject_is_refused_for_the_same_values(said, text, message):
-    told = said(text, "pyproject.toml")
-    assert told.startswith("pyproject.toml:")
-    assert message in told
+    problem = said(text, "pyproject.toml")
+    assert problem.startswith("pyproject.toml:")
+    assert message in problem
 
 
 def test_every_error_is_reported_in_the_order_of_the_lines(said, tmp_path):

@@ -82,7 +82,7 @@ def test_what_a_quirk_relaxes_is_reported_as_accepted_with_its_end():
     ],
 )
 def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
-    told = summarize(
+    summary = summarize(
         [result(case=case)],
         planned=1,
         policy=Policy(quirks=(QUIRK,)),
@@ -91,4 +91,4 @@ def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
         seconds=0,
     )
     wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
-    assert (told.stale, told.exit_code) == (wanted, 4 if said else 0)
+    assert (summary.stale, summary.exit_code) == (wanted, 4 if said else 0)

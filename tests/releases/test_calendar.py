@@ -148,11 +148,11 @@ def test_a_yanked_release_is_never_chosen_and_still_dated():
 
 @pytest.mark.parametrize(("asked", "meant"), [("0.9.3", "0.9.2"), ("0.12.1", "0.12.0"), ("0.10.2.0", "0.10.2")])
 def test_an_unknown_release_is_an_error_with_the_nearest_names(asked, meant):
-    with pytest.raises(ReleaseError, match=f"jaxlib {asked} is not in the release calendar") as told:
+    with pytest.raises(ReleaseError, match=f"jaxlib {asked} is not in the release calendar") as raised:
         CALENDAR.built(asked)
-    assert "Did you mean" in str(told.value)
-    assert meant in str(told.value)
-    assert "The newest known is 0.12.0.1, built 2026-10-20" in str(told.value)
+    assert "Did you mean" in str(raised.value)
+    assert meant in str(raised.value)
+    assert "The newest known is 0.12.0.1, built 2026-10-20" in str(raised.value)
 
 
 def test_the_policys_own_releases_extend_the_calendar():

@@ -87,20 +87,20 @@ def test_release_that_is_not_built_yet_has_no_date(calendar, when):
 def test_a_cell_says_direction_days_promised_and_until_when(built, away):
     made = golden(writer=Writer("9.9.8", "9.9.8", built, "3.12.0", "cpu"))
     reader = Release("9.9.9", "9.9.9", built + datetime.timedelta(days=away))
-    told = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), rules())
-    assert told.direction == ("forward" if away < 0 else "backward" if away else "same")
-    assert told.days == abs(away)
-    assert told.promised == (-21 <= away <= 180)
-    assert told.judgement == ("kept" if told.promised else "bonus")
-    assert told.promised_until == built + datetime.timedelta(days=-21 if away < 0 else 180)
+    judged = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), rules())
+    assert judged.direction == ("forward" if away < 0 else "backward" if away else "same")
+    assert judged.days == abs(away)
+    assert judged.promised == (-21 <= away <= 180)
+    assert judged.judgement == ("kept" if judged.promised else "bonus")
+    assert judged.promised_until == built + datetime.timedelta(days=-21 if away < 0 else 180)
 
 
 @pytest.mark.parametrize("run", ["2024-06-02", "2030-01-01"])
 def test_the_day_of_a_run_moves_no_window(run):
     made = golden(writer=Writer("9.9.8", "9.9.8", day("2024-01-01"), "3.12.0", "cpu"))
     cell = Cell(made, Release("9.9.9", "9.9.9", day("2024-06-01")), "cpu")
-    told = judge(Outcome(cell, Stage.COMPARE, Verdict.PASS), rules(), as_of=day(run))
-    assert (told.direction, told.days, told.promised) == ("backward", 152, True)
+    judged = judge(Outcome(cell, Stage.COMPARE, Verdict.PASS), rules(), as_of=day(run))
+    assert (judged.direction, judged.days, judged.promised) == ("backward", 152, True)
 
 
 def test_a_patch_on_an_old_branch_is_promised_by_its_day():

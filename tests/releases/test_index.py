@@ -156,9 +156,9 @@ def test_credentials_of_an_index_go_only_to_its_own_server(serve):
     assert (
         len(calendar_update(calendar_of(shortened()), published_on_index(url, calendar_of(shortened()))).changes) == 6
     )
-    with pytest.raises(ReleaseError) as told:
+    with pytest.raises(ReleaseError) as raised:
         index_files(url.replace("/simple", "/elsewhere"), "nothing")
-    assert "p%2Fw" not in str(told.value)
+    assert "p%2Fw" not in str(raised.value)
     assert without_credentials(url) == server.url
 
 

@@ -222,9 +222,9 @@ def test_numbers_that_changed_in_one_release_are_one_finding():
     ids=["two releases", "changed back", "older readers", "no reader agrees", "its own writer", "known failures apart"],
 )
 def test_numbers_that_differ_are_one_finding_for_each_change(results, found, ending):
-    told = findings(*results)
-    assert [(finding.title, len(finding.results)) for finding in told] == found
-    assert told[0].sentence.endswith(ending)
+    by_kind = findings(*results)
+    assert [(finding.title, len(finding.results)) for finding in by_kind] == found
+    assert by_kind[0].sentence.endswith(ending)
 
 
 def test_commands_name_the_folder_of_the_results():

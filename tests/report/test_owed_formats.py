@@ -141,8 +141,8 @@ def test_judging_again_asks_the_places_of_the_day(tmp_path, monkeypatch, jaxexpo
     for when, code in (("2026-11-30", 1), ("2026-12-01", 0)):
         ended = jaxexport("judge", "run", "--as-of", when)
         assert (ended.code, "owed" in ended.out) == (code, code == 1)
-    told = jaxexport("judge", "run", "--as-of", "2026-12-01", "--full").out
-    assert Judgement.OUTSIDE in told
+    printed = jaxexport("judge", "run", "--as-of", "2026-12-01", "--full").out
+    assert Judgement.OUTSIDE in printed
 
 
 @pytest.mark.browser

@@ -23,17 +23,17 @@ def plan(calendar=None, **selection) -> Plan:
 
 
 def test_each_cell_has_direction_days_and_promise():
-    told = plan_report(plan(), Windows())
-    assert (told.planned, told.goldens, len(told.cells)) == (6, 3, 6)
-    first = told.cells[0]
+    planned = plan_report(plan(), Windows())
+    assert (planned.planned, planned.goldens, len(planned.cells)) == (6, 3, 6)
+    first = planned.cells[0]
     assert (first.golden, first.reader.jaxlib, first.reader.jax) == ("t.a/0.9.2-cpu", "0.11.2", "0.11.2")
     assert (first.direction, first.days) == ("backward", 183)
     assert (first.promised, first.promised_until) == (False, day("2026-09-14"))
 
 
 def test_cells_are_counted_by_reader_writer_platform_and_promise():
-    told = plan_report(plan(platforms=("cpu", "tpu")), Windows())
-    assert told.counts == {
+    planned = plan_report(plan(platforms=("cpu", "tpu")), Windows())
+    assert planned.counts == {
         "reader": {"0.11.2-jax0.11.2": 4, "0.12.0.1": 4},
         "writer": {"0.9.2-cpu": 2, "0.12.0.1-cpu": 6},
         "platform": {"cpu": 6, "tpu": 2},

@@ -182,14 +182,14 @@ class Clock:
         return self.now
 
 
-def logged(*told: tuple[float, Result]) -> list[str]:
+def logged(*timed: tuple[float, Result]) -> list[str]:
     """The lines of a log in which these results come after so many seconds."""
 
     def follow(console):
         clock = Clock()
         with RunProgress(console, plan(), clock=clock) as progress:
             progress.note("environment of jaxlib 0.9.2 is ready")
-            for clock.now, one in told:
+            for clock.now, one in timed:
                 progress.result(one)
 
     first, *lines = drawn(follow).splitlines()

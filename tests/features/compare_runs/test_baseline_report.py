@@ -49,19 +49,19 @@ def test_a_regression_has_verdicts_dates_arithmetic_and_command():
 def test_similar_changes_are_one_finding():
     names = [f"t.{number}" for number in range(5)]
     outside = crash("t.k", promised=False, judgement=Judgement.OUTSIDE)
-    told = findings([*(result(case=name) for name in names), outside], [*map(crash, names), crash("t.k")])
-    assert [len(each.results) for each in told] == [5, 1]
-    assert told[0].text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
+    first, second = findings([*(result(case=name) for name in names), outside], [*map(crash, names), crash("t.k")])
+    assert (len(first.results), len(second.results)) == (5, 1)
+    assert first.text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
 
 
 def test_worst_changes_are_first_and_unchanged_cells_left_out():
     same, gone, new, works, worked = (result(case=f"t.{name}") for name in "abcde")
-    told = findings(
+    changes = findings(
         [same, gone, crash("t.d"), worked], [same, new, works, crash("t.e")], ["the baseline is incomplete"]
     )
-    assert [each.title for each in told] == ["CAVEAT", "REGRESSED", "fixed", "new", "gone"]
-    assert "not in the baseline" in told[3].text
-    assert "not in this run" in told[4].text
+    assert [each.title for each in changes] == ["CAVEAT", "REGRESSED", "fixed", "new", "gone"]
+    assert "not in the baseline" in changes[3].text
+    assert "not in this run" in changes[4].text
 
 
 def test_a_cell_of_another_golden_says_so():
@@ -191,5 +191,5 @@ def test_any_two_of_several_runs_are_compared_in_the_page(opened, third_run, tmp
 
 def test_report_takes_several_baselines(tmp_path, third_run, jaxexport):
     options = [word for number in (0, 1) for word in ("--baseline", str(tmp_path / f"run{number}"))]
-    told = jaxexport("report", str(tmp_path / "run2"), *options, "--html", "-").out
-    assert '<option value="0">1: as of 2026-11-20</option>' in told
+    page = jaxexport("report", str(tmp_path / "run2"), *options, "--html", "-").out
+    assert '<option value="0">1: as of 2026-11-20</option>' in page

@@ -126,12 +126,12 @@ def test_costs_alone_or_with_the_numbers(trend, tmp_path):
     assert trend("cost").out.endswith(step)
     assert "numbers of" not in trend("cost").out
     assert "numbers of" in trend().out.removesuffix(step)
-    told = json.loads(trend("cost", "--json").out)
-    jsonschema.validate(told, schema("trend"))
-    assert [step["change"] for step in told["cost"]["steps"]] == [
+    printed = json.loads(trend("cost", "--json").out)
+    jsonschema.validate(printed, schema("trend"))
+    assert [step["change"] for step in printed["cost"]["steps"]] == [
         {"figure": "temp_bytes", "was": 80_000, "now": 160_000}
     ]
-    assert (told["numbers"], json.loads(trend("numbers", "--json").out)["cost"]) == ([], None)
+    assert (printed["numbers"], json.loads(trend("numbers", "--json").out)["cost"]) == ([], None)
 
 
 def test_a_folder_after_the_option_is_no_value_of_it(trend):
@@ -144,11 +144,11 @@ def test_other_cases_are_left_out(trend):
 
 
 def test_json_has_every_stretch_of_every_golden(trend):
-    told = json.loads(trend("--json").out)
-    jsonschema.validate(told, schema("trend"), format_checker=jsonschema.FormatChecker())
+    printed = json.loads(trend("--json").out)
+    jsonschema.validate(printed, schema("trend"), format_checker=jsonschema.FormatChecker())
     readers = [
         [(drift["golden"], [reader["jaxlib"] for reader in stretch["readers"]]) for stretch in drift["stretches"]]
-        for drift in told["numbers"]
+        for drift in printed["numbers"]
     ]
     assert readers == [
         [("t.f/0.9.2-cpu", ["0.9.2", "0.10.0"]), ("t.f/0.9.2-cpu", ["0.10.2"])],

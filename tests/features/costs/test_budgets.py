@@ -295,9 +295,9 @@ def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, jaxexport):
     assert "cost  2 figures of 1 golden changed, the largest first.\n" in ended.out
     assert "temp_bytes 84.0 MB -> 168.0 MB\n" in ended.out
     assert ended.out.endswith("Exit code 1: 1 cell grew by more than a budget allows.\n")
-    told = json.loads(jaxexport(*words, "--json").out)
-    assert [cost["change"]["figure"] for cost in told["costs"]] == ["temp_bytes", "instructions"]
-    assert told["counts"]["regressed"] == 1
+    printed = json.loads(jaxexport(*words, "--json").out)
+    assert [cost["change"]["figure"] for cost in printed["costs"]] == ["temp_bytes", "instructions"]
+    assert printed["counts"]["regressed"] == 1
 
 
 def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):

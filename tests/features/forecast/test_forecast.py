@@ -29,7 +29,7 @@ TODAY = day("2026-11-21")
 GOLDENS = [golden("a", "0.9.2"), golden("a", "0.12.0.1"), golden("b", "0.11.0"), golden("b", "0.12.0.1")]
 
 
-def told(goldens=GOLDENS, policy: Policy | None = None, when=TODAY, days=400, **options) -> Forecast:
+def look_ahead(goldens=GOLDENS, policy: Policy | None = None, when=TODAY, days=400, **options) -> Forecast:
     return forecast(goldens, policy or Policy(), CALENDAR, when, days, **options)
 
 
@@ -38,7 +38,7 @@ def events(found: Forecast) -> list[tuple[str, str, str]]:
 
 
 def test_every_day_has_what_happens_on_it():
-    found = told(days=183, when=day("2026-11-01"))
+    found = look_ahead(days=183, when=day("2026-11-01"))
     assert events(found) == [
         ("2026-11-07", "closes", "0.12.0"),
         ("2026-11-11", "closes", "0.12.0.1"),
@@ -63,7 +63,7 @@ def test_every_day_has_what_happens_on_it():
 
 def test_what_no_test_can_export_again_needs_a_release_that_runs_it():
     adopted = msgspec.structs.replace(GOLDENS[2].manifest, test="")
-    found = told([*GOLDENS[:2], Golden(adopted, GOLDENS[2].folder)], when=day("2026-11-01"))
+    found = look_ahead([*GOLDENS[:2], Golden(adopted, GOLDENS[2].folder)], when=day("2026-11-01"))
     texts = {event.subject: event.text for each in found.days for event in each.events if event.kind is Kind.LEAVES}
     assert texts["0.11.0"].endswith(
         "; no test can export 1 of them again: keep a release that runs them, since `jaxexport convert` rewrites what "
@@ -73,7 +73,7 @@ def test_what_no_test_can_export_again_needs_a_release_that_runs_it():
 
 
 def test_a_day_says_what_a_release_of_that_day_would_be_bound_to():
-    found = told(when=day("2026-11-01"))
+    found = look_ahead(when=day("2026-11-01"))
     assert (found.goldens, found.cases) == (4, 2)
     first = found.release
     assert (first.runs, first.goldens, first.cases) == (("0.11.0", "0.12.0.1"), 3, 2)
@@ -95,7 +95,7 @@ def test_a_day_says_what_a_release_of_that_day_would_be_bound_to():
     ],
 )
 def test_a_deployed_reader_is_promised_exports_up_to_a_day(when, reader, expected):
-    (found,) = told(when=when, deployed=[reader]).deployed
+    (found,) = look_ahead(when=when, deployed=[reader]).deployed
     assert (str(found.promised_until), found.writer, found.promised, found.days, found.last_writer) == expected
     assert found.built == CALENDAR.built(reader)
     assert found.promised_until == found.built + datetime.timedelta(days=21)
@@ -109,7 +109,7 @@ def kept_goldens():
 
 
 def test_a_deployed_runtime_is_foreseen_to_read_goldens_or_not(kept_goldens):
-    found = told(kept_goldens, deployed=["tensorflow==2.21.0"])
+    found = look_ahead(kept_goldens, deployed=["tensorflow==2.21.0"])
     (tensorflow,) = found.foreseen
     assert found.deployed == ()
     cpu = [one for one in kept_goldens if "cpu" in one.manifest.options.platforms]
@@ -130,24 +130,24 @@ def test_a_deployed_runtime_is_foreseen_to_read_goldens_or_not(kept_goldens):
 def test_a_target_of_another_runtime_is_foreseen_for_its_cases(kept_goldens):
     target = DeploymentTarget(name="phone", reader="litert==2.3.0", cases=("*test_mlp",))
     policy = Policy(deployed=(target,))
-    (litert,) = told(kept_goldens, policy).foreseen
+    (litert,) = look_ahead(kept_goldens, policy).foreseen
     assert litert.targets == ("phone",)
     assert litert.goldens == sum(one.manifest.case.endswith("test_mlp") for one in kept_goldens)
     assert foreseen_line(litert).startswith("phone: litert 2.3.0 is foreseen to read")
     assert litert.promised is None
-    assert told(kept_goldens, policy, day("2026-10-01")).foreseen == (), "it was not built yet"
+    assert look_ahead(kept_goldens, policy, day("2026-10-01")).foreseen == (), "it was not built yet"
     with pytest.raises(ReleaseError, match=r"litert 2\.3\.0 is not in the calendar of litert as of 2026-10-01"):
-        told(kept_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
+        look_ahead(kept_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
 
 
 def test_a_deployed_reader_never_retires_and_retains_its_goldens():
     policy = Policy(retention=Retention(deployed=("0.11.0",)))
-    for found in (told(policy=policy), told(deployed=["0.11.0"])):
+    for found in (look_ahead(policy=policy), look_ahead(deployed=["0.11.0"])):
         assert [each.jaxlib for each in found.deployed] == ["0.11.0"]
         assert not [event for event in events(found) if event[1:] == ("retires", "0.11.0")]
         assert "a/0.9.2-cpu" not in {name for each in found.days for event in each.events for name in event.goldens}
     with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0 is not in the release calendar as of 2026-08-01"):
-        told(when=day("2026-08-01"), deployed=["0.12.0"])
+        look_ahead(when=day("2026-08-01"), deployed=["0.12.0"])
 
 
 def test_known_failures_and_quirks_expire_unless_permanent():
@@ -160,16 +160,18 @@ def test_known_failures_and_quirks_expire_unless_permanent():
         ),
         quirks=(Quirk("a", "0.9.2", "rounded", "me", "issue/4", TODAY, rtol=0.1, expires=day("2026-12-30")),),
     )
-    found = [event for each in told(policy=policy).days for event in each.events if event.kind is Kind.EXPIRES]
+    found = [event for each in look_ahead(policy=policy).days for event in each.events if event.kind is Kind.EXPIRES]
     assert len(found) == 2
-    assert ("2026-12-30", "expires", "issue/4 a/0.9.2") in events(told(policy=policy))
+    assert ("2026-12-30", "expires", "issue/4 a/0.9.2") in events(look_ahead(policy=policy))
     assert "known_failures[0] (it crashes; owner me, issue/1)" in found[0].text
-    assert ("2026-12-24", "expires", "issue/1 a by * in * on cpu: crash in run") in events(told(policy=policy))
+    assert ("2026-12-24", "expires", "issue/1 a by * in * on cpu: crash in run") in events(look_ahead(policy=policy))
 
 
 def test_the_deadlines_of_a_custom_call_are_reported():
     change = CustomCallChange("v1", "v2", day("2026-12-01"), day("2026-12-31"), "r", "o", "i")
-    found = [event for event in events(told(policy=Policy(custom_call_changes=(change,)))) if event[1] == "custom_call"]
+    found = [
+        event for event in events(look_ahead(policy=Policy(custom_call_changes=(change,)))) if event[1] == "custom_call"
+    ]
     assert found == [
         ("2026-12-01", "custom_call", "v1 → v2 introduced"),
         ("2026-12-22", "custom_call", "v1 → v2 exports"),
@@ -177,13 +179,15 @@ def test_the_deadlines_of_a_custom_call_are_reported():
         ("2027-06-30", "custom_call", "v1 → v2 deletion"),
     ]
     gone = CustomCallChange("v1", None, day("2026-12-01"), None, "r", "o", "i")
-    found = [event for event in events(told(policy=Policy(custom_call_changes=(gone,)))) if event[1] == "custom_call"]
+    found = [
+        event for event in events(look_ahead(policy=Policy(custom_call_changes=(gone,)))) if event[1] == "custom_call"
+    ]
     assert found == [("2026-12-01", "custom_call", "v1 → nothing exports")]
 
 
 def test_before_the_first_release_there_is_nothing_to_forecast():
     with pytest.raises(ReleaseError, match="No jaxlib release is known on 2020-01-01"):
-        told(when=day("2020-01-01"))
+        look_ahead(when=day("2020-01-01"))
 
 
 @settings(max_examples=20)
@@ -197,7 +201,7 @@ def test_before_the_first_release_there_is_nothing_to_forecast():
 def test_obligations_change_only_on_listed_days(writers, when, back, forward, days):
     goldens = [golden(jaxlib=version) for version in writers]
     policy = Policy(windows=WindowDays(back, forward))
-    found = told(goldens, policy, when, days)
+    found = look_ahead(goldens, policy, when, days)
     windows, then = policy.window_lengths(), CALENDAR.as_of(when)
     there = [each.manifest.writer for each in goldens if each.manifest.writer.built <= when]
     readers = [(version, then.built(version)) for version in then.versions()]

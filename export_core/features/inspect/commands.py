@@ -138,9 +138,9 @@ def inspect(
     Of a DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and virtual
     environments are left out unless they are named.
 
-    Exit codes with --readers: 0 all of them load it, and every custom call is promised or allowed (in another runtime
-    than jaxlib: none is one that only jax registers); 1 one does not, or a call is not promised; 2 the file cannot be
-    read; 3 whether one loads it is not known. Without: 0, or 2 where a file cannot be read.
+    Exit codes with --readers: 0 all of them load it, and every custom call is promised or allowed; 1 one does not, or
+    a call is not promised; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
+    jaxlib, a call counts as promised unless only jax registers it. Without: 0, or 2 where a file cannot be read.
     """
     golden = asked.golden(names[0]) if len(names) == 1 else None
     is_one = golden is not None or (len(names) == 1 and not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder

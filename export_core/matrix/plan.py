@@ -265,7 +265,10 @@ def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:
-    """The plan of one shard, in the order of the plan. Raises `MatrixError` where a shard would have no cell."""
+    """The plan of one shard, in the order of the plan.
+
+    Raises `MatrixError` where a shard would have no cell: one that runs nothing must not look like a success.
+    """
     if shard.count > len(plan.cells):
         raise MatrixError(
             f"--shard {shard}: the plan has {len(plan.cells)} cells, too few for {shard.count} shards. Choose a "

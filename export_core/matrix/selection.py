@@ -201,7 +201,10 @@ def _in_range(text: str, calendar: Calendar) -> list[str]:
 
 
 def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:
-    """The release before each writer, with the jax that it had until then, and the build dates of such writers."""
+    """The release before each writer, with the jax that it had until then, and the build dates of such writers.
+
+    Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
+    """
     before: dict[Release, set[datetime.date]] = {}
     for date in {*written}:  # a project has many goldens of one writer
         earlier = calendar.as_of(date - datetime.timedelta(days=1))

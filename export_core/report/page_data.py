@@ -58,7 +58,9 @@ class _Columns:
     def append(self, **values: Hashable) -> None:
         for name, value in values.items():
             table = self.tables[name]
-            self.columns[name].append(table.setdefault(value, len(table)))
+            if value not in table:
+                table[value] = len(table)
+            self.columns[name].append(table[value])
 
 
 def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:

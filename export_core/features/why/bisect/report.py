@@ -140,7 +140,8 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
     def compare(package: str, ends: Sequence[str]) -> None:
         start, end = ends
         if start and end and start != end:
-            names.setdefault(f"{_REPOSITORY}/compare/{start}...{end}", []).append(package)
+            link = f"{_REPOSITORY}/compare/{start}...{end}"
+            names[link] = [*names.get(link, ()), package]
 
     if older.jax != younger.jax:
         compare("jax", [_tag(release.jax) or _commit(folders.get(release), "jax") for release in (older, younger)])

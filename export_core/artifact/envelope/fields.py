@@ -51,7 +51,7 @@ class Tree(NamedTuple):
         return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
 
     def paths(self, root: str) -> list[str]:
-        """The place of each leaf, such as ``result['loss']`` below ``result``, cut after `LONGEST_PATH` letters."""
+        """The place of each leaf, as ``root['loss']``: a custom node has numbers. Cut after `LONGEST_PATH` letters."""
         if self.kind == "leaf":
             return [root]
         keys = self.names if self.kind == "dict" else range(len(self.children))

@@ -196,7 +196,8 @@ _REPORT = (
     "for the list of known failures."
 )
 
-_BROKEN, _OUTSIDE = Judgement.BROKEN, Judgement.OUTSIDE
+_BROKEN = Judgement.BROKEN
+_OUTSIDE = Judgement.OUTSIDE
 VERDICTS: Mapping[Verdict, VerdictFacts] = {
     Verdict.NUMERICS: VerdictFacts(
         # Outside too: a silently wrong number is never fine.

@@ -147,9 +147,8 @@ def explain(
     with Steps(quiet=quiet) as notify:
         result = explaining.result_of(choice, notify)
         left = ReductionFolder(reduced) if reduced else None
-        asks_when = is_bisected or (is_bisected is None and bundle)
         with _interrupted_with("Interrupted: nothing was written. `--no-bisect` explains without running anything."):
-            bisection = bisection_of(choice, notify) if asks_when else None
+            bisection = bisection_of(choice, notify) if is_bisected or (is_bisected is None and bundle) else None
         shown = references(choice, result, notify, ask=is_referred)
         explanation = explaining.explain(choice, result, left, bisection, shown)
         if bundle:

@@ -72,11 +72,10 @@ def bisect(
     releases, left = len(row), _around_edge(row, trials, criterion, every=every)
     # Nightlies only around the edge: all of them would be hundreds.
     nights = between(left[0], left[-1], calendar)
-    last_good, *between_them, first_bad = (
-        _around_edge(nights, trials, criterion, every=every) if len(nights) > len(left) else left
-    )
-    silent = [release.name for release in between_them]
-    message = f"not narrowed down further: no answer from {title_of(', '.join(silent))}" if silent else ""
+    left = _around_edge(nights, trials, criterion, every=every) if len(nights) > len(left) else left
+    last_good, *silent, first_bad = left
+    names = ", ".join(release.name for release in silent)
+    message = f"not narrowed down further: no answer from {title_of(names)}" if silent else ""
     return structs.replace(
         _answer(choice, trials, by, NO_ANSWER if silent else FOUND, message, criterion),
         releases=releases,

@@ -416,8 +416,7 @@ class Recorder:
         """
         config = self._item.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
-        terminal = config.get_terminal_writer()
-        if not (reporter and reporter.isatty and terminal.hasmarkup):
+        if not (reporter and reporter.isatty and config.get_terminal_writer().hasmarkup):
             yield
             return
         capture = config.pluginmanager.get_plugin("capturemanager")
@@ -429,7 +428,7 @@ class Recorder:
                 sys.stdout.flush()
 
         columns = shutil.get_terminal_size().columns
-        column = terminal.width_of_current_line % columns
+        column = config.get_terminal_writer().width_of_current_line % columns
         write(f"\n{text[: columns - 1]}")
         try:
             yield

@@ -134,7 +134,7 @@ def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
     named = named_folder(document.run.folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.kind for finding in document.findings)
     worst = next((finding.cause for finding in document.findings if finding.cause and finding.kind in deciding), None)
-    page = f"jaxexport report{named} --html report.html{'' if full else '  # or --full: print every cell'}"
+    page = f"jaxexport report{named} --html report.html{'' if full else '  # or --full: every cell'}"
     return [("next", f"{worst.reproduce}\n{page}" if worst and worst.reproduce else page)]
 
 

@@ -5,6 +5,7 @@ import json
 import shlex
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -328,7 +329,8 @@ def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project)
 @pytest.mark.parametrize("answer", [True, False])
 def test_on_a_terminal_it_is_asked_before_goldens_are_pruned(jaxexport, project, monkeypatch, answer):
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))
-    terminal = SimpleNamespace(isatty=lambda: True)
+    terminal = StringIO()
+    terminal.isatty = lambda: True
     monkeypatch.setattr(click_options, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
     asked: list[str] = []
     monkeypatch.setattr("click.confirm", lambda question, **_: asked.append(question) or answer)

@@ -303,7 +303,7 @@ def test_the_last_lines_say_what_to_run_and_what_broke(broken):
     assert ended(broken, 130, folder=Path("out dir")).splitlines()[-4:] == [
         "  next       jaxexport matrix --cases tests.models.test_cholesky --writers 0.6.2 --readers 0.6.2 "
         "--platforms cpu",
-        "             jaxexport report 'out dir' --html report.html  # or --full: print every cell",
+        "             jaxexport report 'out dir' --html report.html  # or --full: every cell",
         "BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, "
         "0.12.0.1.",
         "4,692 of 4,692 planned cells: 1,446 bonus, 67 broken, 1,283 kept, 1,896 outside. As of 2026-11-22, 428 s, "

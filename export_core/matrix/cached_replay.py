@@ -116,7 +116,7 @@ class _KnownOutcomes:
         cached = self._cache.get(tuple(keys.values()))
         if cached:
             count = sum(key in cached for key in keys.values())
-            notify(f"{count} of {len(cells)} cells have been run before with the same content: not run again")
+            notify(f"{count} of {len(cells)} cells ran before with the same content: not run again")
         unknown = []
         for cell in cells:
             if outcome := cached.get(keys.get(cell.key, "")):

@@ -66,6 +66,7 @@ def test_the_project_of_the_guides_is_made_by_its_commands(tmp_path):
         for fence in FENCE.finditer((ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8"))
         if fence["language"] == "sh"
     )
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     (tmp_path / "golden").symlink_to(ROOT / "golden")
     expected = make("model", tmp_path / "expected")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -84,7 +84,7 @@ def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, small):
     first, _ = ended(start("first"))
     code, out = ended(start("second"))
     assert (first, code) == (1, 1)
-    assert f"{len(CASES)} of {len(CASES)} cells have been run before with the same content" in out
+    assert f"{len(CASES)} of {len(CASES)} cells ran before with the same content" in out
     assert "is ready" not in out
     same = [(small / name / "results.jsonl").read_bytes() for name in ("first", "second")]
     assert same[0] == same[1], "seconds too: they are those of the run that was"

@@ -258,7 +258,8 @@ def _module_and_releases(explanation: Explanation, program: Program) -> str:
         f"| {row.verdict} |"
         for row in explanation.releases
     )
-    text = f"The same artifact in other releases:\n\n| reader | built | result |\n| - | - | - |\n{rows}\n\n"
+    what = "The artifact before it was reduced" if program.text else "The same artifact"
+    text = f"{what}, by release:\n\n| reader | built | result |\n| - | - | - |\n{rows}\n\n"
     if module := plain_text(program.text):  # first: what is left out might have been in the middle of a fence
         fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", module)), default=2))  # longer than any in it
         text = f"Its module, reduced:\n\n{fence}mlir\n{module.strip()}\n{fence}\n\n{text}"

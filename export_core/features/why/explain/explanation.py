@@ -88,7 +88,7 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     """
     result = choice.result
     if result is None:
-        notify(f"running {choice.cell.key}, which no stored run has")
+        notify(f"running {choice.cell.key}: no stored run has it")
         (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
         result = judge(outcome, choice.options.policy)
     if result.verdict.works:

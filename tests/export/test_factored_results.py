@@ -102,9 +102,9 @@ def test_a_function_of_many_results_is_looked_through_once():
         return [*ys, *lax.linalg.qr(SQUARE)]
 
     jaxpr = jax.make_jaxpr(function)([1.0] * 500)
-    start = time.perf_counter()
+    start = time.process_time()
     assert factored_results(jaxpr) == (("qr", (500, 501)),)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_a_module_that_leads_nowhere_ends_soon(line, arguments, count, monkeypat
     returned = Line("return", (), (), (), tuple(range(arguments, arguments + results)), numerics.BODY, ())
     monkeypatch.setattr(listing, "listing", lambda module: {"main": [line] * count + [returned]})
     main = SimpleNamespace(name="main", inputs=["tensor<f32>"] * arguments, outputs=["tensor<f32>"] * results)
-    start = time.perf_counter()
+    start = time.process_time()
     assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=main, functions=[main]))) == ()
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_an_unreadable_artifact_has_no_factors(exported):

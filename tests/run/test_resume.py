@@ -99,7 +99,7 @@ def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, small):
     one, two = timeless(small / "one"), timeless(small / "two")
     assert one == two
     assert [line["verdict"] for line in one[0]].count("not_run") == 0
-    assert "run before with the same content" in ended(start("three"))[1]
+    assert "ran before with the same content" in ended(start("three"))[1]
     assert timeless(small / "three") == one
 
 

@@ -1,12 +1,8 @@
 """What all tests have: pytester, and the fixtures of shared_fixtures.py, replaying.py, projects.py and browsing.py."""
 
-import atexit
 import gc
 import os
-import sys
 from contextlib import suppress
-
-import pytest
 
 # Releases that write the corpus load this file too, in environments that lack what this project's own tests need.
 with suppress(ModuleNotFoundError):
@@ -34,15 +30,3 @@ def pytest_collection_finish() -> None:
     """What is collected is never garbage; what tests make is."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End a worker of xdist, which has sent its reports, without freeing one by one what jax has compiled in it."""
-    if hasattr(config, "workerinput"):
-        if (api := sys.modules.get("jax._src.api")) and hasattr(api, "clean_up"):
-            atexit.unregister(api.clean_up)
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)

@@ -31,7 +31,9 @@ NEWEST_TENSORFLOW, OLD_TENSORFLOW, IREE, PJRT = (
     for name in ("tensorflow==2.21.0", "tensorflow==2.18.1", "iree==3.13.0", "pjrt==0.12.0.1")
 )
 
-reads_the_newest = pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="rewrites what jax 0.12 wrote, in itself")
+reads_the_newest = pytest.mark.skipif(
+    jax.__version_info__ < (0, 12), reason="needs jax 0.12: an older jax cannot parse the artifact that it rewrites"
+)
 
 
 def golden(case: str, writer: str = "0.12.0.1") -> Path:

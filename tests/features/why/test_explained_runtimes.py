@@ -71,7 +71,9 @@ def test_the_interpreter_says_whom_it_agrees_with(verdict, outputs, says, choice
     assert interpreter_line(choice, print) == says
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="rewrites what jax 0.12 wrote, in itself")
+@pytest.mark.skipif(
+    jax.__version_info__ < (0, 12), reason="needs jax 0.12: an older jax cannot parse the artifact that it rewrites"
+)
 def test_shardys_dialect_is_taken_out_for_the_interpreter(here, monkeypatch):
     ran = []
 

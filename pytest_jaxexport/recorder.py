@@ -354,7 +354,7 @@ class Recorder:
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
         """Fail a test that exports something else than its golden.
 
-        Returns a change of the export that may be, empty where there is none, and whether two exports differ.
+        Returns a change that `changed_module` lets pass, empty where there is none, and whether two exports differ.
         """
         __tracebackhide__ = True
         manifest, then = produced.manifest, reference.manifest

@@ -188,9 +188,8 @@ class GoldenStore:
         Raises `GoldenError` when the disk refuses, when a newer version of this tool wrote the stored golden, and for a
         manifest that could not be loaded; then nothing stored has changed, or the message says so.
         """
-        manifest_file.check_manifest(
-            manifest, f"{self.root / manifest.case}"
-        )  # first: `..` as a case would lead out of the root
+        # First: `..` as a case would lead out of the root.
+        manifest_file.check_manifest(manifest, f"{self.root / manifest.case}")
         target = self.root / manifest.case / manifest.writer.id
         atomic.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}

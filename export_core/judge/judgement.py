@@ -39,10 +39,6 @@ def judge_verdict(
     return Judgement.OWED if deployed and judgement is Judgement.OUTSIDE else judgement
 
 
-_AS_IT_ENDED = ("stage", "message", "signal", "stderr", "seconds", "flaky", "device", "driver", "outputs", "as_written")
-"""The fields of an outcome that its result has too."""
-
-
 def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime.date | None = None) -> Result:
     """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
 
@@ -54,11 +50,15 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
     # By build dates and not by versions: 0.8.3 was built after 0.9.0.
     window = promise_to(cell.reader, manifest.writer.built, policy.window_lengths())
     difference = outcome.difference
-    as_it_ended = {**{name: getattr(outcome, name) for name in _AS_IT_ENDED}, **largest_errors(difference)}
     result = Result(
         *cell_names(cell),
+        stage=outcome.stage,
         verdict=Verdict.CONVERTED if manifest.converted_from and outcome.verdict.works else outcome.verdict,
-        **as_it_ended,
+        message=outcome.message,
+        signal=outcome.signal,
+        stderr=outcome.stderr,
+        **largest_errors(difference),
+        seconds=outcome.seconds,
         custom_calls=manifest.custom_calls,
         direction=window.direction,
         days=window.days,
@@ -66,9 +66,14 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         promised_until=window.until,
         judgement=Judgement.INCOMPLETE,  # until `judge_again`
         reproduce=reproduce,
+        flaky=outcome.flaky,
+        device=outcome.device,
+        driver=outcome.driver,
         foreseen=_foreseen_note(cell),
         allowed=difference.tolerance if difference else "",
         looks_like=difference.kind if difference else "",
+        outputs=outcome.outputs,
+        as_written=outcome.as_written,
         cost=outcome.cost and shared_cost(outcome.cost),
         timings=outcome.timings and shared_timings(outcome.timings),
         test=manifest.test,

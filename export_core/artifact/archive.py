@@ -22,7 +22,8 @@ Result = TypeVar("Result")
 CHUNK = 64  # files that a process is given at once: 100 ms of work
 SUFFIX = ".jaxexport"
 HEAD = 1 << 14  # bytes that show what a file is
-FEW = AHEAD = 4  # chunks that take less time than processes to start; that wait for each process
+FEW = 4  # chunks that take less time than processes to start
+AHEAD = 4  # chunks for each process that wait
 
 
 class ArchiveError(ExportCompatError):

@@ -125,7 +125,7 @@ def _is_left_out(result: Result) -> bool:
 
 
 def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:
-    """The id of the first issue that a failing cell of the golden with this `artifact` shows; empty for none."""
+    """The id of the first issue that a failing cell shows; empty for none. Few issues need its `artifact` to be read."""
     built, calendar = result.reader.built, load_calendar()
     for issue in issues:
         if (
@@ -144,7 +144,7 @@ def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) ->
 
 
 def largest_errors(difference: Difference | None) -> dict[str, Any]:
-    """The errors of a result, by field: null where nothing was compared, or for infinity, which JSON does not have."""
+    """The errors of a result, by field. Null where none is finite: JSON has no infinity, and the message says it."""
     errors = {name: getattr(difference, name, None) for name in ("max_abs_error", "max_rel_error", "max_noise_error")}
     return {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
 

@@ -42,7 +42,7 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
-    """Raise `PolicyError` for an entry that covers more promised cells than it may: globs excuse no unseen cells."""
+    """Raise `PolicyError` for an entry that covers more promised cells than it may: none that nobody has looked at."""
     # By scope: a reader with two releases of jax is still one reader to an entry.
     scopes = set(promised) if known else set()
     for number, entry in enumerate(known):

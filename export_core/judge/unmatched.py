@@ -99,7 +99,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     ]
 
 
-def _lacking(text: str, names: Iterable[str], known: Iterable[str], reported: Reported = "by none") -> list[Unmatched]:
+def _lacking(text: str, names: Iterable[str], known: Container[str], reported: Reported = "by none") -> list[Unmatched]:
     """The names that are not known, each in this sentence."""
     return [Unmatched(text.format(name), reported) for name in names if name not in known]
 

@@ -162,7 +162,9 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
     shown = next((difference for difference in differences if not difference.ok), differences[0])
     rules = shown.tolerance if not shown.ok else rules_in_words(differences)
     errors = {field: [getattr(difference, field) for difference in differences] for field in ERRORS}
-    worst: dict[str, Any] = {name: max((e for e in of if e is not None), default=None) for name, of in errors.items()}
+    worst: dict[str, Any] = {
+        field: max((value for value in values if value is not None), default=None) for field, values in errors.items()
+    }
     return replace(shown, **worst, tolerance=rules, kind=kind_of_all(differences))
 
 

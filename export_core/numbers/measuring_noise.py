@@ -330,7 +330,7 @@ def _of_writer(
     limits: Limits,
     notify: Callable[[str], None],
 ) -> Iterator[Measured]:
-    """The noise of one writer's goldens, once it is known: in its release, or in the first later one that runs them."""
+    """The noise of one writer's goldens, measured in its release, or in the first later one that runs them."""
     left = {golden.id: golden for golden in goldens}
     reasons: dict[str, str] = {}
     for release in releases:
@@ -342,7 +342,7 @@ def _of_writer(
                     failed[golden.id] = noise
                 else:
                     del left[golden.id]
-                    yield golden, noise
+                    yield golden, noise  # at once: an interruption loses none that is known
         except (InfrastructureFault, ReleaseError) as error:
             reasons = reasons or dict.fromkeys(left, str(error))
             continue

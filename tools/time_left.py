@@ -112,6 +112,8 @@ def record(file: Path, words: Sequence[str]) -> None:
     sys.argv = ["jaxexport", *words]
     try:
         jaxexport()
+    except SystemExit as end:
+        print(f"jaxexport ended with exit code {end.code}")
     finally:
         file.write_text("[{}]\n".format(",\n".join(map(json.dumps, Recorder.events))), encoding="utf-8")
 

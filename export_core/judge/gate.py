@@ -229,7 +229,7 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
-    """A sentence where cells, as pairs of results, were a bonus in the baseline and fail now, if the policy forbids it."""
+    """A sentence where cells, as pairs of results, were a bonus in the baseline and fail now, if the policy asks."""
     both = [(then, now) for then, now in cells if then and now]
     lost = sum(then.judgement is Judgement.BONUS and now.verdict.fails for then, now in both)
     text = f"{BONUS_LOST}: {plural(lost, 'cell')} that worked outside the window in the baseline failed"

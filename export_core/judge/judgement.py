@@ -125,7 +125,7 @@ def _is_left_out(result: Result) -> bool:
 
 
 def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:
-    """The id of the first issue that a failing cell shows; empty for none. Few issues need its `artifact` to be read."""
+    """The id of the first issue that a failing cell shows; empty for none. Few issues need to read its `artifact`."""
     built, calendar = result.reader.built, load_calendar()
     for issue in issues:
         if (

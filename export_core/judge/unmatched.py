@@ -1,7 +1,7 @@
 """What of a policy matches nothing in the whole project: a misspelled name there looks just like a rule that holds."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 

@@ -103,9 +103,10 @@ class TimeLeft:
         others = [kind for kind in self._cells if not kind[1]]
         typical = self._mean(self._cells.keys() - others, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
         promised = {reader: self._mean([(reader, True)], typical, 5) for reader, _ in self._left}
-        # What part of that the others cost: slowly learned, since old readers, which refuse most, come first.
+        # What part of that the others cost: slowly learned, since old readers, which refuse most, come first. As if
+        # three times as many as there are had cost what is assumed: in the main job, once is too low by half.
         expected = sum(self._cells[kind] * promised[kind[0]] for kind in others)
-        assumed = typical * sum(self._cells[kind] + self._left[kind] for kind in others)
+        assumed = 3 * typical * sum(self._cells[kind] + self._left[kind] for kind in others)
         part = (sum(map(self._costs.__getitem__, others)) + assumed * OF_PROMISED) / ((expected + assumed) or 1.0)
         return sum(
             left * (promised[reader] if is_promised else self._mean([(reader, False)], promised[reader] * part, 5))

@@ -1,7 +1,7 @@
 """What of a policy matches nothing in the whole project: a misspelled name there looks just like a rule that holds."""
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -99,7 +99,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     ]
 
 
-def _lacking(text: str, names: Iterable[str], known: Container[str], reported: Reported = "by none") -> list[Unmatched]:
+def _lacking(text: str, names: Iterable[str], known: Iterable[str], reported: Reported = "by none") -> list[Unmatched]:
     """The names that are not known, each in this sentence."""
     return [Unmatched(text.format(name), reported) for name in names if name not in known]
 

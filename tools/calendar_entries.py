@@ -12,6 +12,7 @@ from export_core import runtimes
 from export_core.releases import load_calendar
 from export_core.releases.entries import FILE, RUNTIMES, RuntimeEntries, calendar_entries, runtime_entries
 from export_core.releases.runtimes import load_runtime
+from tools import renew
 
 
 def entries_of_shipped_runtimes() -> dict[str, RuntimeEntries]:
@@ -25,9 +26,9 @@ def entries_of_shipped_runtimes() -> dict[str, RuntimeEntries]:
 def main() -> None:
     """Write data/entries.json, an entry a line, and data/runtimes.json, a runtime a line."""
     lines = ",\n".join(f" {json.dumps(entry)}" for entry in calendar_entries(load_calendar()))
-    Path(FILE).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    renew(Path(FILE), f"[\n{lines}\n]\n")
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(own)}" for name, own in entries_of_shipped_runtimes().items())
-    Path(RUNTIMES).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    renew(Path(RUNTIMES), f"{{\n{lines}\n}}\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import yaml
 from export_core.artifact.audit import PLATFORMS
 from export_core.features.inspect.coverage import SECTIONS, Coverage, Row, coverage
 from export_core.goldens import GoldenStore
+from tools import renew
 from tools.marked import csv_text, filled, table
 
 ROOT = Path(__file__).parents[1]
@@ -74,5 +75,5 @@ def data(covered: Coverage) -> str:
 
 if __name__ == "__main__":
     found = coverage(GoldenStore(ROOT / "golden").goldens())
-    PAGE.write_text(page(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    DATA.write_text(data(found), encoding="utf-8")
+    renew(PAGE, page(found, PAGE.read_text(encoding="utf-8")))
+    renew(DATA, data(found))

@@ -21,6 +21,7 @@ from export_core.base.phrases import plural
 from export_core.releases import Windows, load_calendar
 from export_core.releases.windows import promise
 from export_core.report.svg import add, picture, text_of
+from tools import renew
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -142,7 +143,7 @@ PICTURES = {
 def main() -> None:
     """Write all of them."""
     for name, make in PICTURES.items():
-        (IMAGES / name).write_text(make(), encoding="utf-8")
+        renew(IMAGES / name, make())
 
 
 if __name__ == "__main__":

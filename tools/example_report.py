@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tools import renew
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "example-report.md"
 
@@ -27,4 +29,4 @@ def example() -> str:
 
 
 if __name__ == "__main__":
-    Path(*sys.argv[1:] or [PAGE]).write_text(example())
+    renew(Path(*sys.argv[1:] or [PAGE]), example())

@@ -11,6 +11,7 @@ from pathlib import Path
 from export_core.goldens.store import sha256
 from export_core.goldens.verify import JAX_GOLDENS, days_of_jax_goldens
 from studies.from_jax.jax_data import DataError, read_data
+from tools import renew
 
 
 def main(folders: list[str]) -> None:
@@ -23,7 +24,7 @@ def main(folders: list[str]) -> None:
                     module = sha256(record.fields["mlir_module_serialized"])
                     table.setdefault(module, set()).add(record.fields["serialized_date"])
     rows = sorted(f"{day} {module}\n" for module, days in table.items() for day in days)
-    JAX_GOLDENS.write_text("".join(rows))
+    renew(JAX_GOLDENS, "".join(rows))
 
 
 if __name__ == "__main__":

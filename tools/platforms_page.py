@@ -23,6 +23,7 @@ from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Mode, Placement, Target, load_devices
 from export_core.releases import load_calendar
 from export_core.run.results import read_run
+from tools import renew
 
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
 PLATFORMS = ("tpu", "cuda")
@@ -122,7 +123,7 @@ def main(folder: Path, page: Path) -> None:
     lines = [*tables(results, f"jaxexport matrix {options}", run.summary.seconds), *devices(readers_of(results))]
     text = page.read_text(encoding="utf-8")
     before, after = text.partition(START)[0], text.partition(END)[2]
-    page.write_text(f"{before}{START}\n\n" + "\n".join(lines) + f"\n\n{END}{after}", encoding="utf-8")
+    renew(page, f"{before}{START}\n\n" + "\n".join(lines) + f"\n\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from export_core.policy import Policy
 from export_core.policy.model import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
+from tools import renew
 from tools.field_docs import as_written, types_in
 
 KERNEL: dict[str, tuple[type, str]] = {
@@ -62,7 +63,7 @@ def written(name: str) -> bytes:
 def main(folder: Path) -> None:
     """Write each schema to ``<name>.schema.json``."""
     for name in KINDS:
-        (folder / f"{name}.schema.json").write_bytes(written(name))
+        renew(folder / f"{name}.schema.json", written(name))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from tools import renew
 from tools.marked import filled, table
 
 ROOT = Path(__file__).parents[1]
@@ -100,4 +101,4 @@ def _counts(rows: Sequence[Statement]) -> list[int]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(load_documents(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    renew(PAGE, page(load_documents(), PAGE.read_text(encoding="utf-8")))

@@ -15,6 +15,7 @@ from export_core.base.phrases import first_line
 from export_core.judge import Judgement, Result
 from export_core.policy.known_issues import known_issues
 from export_core.run.results import read_run
+from tools import renew
 from tools.marked import csv_rows, csv_text, filled, table
 
 ROOT = Path(__file__).parents[1]
@@ -125,5 +126,5 @@ if __name__ == "__main__":
     rows = [
         {"golden": golden} | {each: by_reader.get(each, "") for each in readers} for golden, by_reader in found.items()
     ]
-    DATA.write_text(csv_text(rows), encoding="utf-8")
-    PAGE.write_text(page(found, str(run.summary.as_of), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    renew(DATA, csv_text(rows))
+    renew(PAGE, page(found, str(run.summary.as_of), PAGE.read_text(encoding="utf-8")))

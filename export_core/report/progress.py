@@ -20,7 +20,7 @@ from export_core.report.wording import counts_line
 
 SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that writes nothing looks like one that hangs.
 SPEED_SECONDS = 60.0  # The speed is that of so many seconds, or of half of the run where that is longer.
-OF_PROMISED = 0.8  # What other cells of a reader cost, as a part of what the promised ones cost, until some have run.
+OF_PROMISED = 0.7  # What the other cells of a reader cost, as a part of what promised ones cost, until some have run.
 MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
 
 
@@ -28,8 +28,9 @@ class TimeLeft:
     """How long a run still takes: a range, estimated from what has run so far, that becomes narrower.
 
     What a cell costs, in seconds, depends on its reader: an old one refuses what a new one runs. Promised cells run
-    first, so what the others of a reader cost is taken to be a part of that, until some of them have run. `cells`
-    counts the cells of each reader, promised and not.
+    first, so what the others of a reader cost is taken to be a part of that, until some of them have run: nothing is
+    learned of other readers, since old ones, which refuse most, come first. `cells` counts the cells of each reader,
+    promised and not.
     """
 
     def __init__(self, cells: Counter[tuple[str, bool]], clock: Callable[[], float]) -> None:
@@ -100,17 +101,11 @@ class TimeLeft:
 
     def _cost_left(self) -> float:
         """What the cells that are left cost together."""
-        others = [kind for kind in self._cells if not kind[1]]
-        typical = self._mean(self._cells.keys() - others, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
-        promised = {reader: self._mean([(reader, True)], typical, 5) for reader, _ in self._left}
-        # What part of that the others cost: slowly learned, since old readers, which refuse most, come first. As if
-        # three times as many as there are had cost what is assumed: in the main job, once is too low by half.
-        expected = sum(self._cells[kind] * promised[kind[0]] for kind in others)
-        assumed = 3 * typical * sum(self._cells[kind] + self._left[kind] for kind in others)
-        part = (sum(map(self._costs.__getitem__, others)) + assumed * OF_PROMISED) / ((expected + assumed) or 1.0)
+        promised, others = ([kind for kind in self._cells if kind[1] is of_promised] for of_promised in (True, False))
+        typical = self._mean(promised, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
         return sum(
-            left * (promised[reader] if is_promised else self._mean([(reader, False)], promised[reader] * part, 5))
-            for (reader, is_promised), left in self._left.items()
+            left * self._mean([kind], typical * (1.0 if kind[1] else OF_PROMISED), 5)
+            for kind, left in self._left.items()
         )
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:

@@ -10,8 +10,9 @@ from export_core.report.progress import TimeLeft
 from tools.time_left import Clock, problems, shown
 
 RECORDED = {"main-job-present": 0, "main-job-missing": 0, "present": 0, "missing": 12}
-"""Real runs on two cores, of the main job (8,157 cells in 18 readers) and of 330 cells in 6 readers, whose environments
-were present or missing; and how many half seconds may break the rule: the short run with missing ones did other work."""
+"""Real runs on two cores, of the main job (8,157 cells in 18 readers) and of 330 cells in 6 readers, with environments
+that were present or missing. And how many half seconds may break the rule: other work ran beside the short run with
+missing ones."""
 
 
 def steady(readers: int = 4, cells: int = 50, seconds: float = 1.0, building: float = 20.0):

@@ -65,6 +65,10 @@ def problems(key: Key, budget: Budget) -> Problems:
     limits = {name: value for name in LIMITS if (value := getattr(budget, name)) is not None}
     if not limits:
         yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."
+    for number, reader in enumerate(budget.readers):
+        if reader[0].isalpha():  # no version of jaxlib begins so
+            found = f"found {reader!r}: other runtimes say no costs, and no budget measures them"
+            yield (*key, "readers", number), f"expected a jaxlib version or a glob of them, {found}."
     for name, value in limits.items():
         least = 1 if name in ("max_growth", "warn_slower") else 0
         by_figure = value if isinstance(value, dict) else {"": value}

@@ -196,9 +196,14 @@ def test_every_limit_can_be_in_a_policy_and_in_summary_json(load):
         ("budgets:\n  - max_flops: -1", ":2: budgets[0].max_flops: expected a finite number of 0 or more, found -1."),
         ("budgets:\n  - max_growth: 0.9", ":2: budgets[0].max_growth: expected a finite number of 1 or more"),
         ("budgets:\n  - max_growth: {flop: 2}", ":2: budgets[0].max_growth.flop: expected some of temp_bytes"),
+        (
+            "budgets:\n  - {max_flops: 1, readers: [tensorflow==2.21.0]}",
+            ":2: budgets[0].readers[0]: expected a jaxlib version or a glob of them, found 'tensorflow==2.21.0': other "
+            "runtimes say no costs, and no budget measures them.",
+        ),
         ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", ":2: budgets[0].platforms[0]: expected one of cpu, cuda"),
     ],
-)  # fmt: skip
+)
 def test_what_a_budget_may_not_say_is_one_line_with_its_place(load, text, message):
     with pytest.raises(PolicyError) as error:
         load(text)

@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from export_core.base.escaping import json_bytes
 from export_core.base.phrases import few, first_line, plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summarize
@@ -161,7 +160,7 @@ def _caveats(run: Run, earlier: Run, other_goldens: set[str]) -> Iterator[str]:
     values: list[tuple[str, Any, Any]] = [
         ("tool", then.tool, now.tool),
         ("as of", then.as_of, now.as_of),
-        *((key, then.selection.get(key), value) for key, value in now.selection.items()),
+        *((key, then.selection.get(key), now.selection.get(key)) for key in {**now.selection, **then.selection}),
         *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
         ("newest jaxlib", earlier.summary.calendar.get("newest_jaxlib"), run.summary.calendar.get("newest_jaxlib")),
     ]
@@ -210,7 +209,10 @@ def _compared(result: Result) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str | int | float) else json_bytes(value).decode()
+    """A setting of a run. An empty list selects all; what a plan does not have was not asked for."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "all"
+    return "none" if value in (None, "") else str(value)
 
 
 CAVEAT = Kind("CAVEAT", 0, "bold yellow")

@@ -138,6 +138,16 @@ def test_nothing_stands_between_two_runs_of_the_same_plan(tmp_path):
             {"selection": {"whole": True, "readers": "window"}},
             "readers all, now window",
         ),
+        (
+            {"selection": {"whole": False, "writers": ["0.9.2", "0.11.0"]}},
+            {"selection": {"whole": False, "writers": []}},
+            "writers 0.9.2, 0.11.0, now all",
+        ),
+        (
+            {"selection": {"whole": False, "only": "promised"}},
+            {"selection": {"whole": False}},
+            "another plan: only promised, now none",
+        ),
         ({"limits": {"timeout": 1.0}}, {"limits": {"timeout": 2.0}}, "timeout 1.0, now 2.0"),
     ],
 )

@@ -25,6 +25,7 @@ import filelock
 import msgspec
 
 from export_core.base.cache_folder import STORED_DAYS
+from export_core.base.phrases import plural
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.outcome import Outcome, Verdict
 from export_core.matrix.replay import EnvironmentProvider, Notify, ignore, replay
@@ -116,7 +117,7 @@ class _KnownOutcomes:
         cached = self._cache.get(tuple(keys.values()))
         if cached:
             count = sum(key in cached for key in keys.values())
-            notify(f"{count} of {len(cells)} cells ran before with the same content: not run again")
+            notify(f"{count} of {plural(len(cells), 'cell')} ran before with the same content: not run again")
         unknown = []
         for cell in cells:
             if outcome := cached.get(keys.get(cell.key, "")):

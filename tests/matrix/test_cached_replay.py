@@ -240,10 +240,12 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
         yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
 
     ran: list[Cell] = []
+    notes: list[str] = []
     for stub in (ends, never):
         environments = StubEnvironments(lambda placement: environment(), lambda placement: environment())
         options = ReplayOptions(load_calendar(), limits=LIMITS, cache=True)
-        list(replay_unknown([Cell(made, READER, "cpu")], cache, environments, options, stub))
+        list(replay_unknown([Cell(made, READER, "cpu")], cache, environments, options, stub, notes.append))
+    assert notes == ([] if ran else ["1 of 1 cell ran before with the same content: not run again"])
     return not ran
 
 

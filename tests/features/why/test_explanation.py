@@ -10,6 +10,7 @@ import pytest
 
 from export_core.features.why.choice import Asked, Choice, choose
 from export_core.features.why.errors import WhyError
+from export_core.features.why.explain import explanation
 from export_core.features.why.explain.explanation import Explanation, FailureCause, explain, result_of
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
@@ -95,3 +96,16 @@ def test_a_cell_that_does_not_fail_is_not_explained(verdict, text):
     stored = judged(choice, verdict, message="no disk")
     with pytest.raises(WhyError, match=text):
         result_of(replace(choice, stored=(stored,)), print)
+
+
+def test_a_cell_of_no_stored_run_says_that_the_cache_may_have_it(monkeypatch):
+    choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
+    lines: list[str] = []
+
+    def replay_here(cells, options, *, notify):
+        notify("1 of 1 cell ran before with the same content: not run again")
+        yield Outcome(cells[0], verdict=Verdict.ERROR, stage=Stage.COMPILE)
+
+    monkeypatch.setattr(explanation, "replay_here", replay_here)
+    assert result_of(choice, lines.append).verdict is Verdict.ERROR
+    assert lines[0] == f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome"

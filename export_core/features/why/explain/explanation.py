@@ -88,7 +88,7 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     """
     result = choice.result
     if result is None:
-        notify(f"running {choice.cell.key}: no stored run has it")
+        notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
         (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
         result = judge(outcome, choice.options.policy)
     if result.verdict.works:

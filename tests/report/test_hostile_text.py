@@ -29,8 +29,7 @@ from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.features.compare_runs.comparison import BaselineDifference, CellDifference, Change, as_comparison
 from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
-from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
+from export_core.features.forecast.forecast import forecast, forecast_lines
 from export_core.goldens import Check, Golden, GoldenError, GoldenStore, Manifest, Options, verify
 from export_core.goldens.manifest import JaxprSummary
 from export_core.goldens.manifest_file import check_manifest
@@ -403,8 +402,6 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
         "plan for GitHub": json.dumps(github_jobs(plan, [])),
         "policy": first_policy([made], "golden", "schema.json"),
         "forecast": "\n".join(map(printed, forecast_lines(ahead))),
-        "forecast in Markdown": forecast_markdown(ahead),
-        "forecast as a page": forecast_page(ahead),
     }
 
 
@@ -453,9 +450,7 @@ def check_golden(root: Path, choose: Callable[[], str]) -> None:
     texts = golden_formats(root, made)
     for name, text in texts.items():
         assert_harmless(name, text)
-    assert Tags(texts["forecast as a page"]).elements.keys() <= PLAIN_TAGS
     yaml.safe_load(texts["policy"])
-    assert all(len(widths) == 1 for widths in columns(texts["forecast in Markdown"]))
 
 
 # --- the functions ----------------------------------------------------------------------------------------------------

@@ -8,16 +8,13 @@ import msgspec
 import pytest
 from comparing import compared
 from example_runs import READERS, broken_run
-from making import day, document, golden, of_runtime, result, summarize, with_causes
+from making import document, of_runtime, result, summarize, with_causes
 
 from export_core.features.costs.policy_key import Budget
-from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_text import forecast_page
 from export_core.judge import Judgement
 from export_core.judge.result import Exceeded
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.releases import load_calendar
 from export_core.report.page import html_page
 from export_core.report.page_data import cell_link
 
@@ -194,15 +191,6 @@ def comparison(tmp_path_factory) -> Path:
     return page
 
 
-@pytest.fixture(scope="session")
-def ahead(tmp_path_factory) -> Path:
-    goldens = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
-    page = tmp_path_factory.mktemp("forecast") / "forecast.html"
-    found = forecast(goldens, Policy(), load_calendar(), day("2026-11-21"), 200, ["0.11.0"])
-    page.write_text(forecast_page(found), encoding="utf-8")
-    return page
-
-
 @pytest.fixture
 def other_runtimes(tmp_path, two_runtimes) -> Path:
     """The page of a run with readers of two runtimes that are not jaxlib."""
@@ -257,15 +245,6 @@ def assert_accessible(page: Any) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_axe_finds_no_violation_in_a_comparison(size, scheme, opened, comparison):
     assert_accessible(opened(file=comparison, size=SIZES[size], color_scheme=scheme))
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
-def test_axe_finds_no_violation_in_a_forecast(size, scheme, browser, ahead):
-    page = browser.new_page(viewport=dict(zip(("width", "height"), SIZES[size], strict=True)), color_scheme=scheme)
-    page.goto(ahead.as_uri())
-    assert_accessible(page)
-    page.close()
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -1,4 +1,7 @@
-"""The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day."""
+"""The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day.
+
+As data, and as lines for people.
+"""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -7,8 +10,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from export_core.base.phrases import plural
-from export_core.features.forecast.foreseen import RuntimeReader, foreseen_readers
+from export_core.base.phrases import few, plural
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
@@ -102,7 +104,6 @@ class Forecast(msgspec.Struct, frozen=True):
     cases: int  # How many cases there are.
     generations: tuple[Generation, ...]  # All writers by build date, also those whose goldens have left the window.
     deployed: tuple[DeployedReader, ...]  # The readers in use.
-    foreseen: tuple[RuntimeReader, ...]  # The readers in use that are not jaxlib.
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
@@ -118,21 +119,18 @@ def forecast(
 ) -> Forecast:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
-    `deployed` are releases in use beside those of the policy, of jaxlib or another runtime, or targets of the policy,
-    also such as are not in force that day. Raises `ReleaseError` for one that does not exist that day.
+    `deployed` are jaxlib releases in use beside those of the policy, or targets of the policy, also such as are not in
+    force that day. Raises `ReleaseError` for one that does not exist that day.
     """
     calendar = calendar.as_of(as_of)
     targets = {target.name: target for target in policy.deployed}
-    named = [targets[name].release if name in targets else name for name in deployed]
-    versions = [name for name in named if "==" not in name]
+    versions = [targets[name].jaxlib if name in targets else name for name in deployed]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
     # As if the policy named all of them: what is retained and retired depends on them too. Targets end by themselves.
     own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
     policy = replace(policy, retention=replace(policy.retention, deployed=own))
     here = [target for target in policy.deployed if target.name in deployed or target.in_force(as_of)]
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
-    built = (target.release for target in policy.targets_on(as_of))
-    runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
     return Forecast(
         as_of=as_of,
@@ -141,7 +139,6 @@ def forecast(
         cases=len({golden.manifest.case for golden in goldens}),
         generations=tuple(_generations(goldens, windows)),
         deployed=tuple(_deployed_reader(version, calendar, windows, here) for version in in_use),
-        foreseen=tuple(foreseen_readers(runtimes, goldens, here, calendar)),
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=_prunable(goldens, policy, calendar, as_of),
         days=tuple(_days_ahead(goldens, policy, calendar, as_of, until)),
@@ -318,3 +315,50 @@ def _deployed_reader(
 
 def _prunable(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date) -> tuple[str, ...]:
     return tuple(status.golden.id for status in retention_status(goldens, policy, calendar, day) if not status.reasons)
+
+
+# --- the text ---------------------------------------------------------------------------------------------------------
+
+
+def forecast_lines(forecast: Forecast) -> Iterator[str]:
+    """Each day on which something happens, and the obligations of a release of that day where they have changed."""
+    goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
+    yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
+    yield from map(deployed_line, forecast.deployed)
+    yield ""
+    may_go = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
+    today = (Event(Kind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
+    before = None
+    for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days):
+        yield f"{day.day}  {({0: 'today', 1: 'tomorrow'}).get(day.in_days, f'in {day.in_days} days')}"
+        for event in day.events:
+            yield f"  {event.kind.replace('_', ' ')}: {event.text}"
+        # The obligations take two long lines: they are repeated only when they have changed.
+        if day.release != before:
+            yield from _obligation_lines(day.release)
+        before = day.release
+    if not forecast.days:
+        yield f"nothing happens until {forecast.until}"
+
+
+def _obligation_lines(release: Obligations) -> Iterator[str]:
+    runs = f"{plural(release.goldens, 'golden')} by {', '.join(release.runs)}" if release.runs else "no golden"
+    exports = f"what it exports must run in {', '.join(release.readers)}"
+    if not release.readers:
+        exports = "no release that is published has to run what it exports"
+    yield f"  a jaxlib built that day must run {runs}; {exports}; it has {plural(release.cases, 'golden')} to write"
+    if release.unwritten:
+        counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
+        yield f"  no goldens exist by these writers, which it must run too: {', '.join(counts)}"
+
+
+def deployed_line(reader: DeployedReader) -> str:
+    """What a reader in use is promised to run, without a full stop."""
+    targets = f"{few(reader.targets)}: " if reader.targets else ""
+    start = (
+        f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
+        f"{reader.promised_until} export; the last such release is {reader.last_writer}"
+    )
+    if reader.promised:
+        return f"{start}, the newest"
+    return f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, {-reader.days} days too late"

@@ -1,39 +1,22 @@
 """The command `jaxexport forecast`: what will happen to the goldens of this project, day by day."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from export_core.base.phrases import did_you_mean
-from export_core.cli.click_options import (
-    PATH,
-    STDOUT,
-    as_of_option,
-    check_different,
-    day_of,
-    goldens_option,
-    json_option,
-    policy_of,
-    policy_option,
-    write_output,
-)
+from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
-
-if TYPE_CHECKING:
-    from export_core.features.forecast.forecast import Forecast
 
 HALF_A_YEAR = 183
 
 
 @command("docs/how-to/look-ahead.md", "jaxexport forecast --deployed serving,0.11.0 --days 90", section="Days")
-@goldens_option
-@policy_option
-@as_of_option
+@click_options.goldens_option
+@click_options.policy_option
+@click_options.as_of_option
 @click.option(
     "--days",
     metavar="DAYS",
@@ -47,48 +30,27 @@ HALF_A_YEAR = 183
     metavar="NAME,…",
     default="",
     help="Readers that are in use, beside the deployment targets of the policy (`deployed`) that are in force: "
-    "jaxlib releases, such as 0.11.0, releases of another runtime, such as tensorflow==2.21.0, and deployment targets "
-    "by their name.",
+    "jaxlib releases, such as 0.11.0, and deployment targets by their name. `jaxexport can-i-deploy` answers for those "
+    "of other runtimes.",
 )
-@json_option("Print JSON (schema/forecast.schema.json).")
-@click.option("--markdown", metavar="FILE", type=PATH, help="Write a section of Markdown; - is standard output.")
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=PATH,
-    help="Write a page: windows as bars over time, and all days; - is standard output.",
-)
-def forecast(as_json: bool, markdown: str | None, html: str | None, **selection: Any) -> None:
+@click_options.json_option("Print JSON (schema/forecast.schema.json).")
+def forecast(
+    goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str, as_json: bool
+) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
-    from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
-
-    check_different([markdown, html])
-    if [markdown, html, STDOUT if as_json else None].count(STDOUT) > 1:
-        raise click.UsageError("expected one format on standard output, found two.")
-    ahead = _forecast(**selection)
-    if as_json:
-        echo_json(ahead)
-    elif not (markdown or html):
-        for line in forecast_lines(ahead):
-            echo(line)
-    for file, render in ((markdown, forecast_markdown), (html, forecast_page)):
-        if file:
-            write_output(file, render(ahead).encode())
-
-
-def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:
     from export_core.features.forecast.forecast import forecast as look_ahead
+    from export_core.features.forecast.forecast import forecast_lines
     from export_core.goldens import GoldenError, GoldenStore
     from export_core.goldens.verify import check_claims
 
-    policy, names = policy_of(policy_file), comma_separated(deployed)
-    targets = [target.name for target in policy.deployed]
+    policy, names = click_options.policy_of(policy_file), comma_separated(deployed)
+    targets = [target.name for target in policy.deployed if target.jaxlib]
     for name in names:
-        # No jaxlib is called by a letter first.
-        if name not in targets and name[0].isalpha() and "==" not in name:
+        if name not in targets and name[0].isalpha():  # no version of jaxlib begins so
             raise click.UsageError(
                 f"--deployed: expected a deployment target of the policy ({', '.join(targets) or 'it has none'}) or a "
-                f"release such as 0.11.0 or tensorflow==2.21.0, found {name!r}.{did_you_mean(name, targets)}"
+                f"jaxlib release such as 0.11.0, found {name!r}.{did_you_mean(name, targets)} `jaxexport can-i-deploy` "
+                "answers for other runtimes."
             )
     store = GoldenStore(Path(goldens or policy.goldens))
     stored = store.goldens()
@@ -97,4 +59,9 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
     calendar = policy.calendar()
     check_claims(stored, calendar)
-    return look_ahead(stored, policy, calendar, day_of(as_of), days, names)
+    ahead = look_ahead(stored, policy, calendar, click_options.day_of(as_of), days, names)
+    if as_json:
+        echo_json(ahead)
+    else:
+        for line in forecast_lines(ahead):
+            echo(line)

@@ -1,4 +1,4 @@
-"""The windows of all generations as bars over time: which goldens leave when, and what else happens on which day."""
+"""The windows of all generations as bars over time: which goldens leave when."""
 
 import datetime
 from collections.abc import Sequence
@@ -7,27 +7,25 @@ from xml.etree import ElementTree as Xml
 from markupsafe import Markup
 
 from export_core.base.phrases import plural
-from export_core.features.forecast.forecast import DatedEvent, Generation, Kind
-from export_core.judge.result import ReaderOf, grouped
+from export_core.features.forecast.forecast import Generation
+from export_core.judge.result import ReaderOf
 from export_core.judge.retention import leaves_window_on
 from export_core.report.document import Picture
 from export_core.report.run_tables import map_releases
 from export_core.report.svg import Axis, add, add_months, picture, text_of, width_of
 from export_core.run.run import Run
 
-_ROW, _LANE, _HEAD = 38.0, 28.0, 28.0
+_ROW, _HEAD = 38.0, 28.0
 
 _HALF_A_YEAR = datetime.timedelta(days=183)
 _HINT = (
     "A bar is the time in which new readers are promised to run the goldens of a writer; the past is pale. "
-    "`jaxexport forecast --html` has all that happens on the days ahead."
+    "`jaxexport forecast` has all that happens on the days ahead."
 )
 
 
-def windows_figure(
-    generations: Sequence[Generation], as_of: datetime.date, until: datetime.date, events: Sequence[DatedEvent] = ()
-) -> str:
-    """The drawing for a page. Empty without goldens. A generation that leaves ends its own bar: it needs no event."""
+def windows_figure(generations: Sequence[Generation], as_of: datetime.date, until: datetime.date) -> str:
+    """The drawing for a page. Empty without goldens."""
     if not generations:
         return ""
     left, width = 116.0, 900.0
@@ -35,10 +33,7 @@ def windows_figure(
     start = min([*open_since, as_of - datetime.timedelta(days=30)])
     length = width - left - 16
     axis = Axis(length, 0, (), (start.toordinal(), max(until, as_of).toordinal() + 1), (0.0, length))
-    others = (dated for dated in events if dated[1].kind is not Kind.LEAVES)
-    lanes = grouped(others, lambda dated: dated[1].kind)
-    below = _HEAD + _ROW * len(generations)
-    bottom = below + _LANE * len(lanes) + (6 if lanes else 0)
+    bottom = _HEAD + _ROW * len(generations)
     label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"
     root = picture("windows", width, bottom + 26, label, standalone=False)
     add_months(root, axis, left, _HEAD - 6, bottom, bottom + 16)
@@ -48,8 +43,6 @@ def windows_figure(
     newest_first = sorted(generations, key=lambda generation: (generation.built, generation.writer), reverse=True)
     for number, generation in enumerate(newest_first):
         _bar(root, generation, as_of, axis, left, _HEAD + _ROW * number)
-    for number, (kind, dated) in enumerate(lanes.items()):
-        _lane(root, kind, dated, axis, left, below + 6 + _LANE * number)
     return text_of(root)
 
 
@@ -100,19 +93,3 @@ def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: 
     else:
         x = end + 8 if end + needed + 12 < today else today + 8
         add(root, "text", "date", words, x=x, y=top + 12)
-
-
-def _lane(root: Xml.Element, kind: Kind, dated: Sequence[DatedEvent], axis: Axis, left: float, top: float) -> None:
-    """What else happens: a dot for each day, with its name where there is room."""
-    add(root, "text", "date", kind.replace("_", " "), x=left - 12, y=top + 15, text_anchor="end")
-    free = left
-    for day in dict.fromkeys(day for day, _ in dated):
-        events = [event for other, event in dated if other == day]
-        place = left + axis.start(day)
-        dot = add(root, "g", "dot")
-        add(dot, "title", "", f"{day}: {'; '.join(event.text for event in events)}")
-        add(dot, "circle", cx=place, cy=top + 12, r=4)
-        names = ", ".join(event.subject for event in events)
-        if kind in (Kind.RETIRES, Kind.CLOSES) and place - 10 - width_of(names, 9.5) > free:
-            add(root, "text", "date", names, x=place - 8, y=top + 15, text_anchor="end")
-        free = place + 6

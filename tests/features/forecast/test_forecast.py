@@ -1,8 +1,7 @@
-"""The forecast: what happens to the goldens here on which day, as text, Markdown, JSON and a page."""
+"""The forecast: what happens to the goldens here on which day, as text and JSON, and the picture of their windows."""
 
 import datetime
 import json
-import re
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -15,12 +14,11 @@ from hypothesis import strategies as st
 from making import day, golden, manifest, write_golden
 
 from export_core.cli.app import jaxexport
-from export_core.features.forecast.forecast import Event, Forecast, Kind, forecast
-from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page, foreseen_line
+from export_core.features.forecast.forecast import Forecast, Kind, forecast, forecast_lines
+from export_core.features.forecast.windows_svg import windows_figure
 from export_core.goldens import Golden, GoldenError, GoldenStore
-from export_core.policy import CustomCallChange, DeploymentTarget, KnownFailure, Policy, Quirk, Retention, WindowDays
+from export_core.policy import CustomCallChange, KnownFailure, Policy, Quirk, Retention, WindowDays
 from export_core.releases import ReleaseError, load_calendar, promise
-from export_core.report.document import ReportError
 from tools.schemas import schema
 
 CALENDAR = load_calendar()
@@ -99,45 +97,6 @@ def test_a_deployed_reader_is_promised_exports_up_to_a_day(when, reader, expecte
     assert (str(found.promised_until), found.writer, found.promised, found.days, found.last_writer) == expected
     assert found.built == CALENDAR.built(reader)
     assert found.promised_until == found.built + datetime.timedelta(days=21)
-
-
-@pytest.fixture
-def kept_goldens():
-    store = GoldenStore(Path(__file__).parents[3] / "golden")
-    cases = ("test_linear_algebra.test_cholesky", "test_models.test_mlp", "test_accelerators.test_lu")
-    return [one for one in store.goldens() if one.manifest.case.removeprefix("tests.compat.") in cases]
-
-
-def test_a_deployed_runtime_is_foreseen_to_read_goldens_or_not(kept_goldens):
-    found = look_ahead(kept_goldens, deployed=["tensorflow==2.21.0"])
-    (tensorflow,) = found.foreseen
-    assert found.deployed == ()
-    cpu = [one for one in kept_goldens if "cpu" in one.manifest.options.platforms]
-    assert (tensorflow.reader, tensorflow.targets, tensorflow.goldens) == ("tensorflow==2.21.0", (), len(cpu))
-    ((reason, unread),) = tensorflow.unread.items()
-    assert reason.startswith("tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18: export with")
-    cholesky = "tests.compat.test_linear_algebra.test_cholesky/"
-    assert all(name.startswith(cholesky) for name in (*unread, *tensorflow.not_run))
-    assert f"{cholesky}0.12.0.1-cpu" in unread
-    assert len(tensorflow.not_run) == sum(one.id.startswith(cholesky) for one in cpu)
-    assert foreseen_line(tensorflow) == (
-        f"tensorflow 2.21.0 is foreseen to read {len(cpu) - len(unread)} of {len(cpu)} goldens; not {len(unread)}, "
-        f"since {reason}; it does not run {len(tensorflow.not_run)}, with custom calls of jax or for several devices; "
-        "it promises to read what jaxlibs built from 2025-09-06 to 2026-04-04 export"
-    )
-
-
-def test_a_target_of_another_runtime_is_foreseen_for_its_cases(kept_goldens):
-    target = DeploymentTarget(name="phone", reader="litert==2.3.0", cases=("*test_mlp",))
-    policy = Policy(deployed=(target,))
-    (litert,) = look_ahead(kept_goldens, policy).foreseen
-    assert litert.targets == ("phone",)
-    assert litert.goldens == sum(one.manifest.case.endswith("test_mlp") for one in kept_goldens)
-    assert foreseen_line(litert).startswith("phone: litert 2.3.0 is foreseen to read")
-    assert litert.promised is None
-    assert look_ahead(kept_goldens, policy, day("2026-10-01")).foreseen == (), "it was not built yet"
-    with pytest.raises(ReleaseError, match=r"litert 2\.3\.0 is not in the calendar of litert as of 2026-10-01"):
-        look_ahead(kept_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
 
 
 def test_a_deployed_reader_never_retires_and_retains_its_goldens():
@@ -226,8 +185,8 @@ def made(when: datetime.date = TODAY) -> Forecast:
 
 
 def figure() -> Xml.Element:
-    """The drawing of the page."""
-    return Xml.fromstring(re.search("<svg class=.drawing windows.*?</svg>", forecast_page(made()))[0])
+    ahead = made()
+    return Xml.fromstring(windows_figure(ahead.generations, ahead.as_of, ahead.until))
 
 
 def run(*words: str):
@@ -250,65 +209,30 @@ def test_json_follows_its_schema_and_is_all_of_the_forecast(project):
     assert said["days"][0]["day"] == "2026-12-15"
 
 
-def test_markdown_is_one_table_whatever_a_text_holds():
-    found = made()
-    event = Event(Kind.EXPIRES, "x", "a | b <script>\nc")
-    changed = msgspec.structs.replace(found, days=(msgspec.structs.replace(found.days[0], events=(event,)),))
-    rows = [line for line in forecast_markdown(changed).splitlines() if line.startswith("|")]
-    assert len(rows) == 4
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
-    assert "**expires** a \\| b \\<script\\> c" in rows[-1]
-
-
 def test_nothing_ahead_is_said(project):
     done = run("--as-of", "2026-11-21", "--days", "3")
     assert done.stdout.splitlines()[-1] == "nothing happens until 2026-11-24"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--json", "--markdown", "-"], "expected one format on standard output, found two"),
-        (["--html", "a", "--markdown", "./a"], "expected another file for each format"),
-        (["--days", "-1"], "Invalid value for '--days'"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_a_usage_error(project, words, said):
-    done = run(*words)
-    assert done.exit_code == 2
-    assert said in done.output
+def test_a_number_of_days_before_today_is_a_usage_error(project):
+    done = run("--days", "-1")
+    assert (done.exit_code, "Invalid value for '--days'" in done.output) == (2, True)
 
 
-def test_no_goldens_and_a_file_that_cannot_be_written_are_errors(project):
-    for words, error, said in (
-        (["--goldens", "none"], GoldenError, "none: expected goldens, found none"),
-        (["--html", "golden/t.test_f/0.9.2-cpu/golden.yaml/a.html"], ReportError, "a.html: cannot write there: "),
-    ):
-        with pytest.raises(error, match=said):
-            raise run(*words).exception
+def test_a_folder_without_goldens_is_an_error(project):
+    with pytest.raises(GoldenError, match="none: expected goldens, found none"):
+        raise run("--goldens", "none").exception
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_says_first_what_leaves_first(project):
-    assert run("--as-of", "2026-11-21", "--html", "forecast.html").exit_code == 0
-    page = (project / "forecast.html").read_text()
-    assert "<h1>Next to leave: the 1 golden by 0.11.0, in 53 days (2027-01-13)</h1>" in page
-
-
-def test_text_markdown_and_page_say_the_same_of_each_day():
+def test_each_day_says_what_a_release_of_that_day_has_to_do():
     # 0.9.2 has left its window, and is not the last of its case.
     ahead = forecast(OF_ONE_CASE, Policy(), load_calendar(), day("2027-06-01"), 30)
-    assert len(ahead.prunable) > 0
-    for written in ("\n".join(forecast_lines(ahead)), forecast_markdown(ahead), forecast_page(ahead)):
-        assert "goldens may be pruned (jaxexport goldens prune)" in written
-        assert "no published release" in written or "no release that is published" in written
-        assert "no golden" in written
-    now = made()
-    for written in ("\n".join(forecast_lines(now)), forecast_markdown(now), forecast_page(now)):
-        assert "0.10.2 (1 case), 0.11.1 (1 case)" in written
-        assert "2 goldens by 0.11.0, 0.12.0.1" in written
+    written = "\n".join(forecast_lines(ahead))
+    assert "goldens may be pruned (jaxexport goldens prune)" in written
+    assert "must run no golden; no release that is published has to run what it exports" in written
+    written = "\n".join(forecast_lines(made()))
+    assert "by these writers, which it must run too: 0.10.2 (1 case), 0.11.1 (1 case)" in written
+    assert "2 goldens by 0.11.0, 0.12.0.1" in written
 
 
 def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():

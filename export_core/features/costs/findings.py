@@ -6,10 +6,10 @@ from itertools import pairwise
 from statistics import median
 
 from export_core.base.phrases import plural, ranges
-from export_core.features.costs.over_budget import SLOWER, Limit, find_limits, own_cells, unmeasured
+from export_core.features.costs.over_budget import unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
-from export_core.judge.cost import CERTAIN, RunTimes, change_in, cost_of, run_times
+from export_core.judge.cost import change_in, cost_of
 from export_core.judge.result import Cells, Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
@@ -19,13 +19,12 @@ from export_core.report.wording import amount, exceeded_text, first_lines, times
 from export_core.run.run import Run
 
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
-SLOWER_CELLS = Kind("SLOWER", 8, "bold yellow", level="warning")
 HEAD = ("cost of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run")
 _TO_DO = "`jaxexport report --trend cost` shows in which release it began. Then change the program or the budget."
 
 
 def cost_findings(run: Run) -> Iterator[Finding]:
-    """One finding for each limit, figure and platform that cells exceed; then what is only shown."""
+    """One finding for each limit, figure and platform that cells exceed; then what could not be measured."""
     if not BUDGETS.of(run.policy):
         return
     exceeding = [
@@ -38,7 +37,6 @@ def cost_findings(run: Run) -> Iterator[Finding]:
         yield _over_budget({result: part for result, part, own in exceeding if own == limit}, number, run)
     for number, text in enumerate(unmeasured(run.results, run.policy)):
         yield Finding(NOT_MEASURED, number, text)
-    yield from _slower(run)
 
 
 def newest_costs(run: Run) -> Table | None:
@@ -108,38 +106,6 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
     assert kind
     # Broken promises are of rank 0 too, and come first.
     return Finding(kind, 500_000 + number, sentence, tuple(pair for pair in details if pair[1]), tuple(exceeding))
-
-
-def _slower(run: Run) -> Iterator[Finding]:
-    """Cells that run slower than in their golden's own writer, by more than `warn_slower`, and not by chance."""
-    own, limits_of = own_cells(run.results), find_limits(run.policy)
-    tested: list[tuple[Result, Limit, RunTimes]] = []
-    for result in run.results:
-        writer = own.get(result.series)
-        if result.promised and result.judgement.facts.works and writer and writer is not result:
-            limits = [limit for limit in limits_of(result) if limit.key == SLOWER]
-            tested += [(result, limit, test) for limit in limits if (test := run_times(writer, result))]
-    # Of many cells some would look slower by chance alone: each has to be as unlikely as all of them may be.
-    slower = [
-        (result, limit, test)
-        for result, limit, test in tested
-        if test.ratio > limit.value and test.chance * len(tested) < CERTAIN
-    ]
-    if not slower:
-        return
-    slower.sort(key=lambda item: -item[2].ratio)
-    lines = [
-        f"{result.golden} in {result.reader.title}: {test.now / test.was:.3g} times, "
-        f"{amount('run_seconds', test.was)} to {amount('run_seconds', test.now)} "
-        f"({limit.key}: {limit.value:g}, {limit.location})"
-        for result, limit, test in slower
-    ]
-    sentence = (
-        f"{plural(len(slower), 'cell')} of {len(tested):,} run slower than in their goldens' own writers, by the "
-        "medians of their repetitions and a rank test. It changes no judgement."
-    )
-    cells = tuple(result for result, _, _ in slower)
-    yield Finding(SLOWER_CELLS, 500_000, sentence, (("cells", first_lines(lines)),), cells)
 
 
 def _ratio(exceeded: Exceeded) -> float:

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from export_core.base.phrases import plural
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
-from export_core.judge.cost import FEWEST_RUNS, cost_of, grows, runs_of
+from export_core.judge.cost import cost_of, grows
 from export_core.judge.result import Exceeded, Result, Series
 from export_core.judge.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import matches
 from export_core.readers.cell import CellKey
 
-GROWTH, SLOWER = "max_growth", "warn_slower"
+GROWTH = "max_growth"
 
 
 class Limit(NamedTuple):
@@ -43,7 +43,7 @@ def with_budgets(
     results = list(results)
     if not BUDGETS.of(policy):
         return results
-    own, limits_of, judged = own_cells(results), find_limits(policy), []
+    own, limits_of, judged = _own_cells(results), _limits_of_cells(policy), []
     for result in results:
         # Not each promised cell that works: one of a converted artifact is a bonus, and stays one.
         if result.promised and result.judgement in (Judgement.KEPT, Judgement.OVER_BUDGET):
@@ -58,7 +58,7 @@ def with_budgets(
 
 def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result | None]]) -> Iterator[Exceeded]:
     """What of a limit a cell exceeds: the limit itself, or the growth against each of the others."""
-    if limit.key == SLOWER or (cost := cost_of(result, limit.figure)) is None:
+    if (cost := cost_of(result, limit.figure)) is None:
         return
     if limit.key != GROWTH:
         if cost > limit.value:
@@ -70,14 +70,14 @@ def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result |
             yield Exceeded(limit.key, limit.figure, was * limit.value, cost, limit.location, was, whose)
 
 
-def own_cells(results: Iterable[Result]) -> dict[Series, Result]:
+def _own_cells(results: Iterable[Result]) -> dict[Series, Result]:
     """The cells of goldens in the release of their writer, on whichever platform, by `Result.series`."""
     return {result.series: result for result in results if result.reader == result.writer.release}
 
 
 def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
     """For each limit by which some cells could not be measured: how many, and why. A sentence each."""
-    own, limits_of = own_cells(results), find_limits(policy)
+    own, limits_of = _own_cells(results), _limits_of_cells(policy)
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
         # Other runtimes than jaxlib say no costs.
@@ -90,9 +90,6 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
 
 def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
     """What a cell lacks for a limit; empty where it lacks nothing."""
-    if limit.key == SLOWER:
-        enough = writer and min(len(runs_of(result)), len(runs_of(writer))) >= FEWEST_RUNS
-        return "" if enough else f"run times of them and of their goldens' own writers need `--repeat {FEWEST_RUNS}`"
     if cost_of(result, limit.figure) is None:
         return f"the compiler says no {limit.figure} of them"
     if limit.key == GROWTH and cost_of(writer, limit.figure) is None:
@@ -100,7 +97,7 @@ def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
     return ""
 
 
-def find_limits(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
+def _limits_of_cells(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
     """The function that says which limits count for a cell: each of the first entry that is about it and sets it."""
     budgets: Sequence[Budget] = BUDGETS.of(policy)
 
@@ -125,5 +122,3 @@ def _limits_of(budget: Budget) -> Iterator[Limit]:
             yield Limit(f"max_{figure}", figure, value, location)
     for figure, growth in budget.growths().items():
         yield Limit(GROWTH, figure, growth, location)
-    if budget.warn_slower is not None:
-        yield Limit(SLOWER, "runs", budget.warn_slower, location)

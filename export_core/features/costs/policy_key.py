@@ -38,9 +38,6 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many times the figure of the golden's own writer, and with --baseline of the same cell there, a figure may
     be: a number for temp_bytes, flops and bytes_accessed, or a number by figure. A growth by less than 1,024 bytes,
     1,000 operations or 10 instructions counts as none."""
-    warn_slower: Limit = None
-    """How many times slower than in the golden's own writer a cell may run before the report warns; needs `--repeat`. A
-    warning changes no judgement and no exit code."""
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
     def growths(self) -> Mapping[str, float]:
@@ -56,7 +53,7 @@ GROWING = ("temp_bytes", "flops", "bytes_accessed")
 FIGURES = tuple(name.removeprefix("max_") for name in Budget.__struct_fields__ if name.startswith("max_"))[:-1]
 """The figures that have a limit; the last field is that of growths."""
 
-LIMITS = (*(f"max_{figure}" for figure in FIGURES), "max_growth", "warn_slower")
+LIMITS = (*(f"max_{figure}" for figure in FIGURES), "max_growth")
 """The keys that are limits, of which an entry has at least one."""
 
 
@@ -70,7 +67,7 @@ def problems(key: Key, budget: Budget) -> Problems:
             found = f"found {reader!r}: other runtimes say no costs, and no budget measures them"
             yield (*key, "readers", number), f"expected a jaxlib version or a glob of them, {found}."
     for name, value in limits.items():
-        least = 1 if name in ("max_growth", "warn_slower") else 0
+        least = 1 if name == "max_growth" else 0
         by_figure = value if isinstance(value, dict) else {"": value}
         for figure, limit in by_figure.items():
             path = (*key, name, figure) if figure else (*key, name)

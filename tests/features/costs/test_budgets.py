@@ -144,35 +144,6 @@ def test_only_growth_needs_the_figure_of_the_writer():
     assert judgements(Budget(max_growth=1.2), TWICE) == ["kept"], "its writer's figure is not known"
 
 
-def repeated(reader: str, first: float, count: int = 10) -> Result:
-    runs = tuple(first + number / 1e4 for number in range(count))
-    return result(reader=reader, cost=Cost(), timings=Timings(runs=runs))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "titles"),
-    [
-        (repeated("0.9.2", 0.010), repeated("0.10.2", 0.030), ["SLOWER"]),
-        (repeated("0.9.2", 0.010), repeated("0.10.2", 0.014), []),
-        (repeated("0.9.2", 0.030), repeated("0.10.2", 0.010), []),
-        (repeated("0.9.2", 0.010), repeated("0.10.2", 0.030, count=4), ["NOT MEASURED"]),
-    ],
-    ids=["three times", "within the limit", "faster", "too few runs"],
-)
-def test_a_slower_cell_is_a_warning_and_nothing_more(before, after, titles):
-    policy = Policy(budgets=(Budget(warn_slower=1.5),))
-    made = summary(policy, before, after)
-    assert [finding.title for finding in document([before, after], made).findings] == titles
-    assert made.exit_code == 0
-
-
-def test_runs_that_overlap_are_not_called_slower():
-    noisy = result(timings=Timings(runs=(0.001, 0.002, 0.031, 0.032, 0.033)))
-    policy = Policy(budgets=(Budget(warn_slower=1.5),))
-    before = repeated("0.9.2", 0.010, count=5)
-    assert document([before, noisy], summary(policy, before, noisy)).findings == []
-
-
 @pytest.fixture
 def load(tmp_path):
     def load(text: str) -> Policy:
@@ -184,7 +155,7 @@ def load(tmp_path):
 
 def test_every_limit_can_be_in_a_policy_and_in_summary_json(load):
     policy = load((Path(__file__).parent / "policy.yaml").read_text())
-    assert [budget.location.rpartition(":")[2] for budget in BUDGETS.of(policy)] == ["2", "16", "18"]
+    assert [budget.location.rpartition(":")[2] for budget in BUDGETS.of(policy)] == ["2", "16", "17"]
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
 
 

@@ -1,15 +1,14 @@
 """What a run is asked for, each option declared once: a field with its flag, its help, and how a command repeats it.
 
-From these fields come the options of the commands (cli/click_options.py), what they read (`read_options`), the options
-of a printed command (`option_words`), and what `jaxexport explain COMMAND` reads back from one (`values_in`).
+From these fields come the options of the commands (cli/click_options.py), what they read (`read_options`), and the
+options of a printed command (`option_words`).
 """
 
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -328,7 +327,7 @@ def options_of(kind: type) -> dict[str, Option]:
 OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(RunOptions)}
 """Every option by the name of its field, in the order in which help lists them and commands repeat them."""
 ONE_CELL = tuple(name for name, option in OPTIONS.items() if option.repeated and name not in ("executor", "repeat"))
-"""What the commands about one cell take too, and read in a printed command: they run it here, and time nothing."""
+"""What the commands about one cell take too: they run it here, and time nothing."""
 DEFAULTS = {declaration.name: declaration.default for kind in (RunOptions, Selection) for declaration in fields(kind)}
 """The default of each field, by its name."""
 
@@ -371,22 +370,6 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
                     texts = map(option.write, value) if option.multiple else (option.write(value),)
                     words += [word for text in texts for word in (option.flag, text)]
     return words
-
-
-def values_in(words: Sequence[str]) -> dict[str, Any]:
-    """What the words of a printed command say, as `read_options` takes it."""
-    names = {option.flag: name for name, option in OPTIONS.items()}
-    values: dict[str, Any] = {}
-    for flag, value in itertools.pairwise(words):
-        if name := names.get(flag):
-            values[name] = [*values.get(name, ()), value] if OPTIONS[name].multiple else value
-    return values
-
-
-def given_over(own: _Options, other: _Options) -> _Options:
-    """The options of `own` that are not the default, and else those of `other`."""
-    values = {name: getattr(own, name) for name in _names(type(own))}
-    return replace(other, **{name: value for name, value in values.items() if value != DEFAULTS[name]})  # type: ignore[type-var]
 
 
 def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:

@@ -86,7 +86,7 @@ def test_a_command_that_makes_the_same_plan_reads_back_as_it_was_asked_for():
     run = RunOptions(
         *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2, 3), executor="dask:tcp://127.0.0.1:8786"
     )
-    values = run_options.values_in(shlex.split(shlex.join(option_words(selection, run, plan=True))))
+    values = matrix.make_context("matrix", option_words(selection, run, plan=True)).params
     assert (read_options(Selection, values), read_options(RunOptions, values)) == (selection, run)
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from export_core.base.phrases import did_you_mean, few
 from export_core.features.why.errors import WhyError
@@ -21,22 +21,12 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.selection import reader_named
 from export_core.policy import find_policy
 from export_core.policy.entries import matches
-from export_core.policy.run_options import (
-    ONE_CELL,
-    RESULTS,
-    RunOptions,
-    Selection,
-    given_over,
-    option_words,
-    read_options,
-    reproduce_options,
-    values_in,
-)
+from export_core.policy.run_options import RESULTS, RunOptions, Selection, option_words, reproduce_options
 from export_core.readers.cell import Limits
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
-from export_core.releases import Release, ReleaseError
+from export_core.releases import Release, ReleaseError, parse_day
 from export_core.run.plan_record import hash_of
 from export_core.run.results import SUMMARY, read_run
 from export_core.run.run import Run
@@ -44,8 +34,7 @@ from export_core.run.run import Run
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
 """A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
 _SHOWN = 10  # How many cells a message lists.
-_COMMAND = re.compile(r"(?:[A-Z_\d]+=\S* )*jaxexport matrix ")
-"""A command that reproduces a cell, after the variables that it sets."""
+_DAY = re.compile(r" --as-of (\d{4}-\d\d-\d\d)\b")  # In a command that reproduces a cell.
 
 
 @dataclass(frozen=True)
@@ -53,7 +42,7 @@ class Asked:
     """What a person said of the cell. What is empty was not said; each word narrows the choice."""
 
     cell: str = ""
-    """``GOLDEN in READER on PLATFORM``, a golden, a case, the id of a cause, or a command that reproduces a cell."""
+    """``GOLDEN in READER on PLATFORM``, a golden, a case, or the id of a cause."""
     case: str = ""  # The case, or a glob.
     writer: str = ""  # The jaxlib that wrote the golden, or the name of its folder, such as 0.9.2-cpu.
     reader: str = ""  # A jaxlib, one with its jax (0.11.2-jax0.12.0.1), or the path of its wheel.
@@ -65,23 +54,10 @@ class Asked:
 
 
 def spelled_out(asked: Asked, run: Run | None) -> Asked:
-    """What was asked, with all that `cell` says as options: a command, the id of a cause of the run, or words.
+    """What was asked, with all that `cell` says as options: the id of a cause of the run, or words.
 
-    A command that reproduces a cell, as findings print it, names everything; an option that was given beside it counts.
-    Raises `WhyError` for what is no such command, and where an option says otherwise than words do.
+    Raises `WhyError` where an option says otherwise than words do.
     """
-    if _COMMAND.match(asked.cell):
-        values, selection, options = _read_command(asked.cell)
-        return replace(
-            asked,
-            cell="",
-            case="".join(values.get("cases", ())),
-            writer=values.get("writers", ""),
-            reader=values.get("readers", ""),
-            platform=values.get("platforms", ""),
-            selection=given_over(asked.selection, selection),
-            run=given_over(asked.run, options),
-        )
     causes = run.summary.causes if run else ()
     if key := next((cause.example for cause in causes if cause.id == asked.cell), None):
         golden, words = key.golden, {"reader": key.pair, "platform": key.platform}
@@ -95,19 +71,6 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
             raise WhyError(f"--{name}s {option}: the cell already says {word}. Leave out one of them.")
     reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
     return replace(asked, cell=golden, reader=reader, platform=platform)
-
-
-def _read_command(command: str) -> tuple[dict[str, Any], Selection, RunOptions]:
-    """What a printed command says, as text, and those of its options that a command about one cell has too.
-
-    Raises `WhyError` for what is no such command.
-    """
-    try:
-        values = values_in(shlex.split(command))
-        taken = {name: value for name, value in values.items() if name in ONE_CELL}
-        return values, read_options(Selection, taken), read_options(RunOptions, taken)
-    except ValueError as error:
-        raise WhyError(f"{command}: expected a command as `reproduce` of a finding has it: {error}.") from None
 
 
 @dataclass(frozen=True)
@@ -223,10 +186,8 @@ def choose(asked: Asked) -> Choice:
 
 def _on_day_of(result: Result | None, options: RunOptions) -> RunOptions:
     """Options with the day of a stored result, if the run was asked for one and the options name none."""
-    if result is None or options.as_of:
-        return options
-    _, _, as_run = _read_command(result.reproduce)
-    return replace(options, as_of=as_run.as_of)
+    match = _DAY.search(result.reproduce) if result and not options.as_of else None
+    return replace(options, as_of=parse_day(match[1])) if match else options
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:

@@ -18,7 +18,7 @@ from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.policy.run_options import GIB, RunOptions
+from export_core.policy.run_options import GIB, RunOptions, Selection
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.run.plan_record import hash_of
@@ -71,8 +71,6 @@ def test_options_name_a_cell_without_any_results(project):
         CELL,
         f"{CASE}/0.9.2-cpu in 0.10.2",
         f"{CASE}/0.9.2-cpu in jaxlib 0.10.2 on cpu",
-        f"jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu --no-cache --results x/y",
-        f"OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu",
     ],
 )
 def test_words_that_a_report_prints_name_a_cell(words, project):
@@ -82,16 +80,13 @@ def test_words_that_a_report_prints_name_a_cell(words, project):
 COMMAND = f"jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu"
 
 
-def test_a_printed_command_names_how_its_cell_is_run(project):
+def test_commands_about_a_cell_repeat_how_it_is_run(project):
     (project / "other.yaml").write_text("windows: {backward: 200, forward: 21}")
-    words = f"{COMMAND} --policy other.yaml --as-of 2026-10-25 --timeout 7 --memory 0.5 --repeat 3 --target tpu=v6e"
-    choice = chosen(cell=f"{words} --no-cache --results x", run=RunOptions(timeout=9.0))
+    run = RunOptions(policy_file="other.yaml", as_of=datetime.date(2026, 10, 25), timeout=9.0, memory=GIB // 2)
+    choice = chosen(cell=CELL, run=run, selection=Selection(targets=("tpu=v6e",)))
     assert choice.options.policy.windows.backward == 200
     assert choice.plan.as_of == datetime.date(2026, 10, 25)
-    assert choice.options.limits.memory == GIB // 2
-    assert choice.options.limits.timeout == 9, "an option beside the command counts"
-    assert choice.options.limits.repeat == 0, "no command about one cell has it"
-    assert choice.options.cache
+    assert (choice.options.limits.timeout, choice.options.limits.memory) == (9, GIB // 2)
     assert "--target tpu=v6e" in choice.command("explain")
     assert "--timeout 9 --memory 0.5" in choice.reproduce
 
@@ -197,8 +192,6 @@ def test_explain_alone_explains_the_one_cause_and_breaks_no_word_at_80_columns(p
         ({"cell": CELL, "reader": "0.11.0"}, "--readers 0.11.0: the cell already says 0.10.2-jax0.10.2."),
         ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
         ({"cell": f"{CASE}/0.9.2-cpu", "reader": "0.10.2", "platform": "cuda"}, "none for cuda"),
-        ({"cell": "jaxexport matrix --cases 'x"}, "expected a command as `reproduce` of a finding has it"),
-        ({"cell": "jaxexport matrix --timeout x"}, "expected a command as `reproduce` of a finding has it"),
         ({"run": RunOptions(goldens=Path("other"))}, "other: expected goldens, found none."),
         ({"results": Path("other")}, "expected the summary of a finished matrix run, found none"),
     ],

@@ -16,7 +16,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -38,7 +38,6 @@ from export_core.readers.placement import Placement
 from export_core.releases import Release
 
 FILE = "outcomes.sqlite3"
-LOCKS = "cells"  # The folder of the locks of cells that are running.
 _BUSY_SECONDS = 30.0  # How long to wait for another process that writes.
 _AT_ONCE = 500  # Keys of one query: SQLite before 3.32 takes at most 999 parameters.
 _CHECK_BYTES = 8
@@ -67,14 +66,11 @@ def replay_unknown(
     options: ReplayOptions,
     replay: Replay,
     notify: Notify = ignore,
-    *,
-    claim: bool = False,
 ) -> Generator[Outcome, None, None]:
     """One outcome for each cell: those that the cache has, then those of a replay, which are stored.
 
     No environment is built or started if every cell of it is known. Unless `options.cache`, every cell is run, and its
-    outcome stored all the same. `claim`: other processes may be about to run the same cells, as the workers of
-    pytest-xdist; one of them runs each, and the others wait for its outcome.
+    outcome stored all the same.
     """
     known = _KnownOutcomes(cells, cache, environments, options)
     unknown = sorted(cells, key=lambda cell: not cell.decides)  # in the order of a replay
@@ -82,15 +78,11 @@ def replay_unknown(
         unknown = yield from known.stored(unknown, notify)
     if not unknown:
         return
-    claim = claim and options.cache
-    with cache.claimed([*known.named(unknown).values()]) if claim else contextlib.nullcontext():
-        if claim:  # another process may have run them while this one waited
-            unknown = yield from known.stored(unknown, notify)
-        with contextlib.closing(replay(unknown, known.build)) as outcomes:
-            for outcome in outcomes:
-                # Asked for only now: before the replay, the environment may not have been built.
-                key = known.key(outcome.cell)
-                yield cache.put(key, outcome) if key else outcome
+    with contextlib.closing(replay(unknown, known.build)) as outcomes:
+        for outcome in outcomes:
+            # Asked for only now: before the replay, the environment may not have been built.
+            key = known.key(outcome.cell)
+            yield cache.put(key, outcome) if key else outcome
 
 
 class _KnownOutcomes:
@@ -112,7 +104,7 @@ class _KnownOutcomes:
 
     def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Outcome, None, list[Cell]]:
         """The outcomes that the cache has of these cells. Returns the cells that it does not have."""
-        keys = self.named(cells)
+        keys = {cell.key: key for cell in cells if (key := self.key(cell))}
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
         cached = self._cache.get(tuple(keys.values()))
         if cached:
@@ -125,10 +117,6 @@ class _KnownOutcomes:
             else:
                 unknown.append(cell)
         return unknown
-
-    def named(self, cells: Sequence[Cell]) -> dict[object, str]:
-        """The key of each cell that has one, by `CellKey`."""
-        return {cell.key: key for cell in cells if (key := self.key(cell))}
 
     def build(self, placement: Placement) -> Environment:
         """An `EnvironmentProvider` that remembers what it gave."""
@@ -217,20 +205,6 @@ class OutcomeCache:
 
         self._guarded(store)
         return outcome
-
-    @contextlib.contextmanager
-    def claimed(self, keys: Sequence[str]) -> Iterator[None]:
-        """Hold a lock for each of these keys, for which another process that claims the same waits."""
-        # One lock for many keys: a file for each would stay behind. In order: two processes cannot wait for each other.
-        names = sorted({key[:2] for key in keys})
-        with contextlib.ExitStack() as stack:
-            try:
-                (self._path.parent / LOCKS).mkdir(parents=True, exist_ok=True)
-                for name in names:
-                    stack.enter_context(filelock.FileLock(self._path.parent / LOCKS / f"{name}.lock"))
-            except OSError as error:  # then the same cell may run twice
-                self._notify(f"a cell may run here and in another process: {self._path.parent / LOCKS}: {error}")
-            yield
 
     def __enter__(self) -> Self:
         return self

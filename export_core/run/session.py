@@ -73,7 +73,7 @@ class Interpreter:
         run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
         if self.cache is None or options.dump:
             return run(cells, self.build)
-        return replay_unknown(cells, self.cache, self, options, run, notify, claim=True)
+        return replay_unknown(cells, self.cache, self, options, run, notify)
 
 
 @dataclass(frozen=True)

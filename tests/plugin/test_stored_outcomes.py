@@ -47,9 +47,9 @@ def first_run(project: Project) -> str:
     return not_run_again(project)
 
 
-def not_run_again(project: Project, *words: str, cache: str = "AWAITED") -> str:
+def not_run_again(project: Project, *words: str) -> str:
     """How many goldens of how many a run took from the cache."""
-    run = project.pytest("-v", *words, environment={"JAXEXPORT_CACHE": f"{project.folder}/{cache}"})
+    run = project.pytest("-v", *words, environment={"JAXEXPORT_CACHE": f"{project.folder}/AWAITED"})
     assert run.code == 0, run.text
     (checked,) = re.findall(r"checked against (\d+) goldens", run.text)
     (stored,) = re.findall(r"(\d+) of them by the outcome of an earlier run", run.text)
@@ -73,7 +73,3 @@ def test_a_test_file_that_sets_a_variable_changes_nothing(project, first_run):
 
 def test_another_tolerance_is_another_outcome(project, first_run):
     assert not_run_again(project, "-k", "test_b", "--export-rtol=0.1") == "0 of 2"
-
-
-def test_no_cell_is_run_by_two_workers_of_xdist(project):
-    assert not_run_again(project, "-n", "2", "--dist", "each", cache="of xdist") == "4 of 8"

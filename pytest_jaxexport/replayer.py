@@ -25,7 +25,7 @@ from export_core.judge import Result
 from export_core.matrix.comparisons import under_rules
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.user_code import UserCode
-from export_core.policy import policy_file
+from export_core.policy.load import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
 from export_core.run.golden_writing import OwnReader
 from pytest_jaxexport.marker import full_name, locate

@@ -231,7 +231,7 @@ def goldens_folder(config: pytest.Config) -> Path:
 
 def read_settings(config: pytest.Config) -> Settings:
     """The settings of a run. Raises `pytest.UsageError` for impossible values."""
-    from export_core.policy import policy_file
+    from export_core.policy.load import policy_file
 
     source, text = _option(config, "export_module_text")
     if (module_text := str(text).lower()) not in ("", "yes", "no", "true", "false"):  # TOML has booleans

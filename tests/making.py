@@ -22,7 +22,8 @@ from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_fac
 from export_core.judge.causes import find_causes
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Policy, Required, WindowDays
+from export_core.policy import Policy
+from export_core.policy.entries import KnownFailure, Required, WindowDays
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, Windows, load_calendar, promise

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from export_core import policy as policies
 from export_core.base.phrases import plural
 from export_core.cli import click_options
 from export_core.cli.help import group
@@ -27,15 +26,16 @@ def init(goldens: str | None, dry_run: bool) -> None:
     Nothing is overwritten.
     """
     from export_core.goldens import GoldenStore
+    from export_core.policy import Policy, PolicyError, load
     from export_core.policy.model import policy_schema_file
     from export_core.report.policy_text import first_policy
 
-    if (present := policies.policy_file(Path())) is not None:
-        raise policies.PolicyError(
+    if (present := load.policy_file(Path())) is not None:
+        raise PolicyError(
             f"{present}: this project has a policy. Nothing was written; `jaxexport policy show` shows every value in "
             "use."
         )
-    folder = goldens or policies.Policy().goldens
+    folder = goldens or Policy().goldens
     stored = GoldenStore(Path(folder)).goldens()
     text, schema_bytes = first_policy(stored, folder, SCHEMA), policy_schema_file()
     if dry_run:
@@ -43,13 +43,13 @@ def init(goldens: str | None, dry_run: bool) -> None:
         return
     try:
         # "x": a file that somebody else has made since the check above is not overwritten.
-        with Path(policies.FILE).open("x", encoding="utf-8") as file:
+        with Path(load.FILE).open("x", encoding="utf-8") as file:
             file.write(text)
         if not Path(SCHEMA).exists():
             Path(SCHEMA).write_bytes(schema_bytes)
     except OSError as error:
-        raise policies.PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
-    echo(f"{policies.FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
+        raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
+    echo(f"{load.FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
 
 
 @policy_group.command("docs/reference/policy.md", "jaxexport policy check")
@@ -67,10 +67,11 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     from export_core.judge.known import expired
     from export_core.judge.unmatched import unmatched_patterns
     from export_core.judge.verdicts import ExitCode
+    from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
 
-    file, policy = policies.policy_file(Path(), policy_file), policies.find_policy(Path(), policy_file)
+    file, policy = load.policy_file(Path(), policy_file), load.find_policy(Path(), policy_file)
     known_issues(policy.known_issues)
     stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens(), policy.calendar()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
@@ -116,6 +117,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
 )
 def show(policy_file: str | None, known: bool, as_json: bool, schema: bool) -> None:
     """Show every key with its value, and the line that sets it."""
+    from export_core.policy import Policy, load
     from export_core.policy.known_issues import known_issues
     from export_core.policy.model import policy_schema_file
     from export_core.report.policy_text import issue_lines, policy_keys, policy_lines
@@ -127,7 +129,7 @@ def show(policy_file: str | None, known: bool, as_json: bool, schema: bool) -> N
     if schema:
         echo(policy_schema_file().decode(), nl=False)
         return
-    policy = policies.find_policy(Path(), policy_file)
+    policy = load.find_policy(Path(), policy_file)
     if known:
         issues = known_issues(policy.known_issues)
         if as_json:
@@ -135,11 +137,11 @@ def show(policy_file: str | None, known: bool, as_json: bool, schema: bool) -> N
         for line in () if as_json else issue_lines(issues, click_options.console().width):
             echo(line)
         return
-    file = policies.policy_file(Path(), policy_file)
-    written, source = policies.read_policy(file) if file else (policies.Policy(), None)
+    file = load.policy_file(Path(), policy_file)
+    written, source = load.read_policy(file) if file else (Policy(), None)
     origins = {key: source.location(key) for key in policy_keys(policy) if source and key in source.lines}
     if policy.releases != written.releases:
-        more = str(policies.releases_file(Path(), policy_file))
+        more = str(load.releases_file(Path(), policy_file))
         origins["releases",] = ", ".join(filter(None, (origins.get(("releases",)), more)))
     for line in policy_lines(policy, origins, str(file or "no policy file here"), click_options.console().width):
         echo(line)

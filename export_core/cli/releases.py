@@ -83,7 +83,7 @@ def refresh(
 
     from export_core.base.phrases import plural
     from export_core.cli.steps import Steps
-    from export_core.policy import releases_file
+    from export_core.policy.load import releases_file
     from export_core.readers.environment import Sources, stablehlo_versions
     from export_core.releases import Calendar
     from export_core.releases.calendar import CalendarFile

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core import policy as policies
 from export_core.cli import click_options
 from export_core.cli.click_options import hook_of
 from export_core.cli.help import command
@@ -169,11 +168,12 @@ def judged_run(
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
+    from export_core.policy import load
     from export_core.run.run import judge_run
 
     before, earlier = recorded.summary, recorded.policy
-    file = policies.policy_file(Path(), policy_file)
-    policy = policies.load_policy(file) if file else earlier
+    file = load.policy_file(Path(), policy_file)
+    policy = load.load_policy(file) if file else earlier
     if name := policy.replays_otherwise(earlier):
         raise RunError(
             f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "

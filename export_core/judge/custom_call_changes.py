@@ -14,7 +14,7 @@ import msgspec
 from export_core.judge.result import Result
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
-from export_core.policy import CustomCallChange
+from export_core.policy.entries import CustomCallChange
 from export_core.releases import Windows
 
 ONE_DAY = datetime.timedelta(days=1)

@@ -22,8 +22,8 @@ from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import ExitCode, Judgement
 from export_core.matrix import Verdict
 from export_core.matrix.selection import WORDS
-from export_core.policy import Policy, Required
-from export_core.policy.entries import matches
+from export_core.policy import Policy
+from export_core.policy.entries import Required, matches
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.releases import Calendar, load_calendar

@@ -8,8 +8,8 @@ from export_core.judge.result import Cells, Result, titles
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
-from export_core.policy import KnownFailure, Policy, PolicyError
-from export_core.policy.entries import matches
+from export_core.policy import Policy, PolicyError
+from export_core.policy.entries import KnownFailure, matches
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import ONE_DAY, status_of
-from export_core.policy import CustomCallChange, Policy
-from export_core.policy.entries import matches
+from export_core.policy import Policy
+from export_core.policy.entries import CustomCallChange, matches
 from export_core.releases import Calendar, Windows, promise
 
 

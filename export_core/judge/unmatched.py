@@ -11,8 +11,8 @@ from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
-from export_core.policy import NumbersRule, Policy, Quirk
-from export_core.policy.entries import matches
+from export_core.policy import Policy
+from export_core.policy.entries import NumbersRule, Quirk, matches
 from export_core.policy.feature_keys import feature_keys
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.project_releases import withdrawn_by_project

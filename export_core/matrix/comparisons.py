@@ -23,8 +23,8 @@ from export_core.numbers.compare import Difference, compare_leaves, kind_of_all,
 from export_core.numbers.elements import bits_of, bits_of_calls
 from export_core.numbers.noise import NO_NOISE, CallNoise, call_noise
 from export_core.numbers.user_code import UserCode
-from export_core.policy import NumbersRule, Policy, Quirk
-from export_core.policy.entries import matches
+from export_core.policy import Policy
+from export_core.policy.entries import NumbersRule, Quirk, matches
 from export_core.readers.cell import Cell, checks_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Reply

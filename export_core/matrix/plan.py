@@ -16,8 +16,7 @@ from export_core.goldens import Golden
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode, opened
-from export_core.policy import DeploymentTarget
-from export_core.policy.entries import names_of
+from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell, cannot_pass
 from export_core.readers.environment import PUBLISHED, Sources

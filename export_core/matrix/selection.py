@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import did_you_mean
-from export_core.policy import DeploymentTarget
+from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.readers.environment import Sources
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise

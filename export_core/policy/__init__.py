@@ -6,50 +6,16 @@ A name is imported from its module when it is first used: `jaxexport inspect` lo
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from export_core.policy.entries import (
-        CustomCallChange,
-        DeploymentTarget,
-        ExtraReleases,
-        KnownFailure,
-        NumbersRule,
-        Pin,
-        Quirk,
-        Required,
-        Retention,
-        WindowDays,
-    )
-    from export_core.policy.load import FILE, PROJECT_FILE, find_policy, load_policy, policy_file, read_policy
-    from export_core.policy.load import releases_file as releases_file
-    from export_core.policy.model import PlatformMode, Policy
+    from export_core.policy.load import find_policy, load_policy
+    from export_core.policy.model import Policy
     from export_core.policy.source import PolicyError
 
-__all__ = [
-    "FILE",
-    "PROJECT_FILE",
-    "CustomCallChange",
-    "DeploymentTarget",
-    "ExtraReleases",
-    "KnownFailure",
-    "NumbersRule",
-    "Pin",
-    "PlatformMode",
-    "Policy",
-    "PolicyError",
-    "Quirk",
-    "Required",
-    "Retention",
-    "WindowDays",
-    "find_policy",
-    "load_policy",
-    "policy_file",
-    "read_policy",
-    "releases_file",
-]
+__all__ = ["Policy", "PolicyError", "find_policy", "load_policy"]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from export_core.policy import entries, load, model, source
+    from export_core.policy import load, model, source
 
-    return next(getattr(module, name) for module in (entries, load, model, source) if hasattr(module, name))
+    return next(getattr(module, name) for module in (load, model, source) if hasattr(module, name))

@@ -10,7 +10,7 @@ from typing import Any
 
 from export_core.base.escaping import safe_json, shown
 from export_core.judge import Summary
-from export_core.policy import FILE
+from export_core.policy.load import FILE
 from export_core.report.annotations import AffectedTest, SourceLine, affected_tests
 from export_core.report.document import Document, Finding, issue_of
 

@@ -20,7 +20,9 @@ from export_core.features import FEATURES
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.policy import FILE, CustomCallChange, Policy, load_policy
+from export_core.policy import Policy, load_policy
+from export_core.policy.entries import CustomCallChange
+from export_core.policy.load import FILE
 from export_core.releases.index import VARIABLES
 from tools.reference import PAGES, PARTS, pages, parts_of, renewed
 from tools.reference.commands import common_options, every_command

@@ -15,7 +15,8 @@ from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, verify
 from export_core.goldens.conversion_record import ConversionRecord, dump_record
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
-from export_core.policy import ExtraReleases, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import ExtraReleases
 from export_core.policy.run_options import RunOptions, Selection
 from export_core.releases import JaxlibRelease, load_calendar
 from export_core.run.session import plan_here, plan_matrix

@@ -10,7 +10,8 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import OUTPUTS
 from export_core.judge.accepted import Accepted, accepted_in
-from export_core.policy import Policy, Quirk
+from export_core.policy import Policy
+from export_core.policy.entries import Quirk
 
 
 def allowing(case, **options):

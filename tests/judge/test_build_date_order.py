@@ -10,7 +10,7 @@ from export_core.judge.causes import causes_in
 from export_core.judge.gate import uncovered
 from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
-from export_core.policy import Required
+from export_core.policy.entries import Required
 from export_core.readers.worker.protocol import Stage
 
 ORDER = ["0.9.0", "0.8.3", "0.10.0", "0.12.0.1"]

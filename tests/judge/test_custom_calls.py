@@ -12,7 +12,8 @@ from making import day, document, result, summarize
 from export_core.judge import Judgement
 from export_core.judge.custom_call_changes import Phase, judge_changes, status_of
 from export_core.matrix import Verdict
-from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
+from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy.entries import CustomCallChange
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, promise
 from export_core.run.results import SUMMARY, read_summary

@@ -19,7 +19,8 @@ from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix import cached_replay as local
-from export_core.policy import ExtraReleases, Policy, Required
+from export_core.policy import Policy
+from export_core.policy.entries import ExtraReleases, Required
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import JaxlibRelease

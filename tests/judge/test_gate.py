@@ -11,7 +11,8 @@ from export_core.judge import Judgement, RunFacts, gate, judge_again
 from export_core.judge.gate import exit_code_of, facts_at_end, in_order
 from export_core.judge.verdicts import ExitCode
 from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Policy, PolicyError, Required
+from export_core.policy import Policy, PolicyError
+from export_core.policy.entries import KnownFailure, Required
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows

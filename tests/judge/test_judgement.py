@@ -16,7 +16,8 @@ from export_core.judge import Judgement, Result, judge, judge_again
 from export_core.judge.judgement import judge_verdict
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.numbers.compare import Difference
-from export_core.policy import Policy, Required
+from export_core.policy import Policy
+from export_core.policy.entries import Required
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Windows, load_calendar, promise
 

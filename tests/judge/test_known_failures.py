@@ -14,7 +14,8 @@ from making import day, golden, of_runtime, release, result, rules, summarize
 from export_core.judge import Judgement, judge_again
 from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
 from export_core.matrix import Cell, Verdict
-from export_core.policy import KnownFailure, Policy, PolicyError, Quirk, load_policy
+from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy.entries import KnownFailure, Quirk
 from export_core.policy.run_options import Shard
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage

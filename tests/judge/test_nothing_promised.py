@@ -8,7 +8,8 @@ from making import day, document, result, summarize
 
 from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict
-from export_core.policy import KnownFailure, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import KnownFailure
 from export_core.policy.run_options import Shard
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text

@@ -14,7 +14,8 @@ from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
-from export_core.policy import DeploymentTarget, KnownFailure, Policy, PolicyError, Required, load_policy
+from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 

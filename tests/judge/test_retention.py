@@ -10,7 +10,8 @@ from making import day, golden, writer
 
 from export_core.judge.retention import deletion_day, live_readers, readers_in_use, retention_status, retirement_day
 from export_core.judge.unmatched import unmatched_pins
-from export_core.policy import CustomCallChange, Pin, Policy, PolicyError, Retention, WindowDays, load_policy
+from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy.entries import CustomCallChange, Pin, Retention, WindowDays
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
 CALENDAR = load_calendar()

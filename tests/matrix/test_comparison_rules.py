@@ -17,7 +17,8 @@ from export_core.matrix import Cell, MatrixError, Selection, Verdict, make_plan
 from export_core.matrix.cache_keys import OutcomeKeys
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.policy import NumbersRule, Policy, Quirk
+from export_core.policy import Policy
+from export_core.policy.entries import NumbersRule, Quirk
 from export_core.policy.run_options import RunOptions
 from export_core.readers.environment import this_interpreter
 from export_core.releases import load_calendar

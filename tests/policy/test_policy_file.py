@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_core.features.inspect.facts import STABLEHLO_YEARS
-from export_core.policy import Policy, PolicyError, Required, find_policy, load_policy, read_policy
-from export_core.policy.entries import WindowDays
+from export_core.policy import Policy, PolicyError, find_policy, load_policy
+from export_core.policy.entries import Required, WindowDays
+from export_core.policy.load import read_policy
 from export_core.policy.schema_errors import schema_problems
 from export_core.releases import Windows
 

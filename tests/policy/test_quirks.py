@@ -8,7 +8,8 @@ from export_core.goldens import Comparison, Options
 from export_core.judge.accepted import Accepted, accepted_in
 from export_core.matrix import MatrixError
 from export_core.matrix.comparisons import apply_quirks
-from export_core.policy import Policy, Quirk
+from export_core.policy import Policy
+from export_core.policy.entries import Quirk
 
 CASE = "t.f"
 QUIRK = Quirk(

@@ -9,7 +9,8 @@ from packaging.version import Version
 
 from export_core.base.tolerances import similar_platform
 from export_core.matrix.selection import MatrixError, choose_readers, known_releases
-from export_core.policy import ExtraReleases, Policy, PolicyError, find_policy
+from export_core.policy import Policy, PolicyError, find_policy
+from export_core.policy.entries import ExtraReleases
 from export_core.policy.run_options import Selection
 from export_core.readers.errors import PlacementError
 from export_core.readers.placement import parse_platform

@@ -12,7 +12,8 @@ from making import day, make_wheel
 from shipped import CALENDAR, LAST, SHIPPED, calendar_of, measured, shortened
 
 from export_core.cli.app import jaxexport
-from export_core.policy import ExtraReleases, Policy, PolicyError, find_policy
+from export_core.policy import Policy, PolicyError, find_policy
+from export_core.policy.entries import ExtraReleases
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError
 from export_core.releases.calendar import CalendarFile
 from export_core.releases.project_releases import HEADER, read_releases, release_line, with_entries

@@ -9,7 +9,8 @@ from packaging.version import Version
 
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.readers import needs, version_pair
-from export_core.policy import ExtraReleases, Policy, validation
+from export_core.policy import Policy, validation
+from export_core.policy.entries import ExtraReleases
 from export_core.releases.runtimes import Runtime, RuntimeRelease, runtime_readers
 from tools.runtime_releases import DIALECTS, SOURCES, VERSIONS, path_of, read_releases, write_artifacts, write_releases
 

@@ -38,7 +38,8 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.accepted import Accepted
 from export_core.judge.custom_call_changes import JudgedChange, Phase
 from export_core.matrix import Selection, Verdict, make_plan
-from export_core.policy import KnownFailure, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import KnownFailure
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.report.annotations import annotation_commands

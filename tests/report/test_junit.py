@@ -11,7 +11,8 @@ from making import day, document, result, summarize
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import KnownFailure
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.report.junit import junit_xml

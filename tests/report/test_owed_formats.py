@@ -10,7 +10,8 @@ from making import day, document, result, summarize, with_causes
 from export_core.features.compare_runs.comparison import Change, change_of
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.matrix import Verdict
-from export_core.policy import DeploymentTarget, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import DeploymentTarget
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge

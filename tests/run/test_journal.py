@@ -16,7 +16,8 @@ from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
-from export_core.policy import Policy, WindowDays
+from export_core.policy import Policy
+from export_core.policy.entries import WindowDays
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar

@@ -18,7 +18,8 @@ from export_core.judge.verdicts import Judgement
 from export_core.matrix import Plan, Selection, Verdict, make_plan
 from export_core.matrix.outcome import outcome_of
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.policy import DeploymentTarget, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import DeploymentTarget
 from export_core.readers.cell import Cell, cannot_pass, checks_of
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import ReleaseError, Windows, load_calendar, runtimes

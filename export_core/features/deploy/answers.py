@@ -28,8 +28,8 @@ from export_core.judge.verdicts import Kind
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
-from export_core.policy import DeploymentTarget, Policy
-from export_core.policy.entries import ALL, matches
+from export_core.policy import Policy
+from export_core.policy.entries import ALL, DeploymentTarget, matches
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.load_check import check_load, find_reader
 from export_core.policy.run_options import Selection, option_words

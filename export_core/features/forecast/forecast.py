@@ -23,7 +23,8 @@ from export_core.judge.retention import (
     retention_status,
     retirement_day,
 )
-from export_core.policy import CustomCallChange, DeploymentTarget, KnownFailure, Policy, Quirk
+from export_core.policy import Policy
+from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.releases import Calendar, Windows, promise
 
 

@@ -12,7 +12,8 @@ from export_core.features.compare_runs.comparison import Change, change_of, comp
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import recorded_policy
 from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import KnownFailure
 from export_core.policy.run_options import Shard
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage

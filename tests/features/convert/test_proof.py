@@ -19,7 +19,8 @@ from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.policy import NumbersRule, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import NumbersRule
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 

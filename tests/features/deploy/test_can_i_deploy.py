@@ -21,7 +21,8 @@ from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
-from export_core.policy import DeploymentTarget, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import DeploymentTarget
 from export_core.policy.load import load_policy
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from making import day
 
-from export_core.policy import DeploymentTarget, Policy, PolicyError, load_policy
+from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy.entries import DeploymentTarget
 from export_core.releases import load_calendar
 
 SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"

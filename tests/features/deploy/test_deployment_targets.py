@@ -8,7 +8,8 @@ from making import day, golden, writer
 
 from export_core.goldens import Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.policy import DeploymentTarget, Policy
+from export_core.policy import Policy
+from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import RunOptions
 from export_core.readers.environment import this_interpreter
 from export_core.releases import Windows, load_calendar

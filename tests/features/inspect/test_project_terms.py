@@ -13,7 +13,8 @@ import pytest
 from artifacts import DATA, changed, unlisted
 
 from export_core.base.cache_folder import STORED_DAYS, cache_path
-from export_core.policy import FILE, PROJECT_FILE, Policy, terms
+from export_core.policy import Policy, terms
+from export_core.policy.load import FILE, PROJECT_FILE
 from export_core.releases import Windows
 from export_core.releases.entries import shipped_entries
 from export_core.releases.project_releases import FILE as RELEASES

@@ -22,7 +22,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.export.errors import ExportError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.manifest import UNKNOWN
-from export_core.policy import FILE
+from export_core.policy.load import FILE
 
 X = np.linspace(0.0, 1.0, 4, dtype=np.float32)
 

@@ -31,7 +31,7 @@ from export_core.readers.worker.protocol import Reply
 
 
 def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[Golden]:
-    """The goldens with the comparisons of the policy; on disk they stay. Raises `MatrixError` as `apply_quirks`."""
+    """The goldens with the policy's comparisons, unchanged on disk. Raises `MatrixError` as `apply_quirks`."""
     return apply_quirks([under_rules(golden, policy.numbers) for golden in goldens], policy.quirks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from export_core.base.errors import InfrastructureFault
 from export_core.base.escaping import without_credentials
@@ -24,7 +24,7 @@ from export_core.releases.runtimes import runtime_of
 if TYPE_CHECKING:
     from export_core.readers.cell import Cell
 else:
-    Cell = Any  # For msgspec, which reads and writes outcomes as they are stored: without their cells.
+    Cell = Mode  # For msgspec, which reads and writes outcomes as they are stored: of their cells with the mode alone.
 
 
 class Verdict(StrEnum):
@@ -85,12 +85,11 @@ class Outcome:
     @property
     def stored(self) -> Outcome:
         """The outcome as it is stored, and as it travels between machines: only the mode is left of its cell."""
-        mode: Any = self.mode
-        return replace(self, cell=mode)
+        return replace(self, cell=cast(Any, self.mode))
 
     def for_cell(self, cell: Cell) -> Outcome:
         """A stored outcome as that of this cell, in the mode in which it was run."""
-        return replace(self, cell=replace(cell, mode=Mode(str(self.cell))))
+        return replace(self, cell=replace(cell, mode=cast(Mode, self.cell)))
 
 
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
@@ -220,7 +219,10 @@ def _call(reply: Reply) -> str:
 
 
 def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
-    """The targets of an artifact that does not compile, where the message names none, as that of a broken kernel."""
+    """The targets of an artifact that does not compile, where the message names none.
+
+    A compiler that cannot read a kernel does not say to which custom call it belongs.
+    """
     targets = cell.golden.manifest.custom_calls
     if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
         return ""

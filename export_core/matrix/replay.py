@@ -126,10 +126,11 @@ class _Replay:
             for _ in cells:
                 # Never without a limit: Python handles signals in this thread, and one that arrives in another thread,
                 # or just before this one begins to wait, does not wake it.
-                while True:
+                outcome = None
+                while outcome is None:
                     with contextlib.suppress(queue.Empty):
-                        yield self.outcome_queue.get(timeout=LOOK_SECONDS)
-                        break
+                        outcome = self.outcome_queue.get(timeout=LOOK_SECONDS)
+                yield outcome
         finally:
             self.stopping.set()
             builders.shutdown(cancel_futures=True)
@@ -195,7 +196,7 @@ class _Replay:
             retries = self._retry(retries, environment, finish)
 
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
-        """The cells that may run; those that run the same are one attempt, since goldens may share all but outputs."""
+        """The cells that may run, as attempts. Those that run the same are one: goldens may differ in outputs alone."""
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
             golden = cell.golden.id

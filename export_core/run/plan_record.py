@@ -151,7 +151,7 @@ def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str,
 
 
 def recorded_plan(folder: Path) -> PlanRecord | None:
-    """The plan of the last run in a results folder, None for none. Raises `RunError` for one of another version."""
+    """The plan of the last run in a folder; None where none began. Raises `RunError` for one of another version."""
     path = folder / PLAN
     try:
         record: PlanRecord = decode_json(read_named(path, LARGEST), PlanRecord)

@@ -194,7 +194,10 @@ def _cannot_write(folder: Path, error: OSError) -> str:
 
 
 def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]:
-    """The results so far, one for a cell, judged again; the journal has only these from now on, and none `not_run`."""
+    """The results so far, one for each cell that was run; the journal has only these from now on.
+
+    They are judged again: no summary has a hash of them yet.
+    """
     planned = {cell.key: cell for cell in plan.cells}
     results: dict[CellKey, Result] = {}
 
@@ -241,7 +244,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
 
 
 def read_results(folder: Path) -> Iterator[Result]:
-    """The results of a results.jsonl, which may have no end yet. Unchecked; `RunError` names a line that is none."""
+    """The results of a run that may not have ended, unchecked. Raises `RunError`, which names a line that is none."""
     yield from _results_in(folder / RESULTS, _bytes_of(folder / RESULTS))
 
 

@@ -17,8 +17,8 @@ from export_core.cli.app import jaxexport
 from export_core.features.forecast.forecast import Forecast, Kind, forecast, forecast_lines
 from export_core.features.forecast.windows_svg import windows_figure
 from export_core.goldens import Golden, GoldenError, GoldenStore
-from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk, Retention, WindowDays
 from export_core.policy import Policy
+from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk, Retention, WindowDays
 from export_core.releases import ReleaseError, load_calendar, promise
 from tools.schemas import schema
 

@@ -12,11 +12,10 @@ from export_core.matrix.outcome import Verdict
 
 @dataclass(frozen=True)
 class ExitCodeFacts:
-    """How media show a run that ends with an exit code. `colour` is one on which white text is readable."""
+    """How media show a run that ends with an exit code."""
 
     style: str
     symbol: str
-    colour: str
     junit: str = ""
 
 
@@ -36,15 +35,15 @@ class ExitCode(IntEnum):
         """The member that is equal to a number."""
         return next(member for member in cls if member == code)
 
-    KEPT = 0, ExitCodeFacts("bold green", "✅", "#2c8a58")
+    KEPT = 0, ExitCodeFacts("bold green", "✅")
     """Every promise is kept."""
-    BROKEN = 1, ExitCodeFacts("bold red", "❌", "#c62f38", "failure")
+    BROKEN = 1, ExitCodeFacts("bold red", "❌", "failure")
     """A promise is broken, a target does not run what it has to, a budget is exceeded, or `fail_on` asks for it."""
-    BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "#6f7780", "error")
+    BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "error")
     """Bad input: nothing was judged."""
-    INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
+    INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "error")
     """A planned or required cell has no result that counts; this outranks broken. Or nothing was promised."""
-    STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
+    STALE = 4, ExitCodeFacts("bold yellow", "🟡", "failure")
     """All else is kept, and an entry of the known failures or quirks is no longer true."""
 
 

@@ -12,9 +12,8 @@ from export_core.base.phrases import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
-from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, by_kind, cells_of
-from export_core.report.run_tables import grid, with_several_jax
+from export_core.report.run_tables import grid, map_releases, with_several_jax
 from export_core.report.wording import LEGEND, cell_mark, named_folder
 from export_core.run.run import Run
 
@@ -28,7 +27,7 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
     `full`: every cell and every finding with all of its evidence.
     """
     if full:
-        print_table(console, document.run)
+        print_cells(console, document.run)
         for table in document.added("table"):
             print_lines(console, ["", *table.lines()])
         print_findings(console, document.findings)
@@ -220,54 +219,19 @@ def _wrapped(text: Text, width: int) -> list[Text]:
     return lines
 
 
-_LINES_AT_ONCE = 200
-_NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
-
-
-def print_table(console: Console, run: Run) -> None:
-    """Goldens by writer down, readers by runtime and build date across, in blocks where the terminal is too narrow."""
-    blocks = [(f"{block.name}  built {block.writer.built}", block.rows) for block in grid(run)]
-    several, has_runtimes = with_several_jax(run.readers), any(reader.runtime for reader in run.readers)
-    titles = {
-        reader: (
-            *([reader.family or JAXLIB] if has_runtimes else []),
-            reader.version,
-            f"{reader.built:%y-%m-%d}",
-            *([f"jax {reader.jax}"] if reader.name in several else []),
-        )
-        for reader in run.readers
-    }
-    names = [f"  {row.name}" for _, rows in blocks for row in rows]
-    label = max(6, *map(len, names), *(len(head) for head, _ in blocks)) + 1
-    width = max((len(line) + 1 for title in titles.values() for line in title), default=_NARROWEST_COLUMN)
-    # At least one column, also where the terminal is narrower than the names of the cases.
-    per_block = max(1, (console.width - label) // width)
-    for start in range(0, len(titles), per_block):
-        readers = run.readers[start : start + per_block]
-        height = max(len(titles[reader]) for reader in readers)
-        lines = []
-        for at in range(height):
-            texts = [Text("".join(titles[reader][at : at + 1])) for reader in readers]
-            lines.append(_line("writer, case" if at == height - 1 else "", label, texts, width))
-        for head, rows in blocks:
-            lines.append(Text(head, style="bold"))
-            for row in rows:
-                results = [row.cells.get(reader) for reader in readers]
-                cells = [Text(cell_mark(one), one.judgement.facts.style) if one else Text() for one in results]
-                lines.append(_line(f"  {row.name}", label, cells, width))
-        console.print()
-        # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a
-        # large table as one Text costs memory.
-        for piece in range(0, len(lines), _LINES_AT_ONCE):
-            console.print(Text("\n").join(lines[piece : piece + _LINES_AT_ONCE]), no_wrap=True, overflow="crop")
+def print_cells(console: Console, run: Run) -> None:
+    """A paragraph for each golden: what became of it, reader by reader; of neighbours with one outcome, the range."""
+    names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
+    for block in grid(run):
+        print_lines(console, [f"{block.name}  built {block.writer.built}"], "bold")
+        for row in block.rows:
+            alike = itertools.groupby((row.cells[reader] for reader in run.readers if reader in row.cells), cell_mark)
+            parts = []
+            for mark, cells in ((mark, list(cells)) for mark, cells in alike):
+                readers = ranges([names[cell.reader] for cell in cells], [*names.values()]).translate(_SPACES)
+                parts.append(Text.assemble((mark, cells[0].judgement.facts.style), f" {readers}"))
+            text = Text.assemble(f"{row.name.translate(_SPACES)}: ", Text("; ").join(parts))
+            for number, line in enumerate(_wrapped(text, console.width - 6)):
+                console.print(Text.assemble("      " if number else "  ", line), soft_wrap=True)
     for line in LEGEND.splitlines():
-        for part in wrapped(line, console.width, indent=2):
-            console.print(Text(part, style="bright_black"), soft_wrap=True)
-
-
-def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
-    """A row: its name, then a column for each text."""
-    line = Text(name.ljust(label))
-    for text in texts:
-        line.append_text(text).append(" " * (width - len(text)))
-    return line
+        print_lines(console, wrapped(line, console.width, indent=2), "bright_black")

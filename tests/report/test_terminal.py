@@ -1,8 +1,8 @@
 """How a matrix looks on a terminal: nothing is cut off, nothing is taken for markup."""
 
 import io
+import itertools
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.report.plan_report import print_plan
 from export_core.report.progress import RunProgress
-from export_core.report.terminal import print_report, print_table, table_lines
+from export_core.report.terminal import print_cells, print_report, table_lines
 from export_core.run.run import Run
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
@@ -40,35 +40,37 @@ def matrix_of(readers=READERS):
     ]
 
 
-def versions_across(lines: list[str]) -> list[list[str]]:
-    """The first line of each header, above the dates."""
-    return [above.split() for above, line in pairwise(lines) if line.startswith("writer, case")]
-
-
 def reported(results, planned=None, width=160):
     return drawn(print_report, document(results, summarize(results, planned=planned, seconds=12.4)), width=width)
 
 
-def test_columns_are_readers_by_build_date_and_rows_are_writers():
-    lines = drawn(print_table, run_of(matrix_of())).splitlines()
-    assert versions_across(lines) == [list(READERS)]
-    assert [line.rstrip() for line in lines if "  built " in line] == [
-        "0.11.0  built 2026-07-16",
-        "0.9.2  built 2026-03-18",
+def test_every_golden_is_a_paragraph_below_its_writer():
+    lines = drawn(print_cells, run_of(matrix_of())).splitlines()
+    assert lines[:6] == [
+        "0.11.0  built 2026-07-16", "  a: ok 0.9.0 to 0.12.0.1", "  b: ok 0.9.0 to 0.12.0.1",
+        "0.9.2  built 2026-03-18", "  a: ok 0.9.0 to 0.12.0.1", "  b: ok 0.9.0 to 0.12.0.1",
+    ]  # fmt: skip
+    assert lines[6].startswith("ok agrees")
+
+
+def test_readers_with_another_outcome_are_between_the_ranges():
+    cells = [
+        one if one.reader.jaxlib != "0.10.1" else result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.10.1")
+        for one in matrix_of()
+        if (one.case, one.writer.jaxlib) == ("t.a", "0.9.2")
     ]
-    assert [line.split()[0] for line in lines if line.startswith("  ") and " ok" in line] == ["a", "b", "a", "b"]
+    (row,) = (line for line in drawn(print_cells, run_of(cells)).splitlines() if line.startswith("  "))
+    assert row == "  t.a: ok 0.9.0 to 0.10.0; crash! 0.10.1; ok 0.10.2 to 0.12.0.1"
 
 
-@pytest.mark.parametrize("width", [40, 60, 80])
-def test_a_narrow_terminal_gets_the_table_in_blocks(width):
-    text = drawn(print_table, run_of(matrix_of()), width=width)
-    blocks = versions_across(text.splitlines())
-    assert len(blocks) > 1
-    assert [version for block in blocks for version in block] == list(READERS)
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_paragraph_is_wrapped_in_a_narrow_terminal(width):
+    verdicts = itertools.cycle([{}, {"verdict": Verdict.CRASH, "judgement": Judgement.BROKEN}])
+    cells = [result(reader=reader, **facts) for reader, facts in zip(READERS, verdicts, strict=False)]
+    text = drawn(print_cells, run_of(cells), width=width)
     table = text[: text.index("ok agrees")]
     assert max(map(len, table.splitlines())) <= width
-    assert "…" not in text
-    assert table.count("ok") == len(matrix_of())
+    assert table.split("test_f: ")[1].replace("\n     ", "").strip().count("; ") == len(READERS) - 1
 
 
 def test_each_cell_is_a_word_with_what_it_means():
@@ -84,9 +86,10 @@ def test_each_cell_is_a_word_with_what_it_means():
         "ok~": result(reader="0.8.1", flaky="was crash on 2026-11-20"),
         "num!~": result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.8.2", flaky="was pass on 2026-11-20"),
     }
-    text = drawn(print_table, run_of(list(cells.values())))
-    row = next(line for line in text.splitlines() if line.startswith("  tests.test_a.test_f"))
-    assert sorted(re.split(r"\s{2,}", row.strip())[1:]) == sorted(cells)
+    text = drawn(print_cells, run_of(list(cells.values())), width=300)
+    row = next(line for line in text.splitlines() if line.startswith("  tests.test_a.test_f: "))
+    printed = [part.rpartition(" ") for part in row.partition(": ")[2].split("; ")]
+    assert {mark: reader for mark, _, reader in printed} == {mark: one.reader.jaxlib for mark, one in cells.items()}
 
 
 def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
@@ -96,15 +99,14 @@ def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
         golden="tests.test_a.test_f/0.11.2-jax0.11.2-cpu",
         writer=msgspec.structs.replace(plain.writer, jax="0.11.2"),
     )
-    text = drawn(print_table, run_of([plain, older]))
-    assert "0.11.2 with jax 0.12.0.1  built 2026-09-17" in text
-    table = text[: text.index("ok agrees")].split()
-    assert table.count("crash!") == table.count("ok") == 1
+    text = drawn(print_cells, run_of([plain, older]))
+    assert "0.11.2 with jax 0.12.0.1  built 2026-09-17\n  tests.test_a.test_f: crash! 0.12.0.1\n" in text
+    assert "0.11.2  built 2026-09-17\n  tests.test_a.test_f: ok 0.12.0.1\n" in text
 
 
 def test_cases_are_shown_without_the_folders_that_all_share():
     results = [result(case=f"tests.deep.test_{name}.test_f") for name in ("a", "b")]
-    assert "\n  test_a.test_f " in drawn(print_table, run_of(results))
+    assert "\n  test_a.test_f: " in drawn(print_cells, run_of(results))
 
 
 def test_the_short_report_says_what_a_difference_looks_like():
@@ -365,7 +367,7 @@ def test_of_many_writers_the_broken_ones_are_shown(broken):
 
 def test_the_full_report_has_every_cell_and_all_evidence(broken):
     text = ended(broken, 140, full=True)
-    assert text.count("crash!") == 64
+    assert text.count("crash! 0.6.2 to 0.8.1") == text.count("crash! 0.9.1, 0.9.2") == 8
     assert "(180 days)" in text
     assert "jaxexport report --html report.html\n" in text
 

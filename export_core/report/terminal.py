@@ -233,5 +233,5 @@ def print_cells(console: Console, run: Run) -> None:
             text = Text.assemble(f"{row.name.translate(_SPACES)}: ", Text("; ").join(parts))
             for number, line in enumerate(_wrapped(text, console.width - 6)):
                 console.print(Text.assemble("      " if number else "  ", line), soft_wrap=True)
-    for line in LEGEND.splitlines():
-        print_lines(console, wrapped(line, console.width, indent=2), "bright_black")
+    for words in LEGEND.splitlines():
+        print_lines(console, wrapped(words, console.width, indent=2), "bright_black")

@@ -27,7 +27,6 @@ from benchmarks import (
     plugin_load,
     reading,
     runtimes,
-    serving,
     throughput,
     weights,
     writing,
@@ -50,7 +49,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="some of them: "
-        "plugin,daily,reading,serving,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing,runtimes",
+        "plugin,daily,reading,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing,runtimes",
     )
     parser.add_argument(
         "--goldens", type=Path, default=ROOT / "golden", help="the goldens that the archive of an inventory is made of"
@@ -63,7 +62,6 @@ def main() -> int:
         "plugin": lambda: plugin_load.measure(options.runs),
         "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
-        "serving": lambda: serving.measure(options.rounds),
         "inventory": lambda: inventory.measure(options.goldens.resolve()),
         "cells": lambda: cells.measure(options.rounds),
         "environments": cold_machine.measure,

@@ -7,10 +7,7 @@ what it is, and has no type that is not here.
 from __future__ import annotations
 
 STABLE: dict[str, tuple[str, ...]] = {
-    "export_core": (
-        *("check", "LoadCheck", "capture", "CapturedCall"),
-        *("export_artifact", "write_golden", "WrittenGolden"),
-    ),
+    "export_core": ("check", "LoadCheck", "export_artifact", "write_golden", "WrittenGolden"),
     "export_core.artifact": (
         *("read", "read_bytes", "as_dict", "Artifact", "Envelope", "Module", "CustomCall", "Function", "Constant"),
         *("Aval", "Tree", "DisabledCheck", "UnknownField", "NamedSharding", "HloSharding", "PartitionSpec"),

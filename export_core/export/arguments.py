@@ -1,7 +1,6 @@
 """The arguments of a call: which are arrays and which are static, the same call with other values, and their trees.
 
-Trees that jax.export cannot serialize are flattened: in an artifact, each such node is a tuple of its leaves. At the
-end is what a call in a running program gives: its values, held while it goes on.
+Trees that jax.export cannot serialize are flattened: in an artifact, each such node is a tuple of its leaves.
 """
 
 import contextlib
@@ -198,13 +197,7 @@ def _format(array: Any) -> Any:
 
 
 def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
-    """Values as goldens store them, in the dtypes that an artifact declares. Waits for arrays that are computed.
-
-    Raises `GoldenError` or an error of jax, such as for an array that was donated meanwhile.
-    """
-    leaves = tuple(map(leaf_from, values))
-    if len(leaves) != len(avals):  # what checks the number names both
-        return leaves
+    """Values as goldens store them, in the dtypes that an artifact declares. Raises `GoldenError`."""
 
     def as_declared(leaf: Leaf, aval: Any) -> Leaf:
         # jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes.
@@ -212,34 +205,7 @@ def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
             return leaf
         return leaf_of(leaf.data.astype(aval.dtype))
 
-    return tuple(map(as_declared, leaves, avals))
-
-
-def jitted_call(data: bytes) -> Callable[..., Any]:
-    """The function of an artifact. It is compiled once for each set of shapes."""
-    function: Callable[..., Any] = jax.jit(api.call_of(api.derivative(data, 0)))
-    return function
-
-
-def nbytes(values: Any) -> int | None:
-    """Bytes of all arrays among arguments; None inside a function that jax traces, where there are no values."""
-    leaves = jax.tree_util.tree_leaves(values)
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-        return None
-    return sum(int(getattr(leaf, "nbytes", 0)) for leaf in leaves)
-
-
-def held(values: Any) -> list[Any]:
-    """The leaves of arguments or results as they are now: NumPy arrays, which the caller may change, are copied."""
-    leaves = jax.tree_util.tree_leaves(values)
-    return [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
-
-
-def platform_of(values: Sequence[Any]) -> str:
-    """The platform of the device that holds these values, as jax.export calls it."""
-    arrays = (value for value in values if isinstance(value, jax.Array))
-    platform = next((device.platform for array in arrays for device in array.devices()), "gpu")
-    return api.platform_name() if platform == "gpu" else str(platform)
+    return tuple(map(as_declared, map(leaf_from, values), avals))
 
 
 _OWN = (tuple, list, dict, type(None))

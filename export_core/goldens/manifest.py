@@ -173,11 +173,9 @@ InputsRule = Literal["", "positive", "positive definite"]  # A rule that makes i
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where the inputs and outputs of a golden come from that neither a test nor a person gave."""
 
-    inputs: Literal["given", "made", "captured"]
-    """given: stored with the artifact. made: by the rule for types without values. captured: of a live call."""
-    outputs: Literal["given", "replayed", "captured", "none"]
-    """replayed: its writer's environment computed them when the golden was made. captured: what a live call returned.
-    none: it has no outputs."""
+    inputs: Literal["given", "made"]  # given: stored with the artifact. made: by the rule for types without values.
+    outputs: Literal["given", "replayed", "none"]
+    """replayed: its writer's environment computed them when the golden was made. none: it has no outputs."""
     outputs_by: str = ""
     """The jaxlib that computed outputs that were not given, and its jax where that has another number:
     ``0.11.2-jax0.12.0``."""

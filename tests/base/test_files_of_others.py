@@ -91,7 +91,6 @@ def no_plan(path: Path) -> None:
 PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "an artifact": ("a.jaxexport", read),
     "export_core.check": ("a.jaxexport", export_core.check),
-    "export_core.capture": ("a.jaxexport", lambda path: export_core.capture(path, "golden", "t.a", call=len)),
     "a file of an archive": ("a.jaxexport", lambda path: artifact_in(Found(str(path), named=True))),
     "a row of an inventory": ("a.jaxexport", inventory_row),
     "an entry of a list": ("a.jaxexport", listed),

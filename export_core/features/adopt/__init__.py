@@ -1,4 +1,4 @@
-"""Goldens of artifacts without their source: of one file, of a whole archive, of live calls."""
+"""Goldens of artifacts without their source: of one file, of a whole archive."""
 
 from export_core.base.feature import Feature
 

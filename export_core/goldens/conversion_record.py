@@ -1,6 +1,5 @@
 """The record of a conversion: a JSON file beside the converted artifact, which says what it was and what was shown."""
 
-import os.path
 from pathlib import Path
 
 import msgspec
@@ -50,14 +49,6 @@ def read_record(artifact: Artifact) -> ConversionRecord:
     if record.sha256 != artifact.sha256:
         raise GoldenError(f"{path}: is the record of another file, with SHA-256 {record.sha256[:16]}…")
     return record
-
-
-def is_rewritten(artifact: Artifact) -> bool:
-    """Whether a record says that its writer has not exported it so: JAX promises nothing for it."""
-    try:
-        return os.path.lexists(f"{artifact.name}{SUFFIX}") and read_record(artifact).converted_from.way != "unchanged"
-    except GoldenError:
-        return False
 
 
 def record_file(artifact: Path) -> Path:

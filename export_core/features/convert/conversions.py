@@ -1,20 +1,16 @@
 """Conversions from file to file: what is converted, where it goes, verified in its reader, written with its record."""
 
 import contextlib
-import datetime
 import os
 import shlex
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import structs
 
 from export_core.artifact import Artifact, read
-from export_core.artifact.archive import read_archive
-from export_core.artifact.writers import find_writer
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
 from export_core.features.convert import proof
@@ -22,12 +18,11 @@ from export_core.features.convert.convert import Converted, convert, find_reader
 from export_core.features.convert.errors import ConversionError, ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter, export_again
 from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
-from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_rewritten, record_file
+from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
 from export_core.judge.judgement import largest_errors
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
-from export_core.policy.terms import Terms, promised_days
 from export_core.releases import Calendar
 
 
@@ -57,50 +52,13 @@ def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[T
     reader where there are several.
     """
     several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
-    return _targets(
-        [(name, Path(name).name if several and not Path(name).is_dir() else "") for name in names], readers, out
-    )
-
-
-def _targets(sources: Iterable[tuple[str, str | Path]], readers: Sequence[str], out: str) -> list[Target]:
-    """The targets of sources with their paths below what is written for a reader: empty for goldens and one file."""
-    roots = {reader: Path(out) / reader if len(readers) > 1 else Path(out) for reader in readers}
-    return [Target(name, reader, root / path) for reader, root in roots.items() for name, path in sources]
-
-
-def expiring_targets(
-    folders: Sequence[str], readers: Sequence[str], out: str, terms: Terms, last_day: datetime.date
-) -> tuple[list[Target], list[str], int]:
-    """The targets of what leaves the window by a day, below folders: OUT gets the same folders.
-
-    A golden's artifact stands for its golden. Returns also what is wrong with each file that cannot be read, and the
-    number of artifacts whose last promised day is not known.
-
-    Raises:
-        ConversionError: a folder is none, or OUT is in it.
-        ArtifactError: a folder has no artifact.
-    """
-    sources: list[tuple[str, str | Path]] = []
-    problems: list[str] = []
-    unknown = 0
-    for folder in folders:
-        if not Path(folder).is_dir():
-            what = "a file" if Path(folder).exists() else "nothing"
-            raise ConversionError(f"{folder}: --expiring expects folders, found {what}.")
-        if Path(out).resolve().is_relative_to(Path(folder).resolve()):
-            raise ConversionError(f"--output {out}: is in {folder}, whose artifacts are never touched. Name another.")
-        expiring = []
-        for file in read_archive(partial(promised_until, terms), [folder], Counter()):
-            if file.error:
-                problems.append(f"{file.path}: {file.error}")
-            elif file.result is None:
-                unknown += 1
-            elif file.result <= last_day:
-                expiring.append(Path(file.path))
-        for path in sorted(expiring):
-            is_golden = path.name == ARTIFACT and (path.parent / MANIFEST).is_file()
-            sources.append((str(path.parent), "") if is_golden else (str(path), path.relative_to(folder)))
-    return _targets(sources, readers, out), problems, unknown
+    targets = []
+    for reader in readers:
+        root = Path(out) / reader if len(readers) > 1 else Path(out)
+        for name in names:
+            target = Target(name, reader, root)
+            targets.append(replace(target, path=root / Path(name).name) if several and not target.is_golden else target)
+    return targets
 
 
 def check_targets(targets: Sequence[Target], out: str) -> None:
@@ -118,19 +76,6 @@ def check_targets(targets: Sequence[Target], out: str) -> None:
                 "into two folders."
             )
         used[written] = target.name
-
-
-def promised_until(terms: Terms, artifact: Artifact) -> datetime.date | None:
-    """The last build date of a jaxlib that is promised to load an artifact, by its oldest possible writer.
-
-    None where that is not known, as for one that was converted before. Raises `ArtifactError` for a damaged module.
-    """
-    for module in artifact.modules:
-        _ = module.op_counts  # read whole: a damaged one is named here, and not once it is converted
-    if artifact.envelope is None or is_rewritten(artifact):
-        return None
-    days = promised_days(find_writer(artifact, terms.releases), terms)
-    return datetime.date.fromisoformat(days.until[0]) if days else None
 
 
 @dataclass(frozen=True)
@@ -255,8 +200,7 @@ def golden_in(name: str) -> Golden:
     folder = Path(name).resolve()
     if not (folder / MANIFEST).is_file():
         raise ConversionError(
-            f"{name}: expected an artifact, or the folder of one golden with its {MANIFEST}, found another folder. "
-            "Of a folder of artifacts or goldens, --expiring 30d converts those that leave the window."
+            f"{name}: expected an artifact, or the folder of one golden with its {MANIFEST}, found another folder."
         )
     for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name):
         if golden.folder == folder:

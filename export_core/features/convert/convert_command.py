@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
-from export_core.base.phrases import did_you_mean, plural
+from export_core.base.phrases import did_you_mean
 from export_core.cli.click_options import (
     PATH,
-    as_of_option,
-    day_of,
     dry_run_option,
     goldens_option,
     json_option,
@@ -29,7 +26,6 @@ from export_core.policy.run_options import comma_separated
 if TYPE_CHECKING:
     from export_core.features.convert.conversions import Target
     from export_core.policy import Policy
-    from export_core.policy.terms import Terms
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
@@ -43,7 +39,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "jaxexport convert exported/a.jaxexport --for serving -o a-for-serving.jaxexport",
     section="Artifacts",
 )
-@click.argument("files", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
+@click.argument("files", metavar="FILE…", type=PATH, nargs=-1, required=True)
 @click.option(
     "--for",
     "readers",
@@ -74,13 +70,6 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="rewrite: change the artifact's bytes. export: let a release that reads it export it again, for one device. "
     "auto: rewrite, and export where that is refused.",
 )
-@click.option(
-    "--expiring",
-    metavar="DAYS|DATE",
-    help="Convert those artifacts of each folder DIR that have left the window, or leave it within so many days (30d) "
-    "or until a date.",
-)
-@as_of_option
 @click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, if no golden has it.")
 @click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
 @goldens_option
@@ -101,38 +90,29 @@ def convert(
 ) -> None:
     """Rewrite an artifact for another release or another runtime, and verify it there.
 
-    FILE is an artifact, or the folder of a golden. It is never changed. DIR, with --expiring, is a folder of them: OUT
-    then gets the same folders. The reader runs the converted artifact in a cold process; its outputs are compared with
-    those of the golden that has the artifact, in --goldens. Beside OUT, OUT.converted.json says what it was made of and
-    what was verified.
+    FILE is an artifact, or the folder of a golden. It is never changed. The reader runs the converted artifact in a
+    cold process; its outputs are compared with those of the golden that has the artifact, in --goldens. Beside OUT,
+    OUT.converted.json says what it was made of and what was verified.
 
-    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
-    with --expiring, an artifact of which the last promised day is not known.
+    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified.
     """
     from export_core.features.convert.conversions import check_targets, targets_of
-    from export_core.policy.terms import terms_here
     from export_core.releases.names import title_of
 
-    expiring, as_of, policy_file = (values.pop(name) for name in ("expiring", "as_of", "policy_file"))
     given = (values.pop("inputs"), values.pop("outputs"))
     arrays = [Path(file) for file in given if file is not None]
     if len(arrays) == 1 or (arrays and len(files) > 1):
         raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
-    policy = policy_of(policy_file)
-    names = _reader_names(readers, policy)
-    codes: set[int] = set()
-    if expiring is None:
-        targets = targets_of(files, names, output)
-    else:
-        targets = _expiring(files, names, output, terms_here(policy_file), _last_day(expiring, as_of), codes)
+    policy = policy_of(values.pop("policy_file"))
+    targets = targets_of(files, _reader_names(readers, policy), output)
     check_targets(targets, output)
     if dry_run:
         for target in targets:
             echo(f"{target.written}: would be {target.name}, converted for {title_of(target.reader)}")
-    else:
-        # A single file is named by --output itself.
-        values["replace"] += tuple(str(target.path) for target in targets if target.path == Path(output))
-        codes |= set(map(_converter(policy, arrays=arrays, **values), targets))
+        return
+    # A single file is named by --output itself.
+    values["replace"] += tuple(str(target.path) for target in targets if target.path == Path(output))
+    codes = set(map(_converter(policy, arrays=arrays, **values), targets))
     context.exit(next((code for code in _WORST_FIRST if code in codes), VERIFIED))
 
 
@@ -153,24 +133,6 @@ def _reader_names(readers: str, policy: Policy) -> list[str]:
             f"{did_you_mean(unknown[0], [*targets, *known_runtimes()])}"
         )
     return [reader_named(name, policy.calendar()).name if names_runtime(name) else name for name in names]
-
-
-def _expiring(
-    files: Sequence[str], names: Sequence[str], output: str, terms: Terms, last_day: datetime.date, codes: set[int]
-) -> list[Target]:
-    """The artifacts that leave the window by a day; the exit codes of those that are left out are added."""
-    from export_core.features.convert.conversions import expiring_targets
-
-    targets, problems, unknown = expiring_targets(files, names, output, terms, last_day)
-    for problem in problems:
-        echo(f"{PREFIX}{problem}", err=True)
-        codes.add(BAD_INPUT)
-    if unknown:
-        echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
-        codes.add(NOT_VERIFIED)
-    if not targets:
-        echo(f"no artifact leaves the window by {last_day}: nothing to convert")
-    return targets
 
 
 def _converter(
@@ -206,13 +168,3 @@ def _converter(
         return VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED
 
     return convert_one
-
-
-def _last_day(text: str, as_of: str | None) -> datetime.date:
-    """The day that ``30d`` or a date stands for."""
-    if (number := text.removesuffix("d")).isdecimal() and len(number) <= 5:
-        return day_of(as_of) + datetime.timedelta(int(number))
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f"--expiring: expected days such as 30d, or a date, found {text!r}.") from None

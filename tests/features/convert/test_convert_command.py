@@ -25,6 +25,8 @@ from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
+OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"
+
 
 def record_of(path) -> ConversionRecord:
     return msgspec.json.decode(path.with_name(path.name + ".converted.json").read_bytes(), type=ConversionRecord)
@@ -94,6 +96,43 @@ def test_the_file_that_is_named_may_be_replaced(convert, refused_golden):
     Path("new.jaxexport").write_bytes(b"an older one")
     assert convert(refused_golden.artifact, "-o", "./new.jaxexport").code == 0
     assert read("new.jaxexport")
+
+
+def test_what_exists_is_not_replaced(convert, tmp_path):
+    (tmp_path / "out").mkdir()
+    there = tmp_path / "out" / "mlp.jaxexport"
+    there.write_bytes(NEW.read_bytes())
+    ended = convert(OLD, "-o", "out", code=2)
+    assert "expected nothing there, found another file or golden, which stays" in ended.err
+    assert "--replace out/mlp.jaxexport" in ended.err
+    assert there.read_bytes() == NEW.read_bytes()
+    assert convert(OLD, "-o", "out", "--replace", "out/mlp.jaxexport").code == 3
+    assert (converted := there.read_bytes()) != NEW.read_bytes()
+    assert convert(OLD, "-o", "out").code == 3, "the same once more"
+    assert there.read_bytes() == converted
+
+
+@pytest.mark.parametrize("kind", ["link", "broken link", "record"])
+def test_a_link_or_a_record_that_exists_is_not_replaced(convert, tmp_path, kind):
+    shutil.copy(NEW, "new.jaxexport")
+    (tmp_path / "out").mkdir()
+    if kind != "record":
+        (tmp_path / "out" / "mlp.jaxexport").symlink_to(tmp_path / ("new.jaxexport" if kind == "link" else "nothing"))
+    else:
+        (tmp_path / "out" / "mlp.jaxexport.converted.json").write_text("notes")
+    assert convert(OLD, "-o", "out").code == 2
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    assert Path("new.jaxexport").read_bytes() == NEW.read_bytes()
+
+
+def test_no_original_is_replaced_through_a_link(convert, tmp_path):
+    shutil.copy(OLD, "mlp.jaxexport")
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mlp.jaxexport").symlink_to(tmp_path / "mlp.jaxexport")
+    for folder in ("link", "out"):
+        assert_bad_input(convert("mlp.jaxexport", "-o", folder), "would replace the original")
+    assert Path("mlp.jaxexport").read_bytes() == OLD.read_bytes()
 
 
 def test_what_the_reader_takes_is_not_rewritten(convert, goldens, tmp_path):

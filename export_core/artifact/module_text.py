@@ -27,12 +27,8 @@ class TextError(ExportCompatError):
     """A module that cannot be printed here."""
 
 
-def module_text(artifact: Artifact, *, spelled: bool = True) -> str:
+def module_text(artifact: Artifact) -> str:
     """Return the StableHLO of the function itself, as the installed jaxlib prints it. Nothing is compiled or run.
-
-    Args:
-        artifact: what to print.
-        spelled: with all elements of long constants; otherwise they have a hash, as in module.mlir.
 
     Raises:
         ArtifactError: the module cannot be read.
@@ -58,10 +54,7 @@ def module_text(artifact: Artifact, *, spelled: bool = True) -> str:
                 from jaxlib.mlir.dialects import sdy
 
                 sdy.register_dialect(context)
-            module = stablehlo.deserialize_portable_artifact(context, data).operation
-            if spelled:
-                return str(module)
-            return with_hashes(module.get_asm(large_elements_limit=LONG), artifact.module)
+            return str(stablehlo.deserialize_portable_artifact(context, data).operation)
         except Exception as error:  # what it raises differs by release
             reason = " ".join(str(error).split())[:300]
             raise TextError(

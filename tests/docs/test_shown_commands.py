@@ -108,7 +108,7 @@ def test_a_shown_command_exists_with_its_options(page, of_pytest):
         ("- run: `pip install . && pytest --nothing`", "no option --nothing"),
         ("`nox -s nothing`", "no session nothing"),
         ("`nox -s compat_matrix -- --nothing`", "no option --nothing"),
-        ("`jaxexport inspect CASE/WRITER --jaxpr`", ""),
+        ("`jaxexport inspect CASE/WRITER --mlir`", ""),
         ("`jaxexport goldens backfill --writers V -- tests --lf`", ""),
         ("```console\n$ true\njaxexport nothing\n```", ""),
     ],

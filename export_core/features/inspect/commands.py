@@ -116,17 +116,9 @@ def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., No
     "Print everything as one JSON object (schema/inspect.schema.json). Of a folder: an object a line for each file "
     "(schema/inventory.schema.json)."
 )
-@click.option(
-    "--mlir",
-    is_flag=True,
-    help="Print the module as text: of a golden as its writer printed it; of a file, "
-    "which needs jaxlib, as that prints it.",
-)
-@click.option("--jaxpr", is_flag=True, help="Of a golden: print the jaxpr as its writer printed it.")
+@click.option("--mlir", is_flag=True, help="Print the module as text, as the installed jaxlib prints it.")
 @click.pass_context
-def inspect(
-    context: click.Context, /, names: Sequence[str], asked: _Asked, as_json: bool, mlir: bool, jaxpr: bool
-) -> None:
+def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_json: bool, mlir: bool) -> None:
     """Show what is in an artifact or in a golden, who wrote it, and what can load it; or what is in a folder.
 
     FILE is what Exported.serialize() returned, or a StableHLO portable artifact. CASE/WRITER is a golden as
@@ -142,19 +134,22 @@ def inspect(
     """
     golden = asked.golden(names[0]) if len(names) == 1 else None
     is_one = golden is not None or (len(names) == 1 and not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder
-    if mlir + jaxpr + (asked.readers is not None) > is_one:
-        raise click.UsageError("--mlir, --jaxpr and --readers take one artifact, and cannot be combined.")
+    if mlir + (asked.readers is not None) > is_one:
+        raise click.UsageError("--mlir and --readers take one artifact, and cannot be combined.")
     if not is_one:
         context.exit(_show_inventory(asked, asked.files(names), as_json=as_json))
-    if mlir or jaxpr:
-        _show_listing(golden[1] if golden else None, names[0], jaxpr=jaxpr)
-        return
     from export_core.artifact import read
+
+    artifact = golden[1].artifact if golden else names[0]
+    if mlir:
+        from export_core.artifact.module_text import module_text
+
+        echo(module_text(read(artifact)))
+        return
     from export_core.features.inspect.screen import check_lines, inspect_text, load_checks
 
     terms = asked.terms()
     readers = asked.readers_in(terms)
-    artifact = golden[1].artifact if golden else names[0]
     if golden and not as_json:
         from export_core.features.inspect.golden import golden_screen
 
@@ -167,21 +162,6 @@ def inspect(
         echo(check_lines(checks, readers), nl=False)
     answers = {check.ok for check in checks}
     context.exit(NOT_FINE if False in answers else UNKNOWN if None in answers else FINE)
-
-
-def _show_listing(golden: Golden | None, file: str, *, jaxpr: bool) -> None:
-    """Print the module of a golden or of a file, or the jaxpr of a golden."""
-    if golden:
-        from export_core.features.inspect.golden import side_file
-
-        echo(side_file(golden, "jaxpr.txt" if jaxpr else "module.mlir"), nl=False)
-        return
-    if jaxpr:
-        raise click.UsageError(f"--jaxpr is for a golden, which has it beside its artifact; {file} is a file.")
-    from export_core.artifact import read
-    from export_core.artifact.module_text import module_text
-
-    echo(module_text(read(file)))
 
 
 def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> int:

@@ -14,7 +14,6 @@ from export_core.artifact.main_check import check_main, is_known
 from export_core.base.escaping import printable
 from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
-from export_core.base.untrusted import read_regular
 from export_core.features.inspect.screen import LINE, WIDTH, joined, size
 from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
@@ -56,20 +55,6 @@ def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[
     yield "files", list(_files(golden))
     if others:
         yield "other writers", [joined(other.manifest.writer.id for other in others)]
-
-
-def side_file(golden: Golden, name: str) -> str:
-    """Return the text of a listing, module.mlir or jaxpr.txt. Raises `GoldenError` if this golden has none."""
-    path = golden.folder / name
-    try:
-        return read_regular(path).decode(errors="backslashreplace")
-    except FileNotFoundError:
-        raise GoldenError(
-            f"{path}: expected this listing, found none: not every golden has one. "
-            f"`jaxexport inspect --mlir {golden.artifact}` prints the module, if the installed jaxlib can read it."
-        ) from None
-    except OSError as error:
-        raise GoldenError(f"{path}: cannot read this file: {error.strerror}.") from None
 
 
 def _compared(golden: Golden, policy: Policy) -> Iterator[str]:

@@ -205,8 +205,8 @@ def test_folders_and_files_can_be_named_together(folder):
 @pytest.mark.parametrize(
     ("name", "words", "expected"),
     [
-        ("archive", ("--mlir",), "--mlir, --jaxpr and --readers take one artifact"),
-        ("archive", ("--readers", "0.9.2"), "--mlir, --jaxpr and --readers take one artifact"),
+        ("archive", ("--mlir",), "--mlir and --readers take one artifact"),
+        ("archive", ("--readers", "0.9.2"), "--mlir and --readers take one artifact"),
         ("archive", ("--as-of", "soon"), "--as-of: expected a date such as"),
     ],
 )

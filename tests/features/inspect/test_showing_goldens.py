@@ -51,15 +51,6 @@ def test_a_case_alone_names_its_newest_golden_as_does_a_path(name, copied, jaxex
     assert lines[-1] == "other writers 0.6.2-cpu"
 
 
-def test_the_texts_for_the_eye_are_printed_as_they_are(copied, jaxexport):
-    folder = copied / CASE / "0.6.2-cpu"
-    assert jaxexport("inspect", f"{CASE}/0.6.2-cpu", "--mlir").out == (folder / "module.mlir").read_text()
-    assert jaxexport("inspect", f"{CASE}/0.6.2-cpu", "--jaxpr").out == (folder / "jaxpr.txt").read_text()
-    (folder / "jaxpr.txt").unlink()
-    ended = jaxexport("inspect", f"{CASE}/0.6.2-cpu", "--jaxpr", code=2)
-    assert "jaxpr.txt: expected this listing, found none" in ended.err
-
-
 def test_a_golden_that_is_damaged_is_shown_with_what_is_wrong(copied, jaxexport):
     folder = copied / CASE / "0.12.0.1-cpu"
     (folder / "outputs.npz").write_bytes(b"no arrays")

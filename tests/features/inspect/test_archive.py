@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -51,6 +53,16 @@ def test_artifacts_of_all_folders_below_are_counted(folder, jaxexport):
     assert counts(ended.out, "custom calls") == {"lapack_spotrf_ffi": 1, "lapack_strsm_ffi": 1, "none": 1}
     assert counts(ended.out, "loads in") == {"0.12.0.1, the newest release": 2}
     assert "left out" not in ended.out
+
+
+def test_an_inventory_needs_no_numpy(folder):
+    script = (
+        "import sys, runpy; sys.argv = ['jaxexport', 'inspect', sys.argv[1]]\n"
+        "try: runpy.run_module('export_core', run_name='__main__')\n"
+        "except SystemExit: sys.exit('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, done.stdout[:11]) == (0, "", "2 artifacts")
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,6 @@ def _build_whole(
 ) -> Built:
     """Build an environment from nothing, all or nothing. `look_for` looks for damage in what was installed."""
     folder, requirements = recipe.folder, recipe.requirements + recipe.packages
-    started = time.monotonic()
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -219,7 +218,6 @@ def _build_whole(
             "checked": checked,
             "lock": built.content_hash,
             "size": size_of(folder),
-            "seconds": round(time.monotonic() - started, 1),
             "packages": recipe.packages,
         }
         write_whole(folder / READY, [json.dumps(ready).encode()])

@@ -1,15 +1,10 @@
-"""The environments in the cache folder: their sizes, who uses them, which can be removed; and those still missing.
-
-What the missing ones will take is expected by what is built here: space on the disk, downloads, time.
-"""
+"""The environments in the cache folder: their sizes, who uses them, which can be removed; and those still missing."""
 
 import contextlib
 import datetime
 import fnmatch
 import json
 import shutil
-import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,78 +112,32 @@ def _describe(folder: Path) -> CachedEnvironment:
     )
 
 
-class MissingEnvironment(msgspec.Struct, frozen=True):
-    """An environment that is still to be built; its figures are expected ones, None where nobody knows."""
-
-    jaxlib: str  # The release: a jaxlib, or a runtime such as tensorflow==2.21.0.
-    jax: str  # The jax beside it.
-    platform: str  # The platform of its cells.
-    megabytes: int | None  # Its size on disk.
-    download_megabytes: int | None  # What uv downloads for it.
-    seconds: int | None  # How long building it takes.
-
-
 class EnvironmentsCost(msgspec.Struct, frozen=True):
     """How many environments a run needs, how many of them are built here, and what building the others takes.
 
-    Sizes and times are those of environments that are built here, where there are such, else typical ones. The sums
-    leave out what is not known. They are upper limits: files that environments share are hard links, which take their
-    space once, and uv downloads only what its cache lacks.
+    Sizes are the typical ones, and upper limits: files that environments share are hard links, which take their space
+    once, and uv downloads only what its cache lacks.
     """
 
     needed: int  # Environments that the run needs.
     built: int  # Those of them that are built on this machine.
     megabytes: int  # Disk space of the others.
     download_megabytes: int  # Downloads for the others.
-    seconds: int  # How long building the others takes, one after the other.
-    missing: tuple[MissingEnvironment, ...] = ()  # The others.
+    unmeasured: int = 0  # Those of the others whose size on disk nobody has measured: they are not in `megabytes`.
 
 
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:
     """The cost of the environments of these placements. Nothing is built, and nothing downloaded."""
     needed = {environments.folder(placement) or placement: placement for placement in placements}
-    known = _known_here()
-    missing = tuple(
-        _missing(placement, known)
+    missing = [
+        typical(placement)
         for folder, placement in needed.items()
         if isinstance(folder, Placement) or not (folder / READY).exists()
-    )
+    ]
     return EnvironmentsCost(
         needed=len(needed),
         built=len(needed) - len(missing),
         megabytes=sum(one.megabytes or 0 for one in missing),
-        download_megabytes=sum(one.download_megabytes or 0 for one in missing),
-        seconds=sum(one.seconds or 0 for one in missing),
-        missing=missing,
-    )
-
-
-def _known_here() -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """What is noted of the environments that were built on this machine, with their jaxlibs, by what is beside it."""
-    known: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
-    for path in environments_folder().glob(f"jaxlib-*/{READY}"):
-        _, jaxlib, plugin = _parts(path.parent)
-        with contextlib.suppress(OSError, ValueError):  # it is being removed
-            known[plugin].append((jaxlib, json.loads(path.read_bytes())))
-    return known
-
-
-def _missing(placement: Placement, known: dict[str, list[tuple[str, dict[str, Any]]]]) -> MissingEnvironment:
-    """The figures of one: of the same release here, else of another one with the same plugin, else typical ones."""
-    reader = placement.reader
-    records, usual = [] if reader.runtime else known.get(placement.name, []), typical(placement)
-
-    def figure(name: str, unit: float, otherwise: float | None) -> int | None:
-        same = [record[name] / unit for version, record in records if version == reader.jaxlib and name in record]
-        alike = [record[name] / unit for _, record in records if name in record]
-        value = statistics.median(same or alike) if alike else otherwise
-        return None if value is None else round(value)
-
-    return MissingEnvironment(
-        reader.name,
-        reader.jax,
-        placement.platform,
-        megabytes=figure("size", 1e6, usual.megabytes),
-        download_megabytes=None if usual.download is None else round(usual.download),
-        seconds=figure("seconds", 1, usual.seconds),
+        download_megabytes=sum(one.download or 0 for one in missing),
+        unmeasured=sum(one.megabytes is None for one in missing),
     )

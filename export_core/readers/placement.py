@@ -128,25 +128,23 @@ class Placement:
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """Of one environment: megabytes on disk, megabytes to download, seconds to build. None is not known."""
+    """Of one environment: megabytes on disk, megabytes to download. None is not known."""
 
-    megabytes: float | None = None
-    download: float | None = None
-    seconds: float | None = None
+    megabytes: int | None = None
+    download: int | None = None
 
 
 TYPICAL = {
-    "": Figures(530, 140, 7),
-    "libtpu": Figures(1270, 355, 25),
-    "cuda12": Figures(1050, 340, 22),
-    "cuda13": Figures(None, 285, None),
-    "cuda12-run": Figures(None, 3365, None),
-    "cuda13-run": Figures(None, 2635, None),
+    "": Figures(530, 140),
+    "libtpu": Figures(1270, 355),
+    "cuda12": Figures(1050, 340),
+    "cuda13": Figures(None, 285),
+    "cuda12-run": Figures(None, 3365),
+    "cuda13-run": Figures(None, 2635),
 }
 """By what an environment has beside jax: see `Placement.name`.
 
-Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments`, what is announced before a download, and
-builds on two cores near an index.
+Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments`, and what is announced before a download.
 """
 
 

@@ -134,17 +134,14 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
 
 def cost_in_words(cost: EnvironmentsCost) -> str:
     """What the environments of a run cost, in a few sentences."""
-    text = f"environments built: {cost.built} of {cost.needed}"
-    if not cost.missing:
+    text, missing = f"environments built: {cost.built} of {cost.needed}", cost.needed - cost.built
+    if not missing:
         return text
-    unknown = sum(one.megabytes is None for one in cost.missing)
-    time = f"{cost.seconds} s" if cost.seconds < 120 else f"{round(cost.seconds / 60)} min"
-    duration = f", in about {time}" if all(one.seconds is not None for one in cost.missing) else ""
+    unknown = f" The size of {cost.unmeasured} is not known, and not counted." if cost.unmeasured else ""
     return (
-        f"{text}. A run builds the other {len(cost.missing)}: at most {cost.megabytes / 1e3:.1f} GB of disk and "
-        f"{cost.download_megabytes / 1e3:.1f} GB of downloads{duration}. It is less where "
-        "environments share files, and where uv's cache has packages."
-        + (f" The size of {unknown} is not known, and not counted." if unknown else "")
+        f"{text}. A run builds the other {missing}: at most {cost.megabytes / 1e3:.1f} GB of disk and "
+        f"{cost.download_megabytes / 1e3:.1f} GB of downloads. It is less where environments share files, and where "
+        f"uv's cache has packages.{unknown}"
     )
 
 

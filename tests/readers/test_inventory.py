@@ -1,7 +1,4 @@
-"""Environments in the cache folder: listed, cleaned, and never taken from under a process that uses them.
-
-What those cost that are not there is known by those that are, else by typical figures.
-"""
+"""Environments in the cache folder: listed, cleaned, never taken from under a process; and the cost of missing ones."""
 
 import datetime
 import errno
@@ -23,7 +20,7 @@ from export_core.readers import build as locks_module
 from export_core.readers.build import READY, EnvironmentLocks, Recipe, build, find_built
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
-from export_core.readers.inventory import MissingEnvironment, cached_environments, expected_cost, remove, to_clean
+from export_core.readers.inventory import EnvironmentsCost, cached_environments, expected_cost, remove, to_clean
 from export_core.readers.placement import TYPICAL, Mode, Placement, parse_targets
 from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
 
@@ -183,29 +180,15 @@ ENVIRONMENTS = ReaderEnvironments(CALENDAR)
 PLACEMENTS = [Placement(CALENDAR.release(version)) for version in VERSIONS]
 
 
-def record(folder, **known):
-    folder.mkdir(parents=True)
-    (folder / READY).write_text(json.dumps(known))
-
-
-def test_where_nothing_is_built_figures_are_typical(cache):
-    cost = expected_cost(ENVIRONMENTS, PLACEMENTS)
+def test_built_ones_are_counted_and_the_others_have_typical_sizes(cache):
     each = TYPICAL[""]
-    assert (cost.needed, cost.built) == (3, 0)
-    sums = cost.megabytes, cost.download_megabytes, cost.seconds
-    assert sums == (3 * each.megabytes, 3 * each.download, 3 * each.seconds)
-    assert cost.missing[0] == MissingEnvironment("9.0", "9.0", "cpu", each.megabytes, each.download, each.seconds)
+    assert expected_cost(ENVIRONMENTS, PLACEMENTS) == EnvironmentsCost(3, 0, 3 * each.megabytes, 3 * each.download)
     assert not cache.exists(), "nothing was built"
-
-
-def test_built_ones_are_counted_and_lend_their_figures(cache):
-    record(ENVIRONMENTS.folder(PLACEMENTS[0]), size=400e6, seconds=20)
-    record(cache / "jaxlib-9.1-older", size=600e6)
-    record(cache / "jaxlib-9.1-libtpu-other", size=9e9, seconds=900)
-    (cache / "jaxlib-9.2-half").mkdir()
-    cost = expected_cost(ENVIRONMENTS, PLACEMENTS)
-    assert (cost.needed, cost.built) == (3, 1)
-    assert [(one.jaxlib, one.megabytes, one.seconds) for one in cost.missing] == [("9.1", 600, 20), ("9.2", 500, 20)]
+    folders = [ENVIRONMENTS.folder(placement) for placement in PLACEMENTS]
+    for folder in folders[:2]:
+        folder.mkdir(parents=True)
+    (folders[0] / READY).touch()
+    assert expected_cost(ENVIRONMENTS, PLACEMENTS) == EnvironmentsCost(3, 1, 2 * each.megabytes, 2 * each.download)
 
 
 def test_one_environment_for_two_devices_is_counted_once():
@@ -216,6 +199,4 @@ def test_one_environment_for_two_devices_is_counted_once():
 
 def test_what_nobody_has_measured_is_not_known():
     cuda = Placement(CALENDAR.release("9.0"), "cuda", Mode.RUN, parse_targets(())["cuda"])
-    cost = expected_cost(ENVIRONMENTS, [cuda])
-    assert (cost.megabytes, cost.missing[0].megabytes, cost.missing[0].seconds) == (0, None, None)
-    assert cost.download_megabytes == TYPICAL["cuda12-run"].download
+    assert expected_cost(ENVIRONMENTS, [cuda]) == EnvironmentsCost(1, 0, 0, TYPICAL["cuda12-run"].download, 1)

@@ -260,7 +260,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure the known releases again too")
     parser.add_argument("--environments", type=Path, help="keep environments in this folder, and use those in it")
     options = parser.parse_args()
-    index = configured_index(Path.cwd())
+    index = configured_index()
     with tempfile.TemporaryDirectory() as scratch:
         write_artifacts(Path(scratch))
         for name in options.names:

@@ -50,7 +50,7 @@ def list_releases(policy_file: str | None, as_of: str | None, runtime: str | Non
 @click.option(
     "--index",
     metavar="URL",
-    help="The package index to read. [default: the index that uv installs from in this folder]",
+    help="The package index to read. [default: that of the variables of uv or pip, else the public one]",
 )
 @click.option(
     "--wheels", metavar="DIR", help="Read the wheels in this folder instead of an index, without network access."
@@ -102,16 +102,15 @@ def refresh(
         if wheels:
             published = published_in_folder(Path(wheels))
         else:
-            steps(f"reading {(asked := index or configured_index(Path()))}")
+            steps(f"reading {(asked := index or configured_index())}")
             published = published_on_index(asked, known)
         sources = Sources(held=published.wheels) if wheels else Sources(indexes=(index,) if index else ())
         update = calendar_update(known, published, partial(stablehlo_versions, sources=sources) if measure else None)
-    fetched = f", {published.fetched:,} of {published.size:,} bytes" if published.size else ""
     if not update.changes:
         newest = f"the newest is {known.newest()}, built {known.built(known.newest())}"
         echo(f"{published.source}: nothing new: {plural(len(known.versions()), 'jaxlib release')} known, {newest}")
         return
-    echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}{fetched}")
+    echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}")
     for line in update.changes:
         echo(line)
     if dry_run:

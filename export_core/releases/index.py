@@ -1,6 +1,6 @@
 """A package index: which one is used, the files of a package, its nightlies, and reading parts of a file.
 
-A page of an index is JSON (PEP 691) or HTML (PEP 503); both are read with the standard library.
+A page of an index is read as HTML (PEP 503), which every index has.
 """
 
 import base64
@@ -9,95 +9,62 @@ import http.client
 import io
 import os
 import re
-import tomllib
 import urllib.error
 import urllib.request
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
-import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from export_core.base.escaping import without_credentials
-from export_core.base.phrases import schema_problem
-from export_core.base.untrusted import read_named
-from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version, version_key
+from export_core.base.escaping import printable, without_credentials
+from export_core.releases.calendar import Calendar, date_in_version
 from export_core.releases.errors import ReleaseError
+from export_core.releases.wheels import Wheel, pythons_of, with_wheels
 
 PUBLIC = "https://pypi.org/simple"
 VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-JSON = "application/vnd.pypi.simple.v1+json"
 END = 64 * 1024  # Bytes that are asked for at once: the list of a jaxlib wheel's 200 files takes 30 kB at its end.
 
 _TIMEOUT = 60.0  # seconds without a byte
 
 
-class IndexFile(msgspec.Struct):
+@dataclass
+class IndexFile:
     """One file that an index lists. `yanked` is the reason why it was withdrawn, true where none is given."""
 
-    name: str = msgspec.field(name="filename")
+    name: str
     url: str
     yanked: bool | str = False
 
 
-def configured_index(project: Path) -> str:
-    """The index that uv installs from in this project.
-
-    It is in uv's or pip's variables, in the project's configuration, the user's or the machine's; else it is the public
-    one.
-    """
-    for variable in VARIABLES:
-        if url := os.environ.get(variable, "").strip():
-            return url
-    # In the order in which uv looks: the first that names an index decides.
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    for path, table in (
-        (project / "uv.toml", ()),
-        (project / "pyproject.toml", ("tool", "uv")),
-        (config / "uv" / "uv.toml", ()),
-        (Path("/etc/uv/uv.toml"), ()),
-    ):
-        if url := _index_in(path, table):
-            return url
-    return PUBLIC
+def configured_index() -> str:
+    """The index of uv's or pip's variables; else the public one."""
+    return next((url for name in VARIABLES if (url := os.environ.get(name, "").strip())), PUBLIC)
 
 
 def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
-    """The files of a package (PEP 691 or 503). Raises `ReleaseError` where the index has no such page."""
+    """The files of a package. Raises `ReleaseError` where the index has no such page."""
     url = f"{index.rstrip('/')}/{package}/"
     if urlsplit(url).scheme == "file":
         # urllib opens no folder.
         url += "index.html"
-    with _open(url, {"Accept": f"{JSON}, text/html;q=0.5"}) as response:
-        body, base, headers = _read(response, url), response.geturl(), response.headers
-    charset = headers.get_content_charset() or "utf-8"
+    with _open(url, {"Accept": "text/html"}) as response:
+        body, base, charset = _read(response, url), response.geturl(), response.headers.get_content_charset()
     try:
-        files = _json_files(body) if headers.get_content_type() == JSON else _Links(base, body.decode(charset)).files
-    except (ValueError, LookupError, RecursionError) as error:  # msgspec's errors are ValueErrors
-        raise _not_a_page(url, schema_problem(error).rstrip(".")) from None
+        files = _Links(base, body.decode(charset or "utf-8")).files
+    except (ValueError, LookupError) as error:
+        raise ReleaseError(
+            f"{without_credentials(url)}: expected a page of a package index (PEP 503), found something else: {error}."
+        ) from None
     if not files:
-        raise ReleaseError(f"{without_credentials(url)}: expected the files of {package}, found none listed there.")
-    return tuple(IndexFile(file.name, urljoin(base, file.url), _withdrawn(file.yanked)) for file in files)
-
-
-class _Page(msgspec.Struct):
-    meta: dict[str, Any]
-    files: list[IndexFile]  # Their URLs are relative to the page.
-
-
-def _json_files(body: bytes) -> list[IndexFile]:
-    page = msgspec.json.decode(body, type=_Page)
-    _check_version(str(page.meta.get("api-version")))
-    return page.files
-
-
-def _check_version(found: str) -> None:
-    # A page of another major version may mean something else by the same keys: PEP 629 wants it refused.
-    if found.partition(".")[0] != "1":
-        raise ValueError(f"expected version 1 of the simple API, found {found!r}")
+        raise ReleaseError(
+            f"{without_credentials(url)}: expected a page of a package index (PEP 503) with the files of {package}, "
+            "found none listed there."
+        )
+    return tuple(files)
 
 
 class _Links(html.parser.HTMLParser):
@@ -119,11 +86,14 @@ class _Links(html.parser.HTMLParser):
             self.base = urljoin(self.base, href)
         elif tag == "a" and href:
             url = urldefrag(urljoin(self.base, href)).url  # behind the # is the file's hash
-            yanked = (values["data-yanked"] or True) if "data-yanked" in values else False
-            self.files.append(IndexFile("", url, yanked))
+            # On one line, which every file of releases can hold.
+            reason = printable(" ".join((values.get("data-yanked") or "").split()))
+            self.files.append(IndexFile("", url, reason or "data-yanked" in values))
             self._is_open = True
-        elif tag == "meta" and values.get("name") == "pypi:repository-version":
-            _check_version(values.get("content") or "")
+        version = values.get("content") or ""
+        # A page of another major version may mean something else by the same names: PEP 629 wants it refused.
+        if values.get("name") == "pypi:repository-version" and version.partition(".")[0] != "1":
+            raise ValueError(f"expected version 1 of the simple API, found {version!r}")
 
     def handle_data(self, data: str) -> None:
         """The text of a link, maybe one part of it."""
@@ -140,46 +110,34 @@ def with_nightlies_of(indexes: Iterable[str], calendar: Calendar) -> Calendar:
 
     Nothing but the list of files is fetched. Raises `ReleaseError` for an index that does not answer.
     """
-    jaxlib: dict[str, JaxlibRelease] = {}
-    jax: dict[str, JaxRelease] = {}
     for index in indexes:
         url = index if "://" in index else Path(index).resolve().as_uri()
-        published = _nightlies(url, "jax")
-        for version, pythons in _nightlies(url, "jaxlib").items():
-            built = date_in_version(version)
-            if built and version in published and version not in calendar.jaxlib:
-                jaxlib[version] = JaxlibRelease(built, tuple(sorted(pythons, key=version_key)))
-                # What it really needs is in its metadata: the installer refuses a pair that does not fit.
-                jax[version] = JaxRelease(built, version)
-    return calendar.extended(jaxlib, jax)
+        jax, jaxlib = _nightlies(url, "jax"), _nightlies(url, "jaxlib")
+        new = {wheel.version for wheel in jax} & {wheel.version for wheel in jaxlib} - calendar.jaxlib.keys()
+        calendar = with_wheels(calendar, (wheel for wheel in (*jax, *jaxlib) if wheel.version in new))
+    return calendar
 
 
-def _nightlies(url: str, package: str) -> dict[str, set[str]]:
-    """The versions of a package that name a day, each with the versions of CPython that it has wheels for."""
-    nightlies: dict[str, set[str]] = defaultdict(set)
+def _nightlies(url: str, package: str) -> list[Wheel]:
+    """The wheels of a package whose version names a day, and that were not withdrawn."""
+    wheels = []
     for file in index_files(url, package):
         try:
-            _, version, _, tags = parse_wheel_filename(file.name)
+            _, number, _, tags = parse_wheel_filename(file.name)
         except InvalidWheelFilename:  # such as a source distribution
             continue
-        if file.yanked is False and date_in_version(str(version)):
-            matches = (re.fullmatch(r"cp3(\d+)", tag.interpreter) for tag in tags)
-            nightlies[str(version)] |= {f"3.{match[1]}" for match in matches if match}
-    return nightlies
-
-
-def _not_a_page(url: str, problem: str) -> ReleaseError:
-    return ReleaseError(
-        f"{without_credentials(url)}: expected a page of a package index (PEP 503 or 691), found something else: "
-        f"{problem}."
-    )
+        version = str(number)
+        if file.yanked is False and (built := date_in_version(version)):
+            # Which jaxlib it really needs is in its metadata: the installer refuses a pair that does not fit.
+            wheels.append(Wheel(Path(file.name), package, version, built, pythons_of(tags), minimum_jaxlib=version))
+    return wheels
 
 
 class RemoteFile(io.RawIOBase):
     """A file of an index that can be read from any position.
 
-    It is read by range requests where its server answers those, else fetched whole. `size` is the file's, `fetched` how
-    many bytes came over the network. `index` is the URL that listed it, with user and password.
+    It is read by range requests where its server answers those, else fetched whole. `index` is the URL that listed it,
+    with user and password.
     """
 
     def __init__(self, url: str, index: str = "") -> None:
@@ -191,15 +149,10 @@ class RemoteFile(io.RawIOBase):
             content_range = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", str(response.headers.get("Content-Range")))
             if response.status == 206 and content_range:
                 self._block = _read(response, self._url)
-                self._block_start, self.size = int(content_range[1]), int(content_range[2])
+                self._block_start, self._size = int(content_range[1]), int(content_range[2])
             else:
                 self._block = _read(response, self._url) if response.status in (200, None) else self._whole()
-                self._block_start, self.size = 0, len(self._block)
-        self.fetched = len(self._block)
-
-    def readable(self) -> bool:
-        """Whether it can be read: always."""
-        return True
+                self._block_start, self._size = 0, len(self._block)
 
     def seekable(self) -> bool:
         """Whether `seek` works: always."""
@@ -207,18 +160,14 @@ class RemoteFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move to a position, and return it."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.size}[whence]
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = max(0, start + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """The position that the next read starts from."""
         return self._position
 
     def readinto(self, buffer: Any) -> int:
         """Read into the buffer from the position on, and return how many bytes."""
         view = memoryview(buffer).cast("B")
-        end = min(self._position + len(view), self.size)
+        end = min(self._position + len(view), self._size)
         if end <= self._position:
             return 0
         if not (self._block_start <= self._position and end <= self._block_start + len(self._block)):
@@ -231,10 +180,9 @@ class RemoteFile(io.RawIOBase):
 
     def _fetch(self, end: int) -> None:
         # At least a whole block, since zipfile reads a few bytes at a time.
-        last = min(max(end, self._position + END), self.size) - 1
+        last = min(max(end, self._position + END), self._size) - 1
         with _open(self._url, {"Range": f"bytes={self._position}-{last}"}) as response:
             self._block, self._block_start = _read(response, self._url), self._position
-        self.fetched += len(self._block)
         # A server may answer with another range than was asked for; other bytes must not be read as these.
         if len(self._block) != last + 1 - self._position:
             raise ReleaseError(
@@ -296,23 +244,3 @@ def _with_credentials_of(index: str, url: str) -> str:
     if listing.username and not own.username and own.hostname == listing.hostname:
         return urlunsplit(own._replace(netloc=listing.netloc.rpartition("@")[0] + "@" + own.netloc))
     return url
-
-
-def _index_in(path: Path, table: tuple[str, ...]) -> str:
-    """The index that a configuration file of uv names; empty where it names none."""
-    try:
-        settings: Any = tomllib.loads(read_named(path).decode())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return ""  # uv itself reports what is wrong with it
-    for name in table:
-        settings = settings.get(name, {})
-    default = next((index.get("url") for index in settings.get("index", []) if index.get("default")), "")
-    return str(default or settings.get("index-url", "") or settings.get("pip", {}).get("index-url", ""))
-
-
-def _withdrawn(yanked: str | bool) -> str | bool:
-    """Why a file was withdrawn, on one line that every file of releases can hold; True where no reason is given."""
-    if isinstance(yanked, bool):
-        return yanked
-    printable = "".join(letter if letter.isprintable() else " " for letter in yanked)
-    return " ".join(printable.split()) or True

@@ -16,7 +16,7 @@ from export_core.base.escaping import without_credentials
 from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, StableHloVersions, version_key
 from export_core.releases.errors import ReleaseError
 from export_core.releases.index import IndexFile, RemoteFile, index_files
-from export_core.releases.wheels import Wheel, read_open_wheel, wheels_in
+from export_core.releases.wheels import Wheel, pythons_of, read_open_wheel, wheels_in
 
 PACKAGES = ("jaxlib", "jax")
 Entry = JaxlibRelease | JaxRelease
@@ -26,15 +26,12 @@ Entry = JaxlibRelease | JaxRelease
 class Published:
     """What was published: wheels of releases, oldest number first, and those that were withdrawn.
 
-    `yanked` is by package and version, False for one that is not; a folder does not say. `fetched` of `size` bytes came
-    over the network.
+    `yanked` is by package and version, False for one that is not; a folder does not say.
     """
 
     source: str
     wheels: tuple[Wheel, ...]
     yanked: Mapping[tuple[str, str], bool | str]
-    fetched: int = 0
-    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,6 @@ def published_on_index(index: str, known: Calendar) -> Published:
     """
     wheels: list[Wheel] = []
     yanked: dict[tuple[str, str], bool | str] = {}
-    fetched = size = 0
     for package in PACKAGES:
         entries: Mapping[str, Entry] = getattr(known, package)
         oldest = min(map(version_key, entries), default=Version("0"))
@@ -83,19 +79,16 @@ def published_on_index(index: str, known: Calendar) -> Published:
             yanked[package, str(number)] = all(reasons) and reasons[0]
             present = entries.get(str(number))
             for file in files:
-                if present:
-                    known_pythons = {f"cp{python.replace('.', '')}" for python in getattr(present, "python", ())}
-                    interpreters = {tag.interpreter for tag in parse_wheel_filename(file.name)[3]}
-                    if package == "jax" or interpreters <= known_pythons:
-                        continue
+                if isinstance(present, JaxRelease):
+                    continue
+                if present and {*pythons_of(parse_wheel_filename(file.name)[3])} <= {*present.python}:
+                    continue
                 # Only the ends are read, where a zip file has its list: 1.6 MB of 21 wheels with 1.6 GB.
                 with contextlib.closing(RemoteFile(file.url, index=index)) as remote:
                     source = without_credentials(file.url)
                     opened = cast(BinaryIO, remote)
                     wheels.append(read_open_wheel(opened, file.name, path=Path(file.name), source=source))
-                fetched += remote.fetched
-                size += remote.size
-    return Published(without_credentials(index), tuple(wheels), yanked, fetched, size)
+    return Published(without_credentials(index), tuple(wheels), yanked)
 
 
 def calendar_update(

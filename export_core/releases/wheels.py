@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.tags import Tag
 from packaging.utils import parse_wheel_filename
 
 from export_core.base.untrusted import open_regular
@@ -80,8 +81,13 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
             f"unpack {name}`, then `SOURCE_DATE_EPOCH=$(date -d YYYY-MM-DD +%s) wheel pack {package}-{version}`."
         )
     minimum = _minimum_jaxlib(source, text) if package == "jax" else ""
-    pythons = {match.group(1) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
-    return Wheel(path, package, str(version), built, tuple(f"3.{minor}" for minor in sorted(pythons, key=int)), minimum)
+    return Wheel(path, package, str(version), built, pythons_of(tags), minimum)
+
+
+def pythons_of(tags: Iterable[Tag]) -> tuple[str, ...]:
+    """The versions of CPython that the tags of a wheel name, lowest first."""
+    minors = {int(match[1]) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
+    return tuple(f"3.{minor}" for minor in sorted(minors))
 
 
 def wheels_in(folder: Path) -> tuple[Wheel, ...]:

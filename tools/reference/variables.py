@@ -12,7 +12,6 @@ READ: dict[tuple[str, ...], str] = {
     ("XDG_CACHE_HOME", "HOME"): "Where the user's cache folder is, as platformdirs finds it.",
     ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"): "The package index that `jaxexport releases refresh` asks, "
     "the first that is set. uv, which builds environments, reads its own variables.",
-    ("XDG_CONFIG_HOME",): "Where the user's uv.toml is, which may name that index.",
     ("PATH", "PYENV_ROOT", "UV_PYTHON_INSTALL_DIR"): "Where the CPythons of readers are looked for.",
     ("XLA_FLAGS",): "With the ini key `export_devices`, the number of devices is added to it, unless it has one.",
     ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"): "Inherited by cells that pytest replays in its own interpreter.",

@@ -181,15 +181,23 @@ def test_a_refused_refresh_leaves_every_file_as_it_was(tmp_path, monkeypatch, wh
     assert (tmp_path / "cal.yaml").read_bytes() == before
 
 
-def test_a_calendar_in_another_form_is_not_written_into(tmp_path, monkeypatch, wheels):
-    """Block style reads well and has no line for a release: it would get a second one."""
+@pytest.mark.parametrize(
+    "text",
+    [
+        'jax: {}\njaxlib:\n    "0.11.0":\n        built: 2026-07-16\n',
+        'jax: {}\njaxlib:\n  "0.11.0": {built: 2026-07-16}\n',
+        'jaxlib:\n  # a comment\n  "0.12.0": {built: 2026-10-16, yanked: true}\n',
+    ],
+    ids=["block", "flow", "comment"],
+)
+def test_a_calendar_in_another_form_is_not_written_into(tmp_path, monkeypatch, wheels, text):
+    """It has no line, or not in its section, for a release, which would be there twice."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "cal.yaml").write_text('jax: {}\njaxlib:\n    "0.11.0":\n        built: 2026-07-16\n')
-    before = (tmp_path / "cal.yaml").read_bytes()
+    (tmp_path / "cal.yaml").write_text(text)
     done = run("refresh", "--wheels", wheels, "--into", "cal.yaml")
     assert isinstance(done.exception, ReleaseError)
     assert "expected one release a line, as `jaxexport releases refresh` writes them" in str(done.exception)
-    assert (tmp_path / "cal.yaml").read_bytes() == before
+    assert (tmp_path / "cal.yaml").read_text() == text
 
 
 def test_shipped_release_comes_before_the_projects_own_line(tmp_path):

@@ -99,7 +99,8 @@ def _required(text: str) -> dict[str, list[str]]:
     return versions
 
 
-_IN_EVERY_READER = ("jax", "jaxlib", "numpy", "flatbuffers")
+# What jax and jaxlib bring along is among them. Names as of `canonicalize_name`.
+_IN_EVERY_READER = frozenset(("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "opt-einsum", "flatbuffers"))
 _REGISTER = ".register.py"
 _GUARDS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 
@@ -116,7 +117,7 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
         name = file.removesuffix(_REGISTER)
         try:
             imported = {*_imports(ast.parse(files[file]))} - registered
-            missing = [module for module in sorted(imported) if not _is_in_a_reader(module, tuple(packages))]
+            missing = [module for module in sorted(imported) if not _is_in_a_reader(module, packages)]
         except (SyntaxError, ValueError) as error:
             problems.append(f"register={name!r} is not a Python module: {error}.")
             continue
@@ -131,13 +132,12 @@ def _distributions() -> Mapping[str, list[str]]:
     return packages_distributions()
 
 
-def _is_in_a_reader(module: str, packages: tuple[str, ...]) -> bool:
-    """Whether a reader has a module: a package that is installed with it has it here, or is called like it."""
+def _is_in_a_reader(module: str, packages: Sequence[str]) -> bool:
+    """Whether a reader has a module: it is of the standard library, or of a package that is installed by its name."""
     package = module.partition(".")[0]
-    if package in sys.stdlib_module_names:
-        return True
+    installed = _IN_EVERY_READER | {canonicalize_name(Requirement(text).name) for text in packages}
     names = map(canonicalize_name, (package, *_distributions().get(package, ())))
-    return not _brought_by((*_IN_EVERY_READER, *packages)).isdisjoint(names)
+    return package in sys.stdlib_module_names or not installed.isdisjoint(names)
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
@@ -158,25 +158,6 @@ def _imports(node: ast.AST) -> Iterator[str]:
         case _:
             for part in ast.iter_child_nodes(node):
                 yield from _imports(part)
-
-
-@functools.cache
-def _brought_by(requirements: tuple[str, ...]) -> frozenset[str]:
-    """The packages that are installed with these, as far as they are installed here too."""
-    names: set[str] = set()
-    left = [Requirement(text) for text in requirements]
-    while left:
-        requirement = left.pop()
-        if (name := canonicalize_name(requirement.name)) in names:
-            continue
-        names.add(name)
-        try:
-            needs = [Requirement(text) for text in metadata.requires(name) or ()]
-        except metadata.PackageNotFoundError:
-            continue
-        extras = ("", *requirement.extras)
-        left += [need for need in needs if not need.marker or any(need.marker.evaluate({"extra": e}) for e in extras)]
-    return frozenset(names)
 
 
 def _problem(register: str, module: str) -> str:

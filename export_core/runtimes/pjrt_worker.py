@@ -39,8 +39,6 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
     if jaxlib.version.__version_info__ < (0, 5, 1):
         raise ValueError("the client of this jaxlib needs jax to make arrays and to read them; that of 0.5.1 does not")
-    if call["devices"] > 1:
-        raise ValueError(f"this client of PJRT has one device, and the artifact is for {call['devices']}")
     client = xla_client.make_cpu_client()
     # A buffer without elements passes for a token.
     values = [np.zeros(0, np.bool_)] * call["tokens"] + [leaves[place] for place in call["kept"]]

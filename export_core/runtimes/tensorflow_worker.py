@@ -45,8 +45,6 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     """The outputs of a call of a module, NumPy arrays. Raises `NotImplementedError` for what TensorFlow lacks."""
     import tensorflow as tf
 
-    if call["devices"] > 1:
-        raise NotImplementedError(f"XlaCallModule runs on one device, and this was exported for {call['devices']}")
     # The cell ends without a clean-up: what TensorFlow writes goes with the folder of the module.
     tempfile.tempdir = str(Path(call["module"]).parent)
     types = [tensor_type(dtype) for dtype, _, _ in call["inputs"]]

@@ -163,10 +163,9 @@ def test_anything_else_is_reported_with_the_way_out(source, way):
     assert way in problem
 
 
-def test_the_policys_packages_and_what_they_need_may_be_imported():
+def test_the_policys_packages_may_be_imported():
     assert problems("import yaml, msgspec", "msgspec", "PyYAML>=6") == []
-    assert problems("import click, jinja2, markupsafe", "jinja2==3.1.6 ; python_version > '3'") != []
-    assert problems("import jinja2, markupsafe", "jinja2") == []
+    assert problems("import jinja2, markupsafe", "jinja2") != [], "what it brings along is named, too"
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from cold_half import RUNTIMES, call_half
 from jax import export, lax
-from jax.sharding import NamedSharding, PartitionSpec
 
 GOLDENS = Path(__file__).parents[2] / "golden"
 DTYPES = (
@@ -92,16 +91,6 @@ def test_warm_starts_no_thread_and_imports_all_that_a_call_needs_and_no_jax(half
     assert called.late == []
     assert not called.jax
     assert called.stage == "run"
-
-
-@both
-def test_several_devices_are_refused_before_anything_is_read(half, tmp_path):
-    mesh = jax.sharding.AbstractMesh((2,), ("a",))
-    rows = jax.ShapeDtypeStruct((2,), np.float32, sharding=NamedSharding(mesh, PartitionSpec("a")))
-    artifact = export.export(jax.jit(lambda x: x))(rows).serialize()
-    called = call_half(half, artifact, np.float32([1, 2]), folder=tmp_path)
-    assert called.stage == "read"
-    assert "one device, and the artifact is for 2" in called.error
 
 
 def test_pjrt_passes_tokens_of_ordered_effects(tmp_path):

@@ -45,17 +45,15 @@ def stubs(monkeypatch):
 
 
 REFUSED = [
-    ("tensorflow", {"devices": 4}, "XlaCallModule runs on one device, and this was exported for 4"),
     ("tensorflow", {"inputs": [["float8_e3m4", [2], "float8_e3m4"]]}, "TensorFlow 2.21.0 has no dtype float8_e3m4"),
     ("tensorflow", {"outputs": [["float8_e4m3", [2], "float8_e4m3"]]}, "TensorFlow 2.21.0 has no dtype float8_e4m3"),
-    ("litert", {"devices": 2}, "a flatbuffer runs on one device, and this was exported for 2"),
     ("litert", {"tokens": 1}, "a flatbuffer has no tokens"),
 ]
 
 
 @pytest.mark.parametrize(("name", "fields", "message"), REFUSED)
 def test_what_a_binding_cannot_pass_is_refused_before_the_first_stage(stubs, name, fields, message):
-    call = {"devices": 1, "tokens": 0, "inputs": [], "outputs": [], "kept": [], "module": "", "platforms": ["cpu"]}
+    call = {"tokens": 0, "inputs": [], "outputs": [], "kept": [], "module": "", "platforms": ["cpu"]}
     stages = []
     with pytest.raises(NotImplementedError, match=message):
         half_of(name).run(call | fields, [], stages.append)

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -378,26 +378,32 @@ class CPython:
     note: str = ""
 
 
-def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
-    """The CPython of a release with wheels for these: by `python_for`, else another here. Or `EnvironmentFailed`."""
+def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
+    """The CPython for wheels of `pythons` that is on this machine: by `python_for`, else the newest; None for none."""
     preferred = python_for(pythons)
+    for version in (preferred, *sorted({*pythons} - {preferred}, key=Version, reverse=True)):
+        if path := _installed(version):
+            note = f"runs on CPython {version}, since CPython {preferred} was not found here"
+            return CPython(path, "" if version == preferred else note)
+    return None
+
+
+def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
+    """The CPython for wheels of `pythons`: by `python_for`, downloaded if need be, else the newest other one here.
+
+    Raises `EnvironmentFailed` where there is none.
+    """
+    here = interpreter_here(pythons)
+    if here and not here.note:
+        return here
     try:
-        return CPython(find_python(preferred, uv))
+        return CPython(find_python(python_for(pythons), uv))
     except EnvironmentFailed as error:
-        for version in _newest_first({*pythons} - {preferred}):
-            if path := _installed(version):
-                return CPython(path, f"runs on CPython {version}, since CPython {preferred} was not found here")
+        if here:
+            return here
         raise EnvironmentFailed(f"{error} The release has wheels for {', '.join(pythons)}; none is here.") from error
 
 
-@functools.cache
-def interpreter_here(pythons: tuple[str, ...]) -> str:
-    """The path of the CPython on which such a release runs here, if none is downloaded; empty if there is none."""
-    in_order = (python_for(pythons), *_newest_first(pythons))
-    return next((path for version in in_order if (path := _installed(version))), "")
-
-
-@functools.cache
 def find_python(version: str, uv: str) -> str:
     """A path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
 
@@ -413,10 +419,6 @@ def find_python(version: str, uv: str) -> str:
         )
     # By its path, if it is where uv usually puts it: the next run finds it there, and must find its environments too.
     return _installed(version) or version  # uv finds its own by the version
-
-
-def _newest_first(versions: Iterable[str]) -> list[str]:
-    return sorted(versions, key=Version, reverse=True)
 
 
 def _installed(version: str) -> str:

@@ -188,7 +188,7 @@ class ReaderEnvironments(EnvironmentLocks):
         May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
         built or does not import, in two tries, and when the run is stopped meanwhile.
         """
-        release, interpreter = placement.reader, self._interpreter(placement)
+        release, interpreter = placement.reader, interpreter_for(self._pythons(placement), uv_command())
         recipe = self._recipe(placement, interpreter)
         announcement = f"building the environment of {placement.title}"
         # For a platform other than the CPU and for another runtime, often gigabytes.
@@ -202,18 +202,16 @@ class ReaderEnvironments(EnvironmentLocks):
         return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
-        """The environment of a reader if it is built already; nothing is built, started or waited for."""
-        try:
-            interpreter = self._interpreter(placement)
-            built = find_built(self._recipe(placement, interpreter).folder, self)
-        except EnvironmentFailed:  # there is no such CPython: building it says so
-            return None
-        return self._environment(placement, built, interpreter) if built else None
+        """The environment of a reader if it is built already; nothing is built, downloaded or waited for."""
+        interpreter = interpreter_here(self._pythons(placement))
+        if interpreter and (built := find_built(self._recipe(placement, interpreter).folder, self)):
+            return self._environment(placement, built, interpreter)
+        return None
 
     def folder(self, placement: Placement) -> Path | None:
         """Where the environment of a reader is, or will be built; None until its CPython is here. Downloads nothing."""
-        python = interpreter_here(self._pythons(placement))
-        return self._recipe(placement, CPython(python)).folder if python else None
+        interpreter = interpreter_here(self._pythons(placement))
+        return self._recipe(placement, interpreter).folder if interpreter else None
 
     def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
         reader, variables, half = placement.reader, cell_variables(placement, self.variables), JAXLIB_WORKER
@@ -225,9 +223,6 @@ class ReaderEnvironments(EnvironmentLocks):
 
     def _pythons(self, placement: Placement) -> tuple[str, ...]:
         return pythons(placement.reader, self.calendar, self.sources)
-
-    def _interpreter(self, placement: Placement) -> CPython:
-        return interpreter_for(self._pythons(placement), uv_command())
 
     def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
         release, sources = placement.reader, self.sources

@@ -30,15 +30,12 @@ def python(path: Path, version: str = f"{WANTED}.1") -> Path:
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A machine with an empty PATH, no pyenv, and a uv that can download nothing."""
-    find_python.cache_clear()
     (tmp_path / "path").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
     script(tmp_path / "uv-command", "echo 'error: no download found for 3.77' >&2; exit 2")
-    yield tmp_path
-    find_python.cache_clear()
-    interpreter_here.cache_clear()
+    return tmp_path
 
 
 def find(machine: Path, version: str = WANTED) -> str:
@@ -86,15 +83,19 @@ def test_one_that_uv_downloads_is_named_as_the_next_run_names_it(machine):
         f"mkdir -p {expected.parent}; printf '#!/bin/sh\necho Python {WANTED}.1\n' > {expected}; chmod +x {expected}"
     )
     script(machine / "uv-command", f"PATH=/bin:/usr/bin; {downloading}")
-    assert find(machine) == str(expected)
-    find_python.cache_clear()
-    assert find(machine) == str(expected)
+    assert find(machine) == find(machine) == str(expected)
 
 
-def test_nothing_is_downloaded_to_say_where_an_environment_will_be(machine):
-    assert interpreter_here((WANTED,)) == ""
+def test_nothing_is_downloaded_to_say_where_an_environment_is(machine, monkeypatch):
+    script(machine / "uv-command", f"echo asked > {machine}/asked")
+    monkeypatch.setattr(environments, "uv_command", lambda: str(machine / "uv-command"))
+    calendar = load_calendar().extended({"9.9": JaxlibRelease(day("2026-11-20"), ("3.76", WANTED))}, {})
+    placement, readers = Placement(Release("9.9", "0.12.0.1", day("2026-11-20"))), ReaderEnvironments(calendar)
+    assert interpreter_here(("3.76", WANTED)) is readers.folder(placement) is readers.find(placement) is None
     other = python(machine / "path" / "python3.76", "3.76.1")
-    assert interpreter_here(("3.76", WANTED)) == str(other)
+    assert interpreter_here(("3.76", WANTED)).python == str(other)
+    assert readers.folder(placement)
+    assert not (machine / "asked").exists()
 
 
 def test_without_any_the_error_says_what_was_searched(machine):

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.base.phrases import few, plural
+from export_core.features.forecast.foreseen import RuntimeReader, foreseen_readers
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
@@ -26,6 +27,9 @@ from export_core.judge.retention import (
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.releases import Calendar, Windows, promise
+from export_core.releases.names import title_of
+
+MOST = 3  # Reasons in the line of a reader.
 
 
 class Kind(StrEnum):
@@ -105,6 +109,7 @@ class Forecast(msgspec.Struct, frozen=True):
     cases: int  # How many cases there are.
     generations: tuple[Generation, ...]  # All writers by build date, also those whose goldens have left the window.
     deployed: tuple[DeployedReader, ...]  # The readers in use.
+    foreseen: tuple[RuntimeReader, ...]  # The readers in use that are not jaxlib.
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
@@ -120,18 +125,21 @@ def forecast(
 ) -> Forecast:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
-    `deployed` are jaxlib releases in use beside those of the policy, or targets of the policy, also such as are not in
-    force that day. Raises `ReleaseError` for one that does not exist that day.
+    `deployed` are releases in use beside those of the policy, of jaxlib or another runtime, or targets of the policy,
+    also such as are not in force that day. Raises `ReleaseError` for one that does not exist that day.
     """
     calendar = calendar.as_of(as_of)
     targets = {target.name: target for target in policy.deployed}
-    versions = [targets[name].jaxlib if name in targets else name for name in deployed]
+    named = [targets[name].release if name in targets else name for name in deployed]
+    versions = [name for name in named if "==" not in name]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
     # As if the policy named all of them: what is retained and retired depends on them too. Targets end by themselves.
     own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
     policy = replace(policy, retention=replace(policy.retention, deployed=own))
     here = [target for target in policy.deployed if target.name in deployed or target.in_force(as_of)]
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
+    built = (target.release for target in policy.targets_on(as_of))
+    runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
     return Forecast(
         as_of=as_of,
@@ -140,6 +148,7 @@ def forecast(
         cases=len({golden.manifest.case for golden in goldens}),
         generations=tuple(_generations(goldens, windows)),
         deployed=tuple(_deployed_reader(version, calendar, windows, here) for version in in_use),
+        foreseen=tuple(foreseen_readers(runtimes, goldens, here, calendar)),
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=_prunable(goldens, policy, calendar, as_of),
         days=tuple(_days_ahead(goldens, policy, calendar, as_of, until)),
@@ -326,6 +335,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
     yield from map(deployed_line, forecast.deployed)
+    yield from map(foreseen_line, forecast.foreseen)
     yield ""
     may_go = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
     today = (Event(Kind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
@@ -363,3 +373,18 @@ def deployed_line(reader: DeployedReader) -> str:
     if reader.promised:
         return f"{start}, the newest"
     return f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, {-reader.days} days too late"
+
+
+def foreseen_line(reader: RuntimeReader) -> str:
+    """What a reader that is not jaxlib is foreseen to make of the goldens, without a full stop."""
+    targets = f"{few(reader.targets)}: " if reader.targets else ""
+    unread = sorted(((len(ids), reason) for reason, ids in reader.unread.items()), reverse=True)
+    reads = reader.goldens - sum(count for count, _ in unread)
+    parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {reads} of {plural(reader.goldens, 'golden')}"]
+    parts += [f"not {count}, since {reason}" for count, reason in unread[:MOST]]
+    if reader.not_run:
+        parts.append(f"it does not run {len(reader.not_run)}, with custom calls of jax or for several devices")
+    if reader.promised:
+        first, last = reader.promised
+        parts.append(f"it promises to read what jaxlibs built from {first} to {last} export")
+    return "; ".join(parts)

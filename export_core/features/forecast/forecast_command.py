@@ -30,8 +30,8 @@ HALF_A_YEAR = 183
     metavar="NAME,…",
     default="",
     help="Readers that are in use, beside the deployment targets of the policy (`deployed`) that are in force: "
-    "jaxlib releases, such as 0.11.0, and deployment targets by their name. `jaxexport can-i-deploy` answers for those "
-    "of other runtimes.",
+    "jaxlib releases, such as 0.11.0, releases of another runtime, such as tensorflow==2.21.0, and deployment targets "
+    "by their name.",
 )
 @click_options.json_option("Print JSON (schema/forecast.schema.json).")
 def forecast(
@@ -44,13 +44,13 @@ def forecast(
     from export_core.goldens.verify import check_claims
 
     policy, names = click_options.policy_of(policy_file), comma_separated(deployed)
-    targets = [target.name for target in policy.deployed if target.jaxlib]
+    targets = [target.name for target in policy.deployed]
     for name in names:
-        if name not in targets and name[0].isalpha():  # no version of jaxlib begins so
+        # No jaxlib is called by a letter first.
+        if name not in targets and name[0].isalpha() and "==" not in name:
             raise click.UsageError(
                 f"--deployed: expected a deployment target of the policy ({', '.join(targets) or 'it has none'}) or a "
-                f"jaxlib release such as 0.11.0, found {name!r}.{did_you_mean(name, targets)} `jaxexport can-i-deploy` "
-                "answers for other runtimes."
+                f"release such as 0.11.0 or tensorflow==2.21.0, found {name!r}.{did_you_mean(name, targets)}"
             )
     store = GoldenStore(Path(goldens or policy.goldens))
     stored = store.goldens()

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from making import day, golden, manifest, write_golden
 
 from export_core.cli.app import jaxexport
-from export_core.features.forecast.forecast import Forecast, Kind, forecast, forecast_lines
+from export_core.features.forecast.forecast import Forecast, Kind, forecast, forecast_lines, foreseen_line
 from export_core.features.forecast.windows_svg import windows_figure
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.policy import Policy
-from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk, Retention, WindowDays
+from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk, Retention, WindowDays
 from export_core.releases import ReleaseError, load_calendar, promise
 from tools.schemas import schema
 
@@ -98,6 +98,45 @@ def test_a_deployed_reader_is_promised_exports_up_to_a_day(when, reader, expecte
     assert (str(found.promised_until), found.writer, found.promised, found.days, found.last_writer) == expected
     assert found.built == CALENDAR.built(reader)
     assert found.promised_until == found.built + datetime.timedelta(days=21)
+
+
+@pytest.fixture
+def kept_goldens():
+    store = GoldenStore(Path(__file__).parents[3] / "golden")
+    cases = ("test_linear_algebra.test_cholesky", "test_models.test_mlp", "test_accelerators.test_lu")
+    return [one for one in store.goldens() if one.manifest.case.removeprefix("tests.compat.") in cases]
+
+
+def test_a_deployed_runtime_is_foreseen_to_read_goldens_or_not(kept_goldens):
+    found = look_ahead(kept_goldens, deployed=["tensorflow==2.21.0"])
+    (tensorflow,) = found.foreseen
+    assert found.deployed == ()
+    cpu = [one for one in kept_goldens if "cpu" in one.manifest.options.platforms]
+    assert (tensorflow.reader, tensorflow.targets, tensorflow.goldens) == ("tensorflow==2.21.0", (), len(cpu))
+    ((reason, unread),) = tensorflow.unread.items()
+    assert reason.startswith("tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18: export with")
+    cholesky = "tests.compat.test_linear_algebra.test_cholesky/"
+    assert all(name.startswith(cholesky) for name in (*unread, *tensorflow.not_run))
+    assert f"{cholesky}0.12.0.1-cpu" in unread
+    assert len(tensorflow.not_run) == sum(one.id.startswith(cholesky) for one in cpu)
+    assert foreseen_line(tensorflow) == (
+        f"tensorflow 2.21.0 is foreseen to read {len(cpu) - len(unread)} of {len(cpu)} goldens; not {len(unread)}, "
+        f"since {reason}; it does not run {len(tensorflow.not_run)}, with custom calls of jax or for several devices; "
+        "it promises to read what jaxlibs built from 2025-09-06 to 2026-04-04 export"
+    )
+
+
+def test_a_target_of_another_runtime_is_foreseen_for_its_cases(kept_goldens):
+    target = DeploymentTarget(name="phone", reader="litert==2.3.0", cases=("*test_mlp",))
+    policy = Policy(deployed=(target,))
+    (litert,) = look_ahead(kept_goldens, policy).foreseen
+    assert litert.targets == ("phone",)
+    assert litert.goldens == sum(one.manifest.case.endswith("test_mlp") for one in kept_goldens)
+    assert foreseen_line(litert).startswith("phone: litert 2.3.0 is foreseen to read")
+    assert litert.promised is None
+    assert look_ahead(kept_goldens, policy, day("2026-10-01")).foreseen == (), "it was not built yet"
+    with pytest.raises(ReleaseError, match=r"litert 2\.3\.0 is not in the calendar of litert as of 2026-10-01"):
+        look_ahead(kept_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
 
 
 def test_a_deployed_reader_never_retires_and_retains_its_goldens():

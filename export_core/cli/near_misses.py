@@ -7,6 +7,7 @@ import click
 from export_core.base.phrases import did_you_mean
 
 _COMMANDS = {
+    "badge": "jaxexport report --badge FILE",
     "clean": "jaxexport environments --clean",
     "compare": "jaxexport judge NEW --baseline OLD",
     "goldens coverage": "jaxexport goldens list --coverage",

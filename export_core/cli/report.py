@@ -1,4 +1,4 @@
-"""The command `jaxexport report`: a finished run in the terminal, in files, and how it moves."""
+"""The command `jaxexport report`: a finished run in the terminal, in files, as a badge, and how it moves."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ NUMBERS, COST, BOTH = "numbers", "cost", "both"
     "docs/reference/reports.md",
     "jaxexport report --open",
     "jaxexport report --html report.html --junit junit.xml",
+    "jaxexport report --badge badge.svg",
     "jaxexport report --trend numbers --cases '*.test_fft'",
     section="Matrix",
 )
@@ -41,6 +42,11 @@ NUMBERS, COST, BOTH = "numbers", "cost", "both"
     "--annotations",
     is_flag=True,
     help="Print workflow commands of GitHub Actions: annotations at the lines of affected tests.",
+)
+@click.option(
+    "--badge",
+    metavar="FILE",
+    help="Draw a badge with the verdict as SVG; into a file *.json, write what a shields.io endpoint badge reads.",
 )
 @click_options.baseline_option
 @click.option(
@@ -66,6 +72,7 @@ def report(
     is_opened: bool,
     files: Mapping[str, str],
     annotations: bool,
+    badge: str | None,
     baselines: Sequence[str],
     trend: str | None,
     cases: Sequence[str],
@@ -98,7 +105,8 @@ def report(
         files = {"html": str(path / "report.html"), **files}
     if is_opened and files["html"] == click_options.STDOUT:
         raise click.UsageError("--open needs the page in a file: it cannot be combined with --html -.")
-    click_options.check_different([*files.values(), click_options.STDOUT if annotations else None])
+    written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
+    click_options.check_different(written)
     click_options.check_fail_on(fail_on, baselines)
     run = read_run(path)
     if trend:
@@ -112,12 +120,16 @@ def report(
         # A lost bonus, or a growth since then, may have failed the run.
         run = comparison.run
     click_options.write_reports(files, run, comparison)
+    if badge:
+        from export_core.report.badge import badge_file
+
+        click_options.write_output(badge, badge_file(run.summary, as_json=badge.endswith(".json")))
     if annotations:
         from export_core.report.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
         click_options.write_output(click_options.STDOUT, annotation_commands(view(run)).encode())
-    elif not files:
+    elif not files and not badge:
         from export_core.report.terminal import print_report
 
         print_report(click_options.console(), view(run, comparison), full=full)

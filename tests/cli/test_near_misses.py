@@ -15,6 +15,7 @@ from export_core.cli.near_misses import _COMMANDS
     [
         ("plan", "No such command: plan. `jaxexport matrix --dry-run` does that."),
         ("merge a b", "`jaxexport judge DIR DIR` does that."),
+        ("badge", "`jaxexport report --badge FILE` does that."),
         ("show t.a", "`jaxexport inspect CASE/WRITER` does that."),
         ("goldens noise", "`jaxexport goldens verify --noise` does that."),
         ("policy known", "`jaxexport policy show --known` does that."),

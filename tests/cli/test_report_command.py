@@ -70,6 +70,13 @@ def test_the_map_is_drawn_as_svg(command):
     assert "BROKEN: 1 of 2 promised cells" in Path("map.svg").read_text()
 
 
+def test_a_badge_is_svg_or_what_shields_reads(command):
+    picture = Xml.fromstring(command("report", "new", "--badge", "-").stdout)
+    assert "broken: 1 of 2 promised cells" in picture.get("aria-label", "")
+    command("report", "old", "--badge", "badge.json")
+    assert json.loads(Path("badge.json").read_bytes())["message"] == "kept: all 2 promised cells"
+
+
 def test_annotations_and_a_format_cannot_share_standard_output(command):
     ended = command("report", "new", "--annotations", "--sarif", "-")
     assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)

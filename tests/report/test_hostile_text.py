@@ -43,6 +43,7 @@ from export_core.policy.entries import KnownFailure
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge, badge_svg
 from export_core.report.junit import junit_xml
 from export_core.report.map_svg import map_picture, map_svg
 from export_core.report.markdown import markdown_text
@@ -278,6 +279,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         document(results, summary, as_comparison(changed(results, summary)))
     ),
     "map": lambda *run: map_picture(document(*run)),
+    "badge": lambda results, summary: badge_svg(badge(summary)),
     "map of a page": lambda results, summary: map_svg(release_map(Run(results, summary)), links=True),
     "SARIF": lambda results, summary: sarif_file(document(results, summary)).decode(),
     "annotations": lambda results, summary: disarmed(annotation_commands(document(results, summary))),
@@ -339,7 +341,7 @@ def check_run(results: list[Result], summary: Summary) -> None:
     for name, text in texts.items():
         assert_harmless(name, text)
     Xml.fromstring(texts["JUnit"])
-    for name in ("map", "map of a page"):
+    for name in ("badge", "map", "map of a page"):
         drawn = Xml.fromstring(f"<both>{texts[name]}</both>")
         assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= DRAWN_TAGS
         assert all(element.get("href", "#filter=").startswith("#filter=") for element in drawn.iter())

@@ -1,7 +1,9 @@
 """A run as Markdown: what is seen first, what is folded, and that it stays within GitHub's limits at any size."""
 
+import json
 import re
 from typing import Any
+from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
+from export_core.report.badge import badge, badge_svg
 from export_core.report.markdown import MOST_BYTES, markdown_map, markdown_text
 from export_core.report.run_tables import release_map
 from export_core.run.run import Run
@@ -230,6 +233,44 @@ def test_a_square_that_changed_shows_both_runs():
     assert "| 0.9.2 | ✅→❌ 1 | ❌→✅ |" in text
     another = msgspec.structs.replace(FAILS[0], golden="g/1")
     assert "| 0.9.2 | ❌ 1→2 |" in markdown_text(compared([FAILS[0]], [FAILS[0], another]))
+
+
+# --- the badge --------------------------------------------------------------------------------------------------------
+
+
+def test_a_broken_run_says_how_many_of_how_many():
+    assert badge(broken_run()[1]).message == "broken: 67 of 1,350 promised cells"
+
+
+def test_a_kept_run_is_green_and_a_broken_one_red():
+    kept, broken = badge(kept_run()[1]), badge(broken_run()[1])
+    assert kept.message.startswith("kept: all ")
+    assert (kept.color, broken.color) == ("#2c8a58", "#c62f38")
+
+
+def test_known_failures_are_named_beside_what_is_kept():
+    known = result(Verdict.CRASH, Judgement.KNOWN, case="t.b", stage=Stage.RUN)
+    made = summarize([result(), known])
+    assert badge(msgspec.structs.replace(made, exit_code=0)).message == "kept: 1 of 2 promised cells, 1 known failure"
+
+
+def test_a_run_without_results_is_incomplete():
+    empty = summarize([], planned=2)
+    assert badge(empty).message == "incomplete: 2 of 2 planned cells have no result that counts"
+
+
+def test_the_badge_has_its_text_for_a_screen_reader():
+    picture = Xml.fromstring(badge_svg(badge(broken_run()[1])))
+    assert picture.get("aria-label") == "jax.export: broken: 67 of 1,350 promised cells"
+
+
+def test_shields_reads_the_endpoint():
+    assert json.loads(msgspec.json.encode(badge(broken_run()[1]))) == {
+        "schemaVersion": 1,
+        "label": "jax.export",
+        "message": "broken: 67 of 1,350 promised cells",
+        "color": "#c62f38",
+    }
 
 
 def test_what_has_no_details_is_no_fold():

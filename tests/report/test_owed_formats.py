@@ -14,6 +14,7 @@ from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
@@ -52,8 +53,9 @@ def summary() -> Summary:
     return summarize(CELLS, planned=len(CELLS), policy=POLICY, as_of=TODAY, selection=chosen)
 
 
-def test_the_headline_names_the_place(summary):
+def test_the_headline_and_the_badge_name_the_place(summary):
     assert headline(summary)[0] == "OWED: 1 cell that deployment target serving must run; only reader affected 0.9.2."
+    assert badge(summary).message == "owed: 1 cell that deployment target serving must run"
 
 
 def test_a_green_headline_says_that_places_have_what_they_need():

@@ -21,6 +21,7 @@ from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Cost, Timings
 from export_core.releases import load_calendar
 from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
@@ -211,8 +212,9 @@ def over_budget() -> Summary:
     return summarize(CELLS, policy=POLICY, as_of=day("2026-06-21"))
 
 
-def test_the_headline_says_over_budget(over_budget):
+def test_the_headline_and_the_badge_say_over_budget(over_budget):
     assert headline(over_budget)[0] == "OVER-BUDGET: 1 of 3 promised cells over a budget."
+    assert badge(over_budget).message == "over-budget: 1 of 3 promised cells over a budget"
 
 
 def test_tables_mark_cells_over_budget():

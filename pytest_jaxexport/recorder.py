@@ -2,8 +2,11 @@
 
 import os
 import shlex
+import shutil
+import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -143,12 +146,13 @@ class Recorder:
             self._replayer.begin_worker()
             if repeats and not self._own(case.id):
                 self._second_exports[0].start(self._item.nodeid)
-        produced = produce(
-            case,
-            self._replayer.calendar,
-            reproducible=to_write,
-            module_text=to_write and self._settings.module_text,
-        )
+        with self._progress(f"exporting {shown(case.id)} and running it"):
+            produced = produce(
+                case,
+                self._replayer.calendar,
+                reproducible=to_write,
+                module_text=to_write and self._settings.module_text,
+            )
         # In what is to be written, also modules that import more than readers have.
         also = import_problems(produced.files, self._settings.policy.reader_packages) if to_write else ()
         require_audited(produced.artifact, produced.manifest.options.allow, produced.manifest.writer, also)
@@ -241,7 +245,8 @@ class Recorder:
         """Whether one of so many other hash seeds exports something else. None where it cannot, or is not wanted."""
         if not self._can_be_repeated(produced):
             return None
-        return exports_again_otherwise(self._second_exports[:seeds], self._item.nodeid, produced)
+        with self._progress(f"exporting {shown(produced.case.id)} again"):
+            return exports_again_otherwise(self._second_exports[:seeds], self._item.nodeid, produced)
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
@@ -254,13 +259,15 @@ class Recorder:
 
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
         """What becomes of a golden in a process of its own, before it is stored."""
-        return self._replayer.replay([self._marked_now(golden)])[0]
+        with self._progress(f"running {shown(golden.id)} in a new process"):
+            return self._replayer.replay([self._marked_now(golden)])[0]
 
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
         if self._settings.noise_later:
             self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
             return "it is measured later"
-        return self._replayer.noise(golden)
+        with self._progress(f"measuring the noise of {shown(golden.id)}"):
+            return self._replayer.noise(golden)
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
         is_first = not self._store.generations(produced.manifest.case)
@@ -317,7 +324,8 @@ class Recorder:
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         change, differs_again = self._require_same(produced, reference)
         (produced,) = free_caches([produced])
-        results, stored = self._replayer.replayed(manifest.case, list(map(self._marked_now, generations)))
+        with self._progress(f"running the goldens of {shown(manifest.case)} in new processes"):
+            results, stored = self._replayer.replayed(manifest.case, list(map(self._marked_now, generations)))
         policy = self._settings.policy
         if self._marked["entries"]:
             results = by_rules(results, with_entries(policy, self._marked["entries"]))
@@ -372,7 +380,8 @@ class Recorder:
 
     def _rename_hint(self, produced: ProducedGolden) -> str:
         agrees = partial(self._agrees, produced)
-        case, hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
+        with self._progress(f"looking for goldens that {shown(produced.case.id)} may have had by another name"):
+            case, hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
         self.renamed += [case] if case else []
         return hint
 
@@ -398,6 +407,33 @@ class Recorder:
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
         return shlex.join(["pytest", "--update-goldens", *self._settings.repeated, f"{here}::{names}"])
+
+    @contextmanager
+    def _progress(self, text: str) -> Iterator[None]:
+        """Show a line below what pytest has written of the test while the block runs, on a terminal.
+
+        Nothing in a log, nor in a worker of xdist: it cannot print.
+        """
+        config = self._item.config
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if not (reporter and reporter.isatty and config.get_terminal_writer().hasmarkup):
+            yield
+            return
+        capture = config.pluginmanager.get_plugin("capturemanager")
+
+        def write(text: str) -> None:
+            # Not by the reporter: it counts what it writes, to know where the percentage of a line goes.
+            with capture.global_and_fixture_disabled() if capture else nullcontext():
+                sys.stdout.write(text)
+                sys.stdout.flush()
+
+        columns = shutil.get_terminal_size().columns
+        column = config.get_terminal_writer().width_of_current_line % columns
+        write(f"\n{text[: columns - 1]}")
+        try:
+            yield
+        finally:
+            write(f"\r\x1b[K\x1b[A\x1b[{column}C" if column else "\r\x1b[K\x1b[A")
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True

@@ -1,16 +1,21 @@
-"""A run that writes goldens and is interrupted: whole goldens, and a summary.
+"""A run that writes goldens and is interrupted, or watched on a terminal: whole goldens, a summary, a line of progress.
 
 The run gets its signal from its own test; one that is sent by another process is that of the backfill.
 """
 
+import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from commands import written_to
 from projects import Project
-from warm_pytest import NO_NOISE, own_variables
+from warm_pytest import NO_NOISE, WHOLE_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
 
@@ -51,6 +56,19 @@ def write_and_end(path, data):
 
 atomic.write_whole = write_and_end
 """
+SLOW_NOISE = """
+import time
+from pytest_jaxexport.replayer import Replayer
+
+def noise(replayer, golden):
+    print("not seen")
+    time.sleep(0.2)
+    return "not measured"
+
+Replayer.noise = noise
+"""
+
+
 BACKFILL = """
 import sys
 from export_core.features.backfill.backfill import _run_to_its_end
@@ -125,3 +143,40 @@ def test_a_handler_of_the_user_stays(projects):
     done = projects(conftest=own, test_a=ENDS).pytest("--update-goldens", "-s")
     assert "own handler" in done.text
     assert "1 passed" in done.text
+
+
+def on_a_terminal(project: Project, *words: str) -> str:
+    """What a run that passes writes to a terminal."""
+    ours, theirs = pty.openpty()
+    terminal = Path(os.ttyname(theirs))
+    assert project.warm.run(list(words), project.folder, variables_of(project), terminal, WHOLE_NOISE) == 0
+    os.close(theirs)
+    text = b"".join(written_to(ours)).decode()
+    os.close(ours)
+    return text
+
+
+def test_a_terminal_shows_which_golden_is_measured(projects):
+    project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
+    text = on_a_terminal(project, "--update-goldens", "--no-second-export")
+    shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
+    assert shown == [("n0", str(len("test_a.py "))), ("n1", str(len("test_a.py ")))]
+    assert "not seen" not in text
+    for name in ("n0", "n1"):
+        assert f"exporting test_a.test_two.{name} and running it\r\x1b[K" in text
+        assert re.search(rf"running test_a\.test_two\.{name}/\S+ in a new process\r\x1b\[K", text)
+
+
+def test_a_terminal_shows_what_a_check_runs(projects):
+    project = projects(conftest=NO_NOISE, test_a=TWO_CALLS)
+    assert project.pytest("--update-goldens", "--no-second-export").code == 0
+    text = on_a_terminal(project)
+    for name in ("n0", "n1"):
+        assert f"exporting test_a.test_two.{name} and running it\r\x1b[K" in text
+        assert f"running the goldens of test_a.test_two.{name} in new processes\r\x1b[K" in text
+
+
+def test_a_log_has_no_line_of_progress(projects):
+    done = projects(noise=WHOLE_NOISE, conftest=SLOW_NOISE, test_a=TWO_CALLS).pytest("--update-goldens")
+    assert "2 goldens new" in done.text
+    assert not [word for word in ("measuring", "exporting", "running") if word in done.text]

@@ -133,20 +133,14 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
         summary = msgspec.structs.replace(run.summary, failed_on=[*run.summary.failed_on, *lost])
         run = replace(run, summary=msgspec.structs.replace(summary, exit_code=exit_code_of(summary)))
-    caveats = [*_caveats(run, recorded, other), *_other_policy(policy, recorded, judged)]
-    return BaselineDifference(earlier, run, cells, caveats)
+    return BaselineDifference(earlier, run, cells, [*_caveats(run, recorded, judged, other)])
 
 
-def _other_policy(policy: Policy, recorded: Run, judged: Sequence[Result]) -> Iterator[str]:
-    before, now = recorded.policy.without_locations(), policy.without_locations()
-    if keys := [name for name in Policy.__struct_fields__ if getattr(before, name) != getattr(now, name)]:
-        changed = sum(then.judgement != now.judgement for then, now in zip(recorded.results, judged, strict=True))
-        by_new = f"the baseline is judged by the policy of this run, which changes {plural(changed, 'judgement')}"
-        yield f"another policy ({', '.join(keys)}): {by_new}"
+def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: set[str]) -> Iterator[str]:
+    """What makes two runs hard to compare: missing cells, other settings, other goldens, another policy.
 
-
-def _caveats(run: Run, earlier: Run, other_goldens: set[str]) -> Iterator[str]:
-    """What besides the policy makes two runs hard to compare: missing cells, other settings, other goldens."""
+    `judged` are the results of the earlier run by the policy of the new one.
+    """
     for name, summary in (("the baseline", earlier.summary), ("this run", run.summary)):
         # Neither a cell that has no result at all nor one that was not run can be compared.
         missing = summary.planned - summary.results + summary.judgements.get(Judgement.INCOMPLETE, 0)
@@ -172,6 +166,11 @@ def _caveats(run: Run, earlier: Run, other_goldens: set[str]) -> Iterator[str]:
             f"{plural(len(other_goldens), 'golden')} changed between the runs, such as {min(other_goldens)}: "
             "what changed in their cells may come from that"
         )
+    before, policy = earlier.policy.without_locations(), run.policy.without_locations()
+    if keys := [name for name in Policy.__struct_fields__ if getattr(before, name) != getattr(policy, name)]:
+        changed = sum(old.judgement != new.judgement for old, new in zip(earlier.results, judged, strict=True))
+        by_new = f"the baseline is judged by the policy of this run, which changes {plural(changed, 'judgement')}"
+        yield f"another policy ({', '.join(keys)}): {by_new}"
 
 
 def change_of(then: Result | None, now: Result) -> Change:

@@ -65,7 +65,7 @@ class _Columns:
 def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
     comparison, identity = document.comparison, document.run.summary.identity
-    rows = _Columns("case", "writer", "platform", "calls", "cost")
+    rows = _Columns("case", "writer", "platform", "calls")
     texts = ("message", "stderr", "window", "error", "more", "command", "history", "figures")
     cells = _Columns("reader", "state", *texts)
     own: dict[str, list[Any]] = {"golden": [], "start": [0], "seconds": [], "timings": []}
@@ -77,7 +77,6 @@ def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
             writer=results[0].writer,
             platform=plain_text(row.platform),
             calls=tuple(map(plain_text, results[0].custom_calls)),
-            cost=document.row_line(results),
         )
         own["golden"].append(plain_text(results[0].golden))
         for result in results:

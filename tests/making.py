@@ -247,3 +247,14 @@ def make_wheel(
 
 def _record_hash(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+REGISTERING = """
+from __future__ import annotations
+import collections, jax
+from jax import export
+import jax.numpy as jnp
+Point = collections.namedtuple("Point", "x y")
+export.register_namedtuple_serialization(Point, serialized_name="t.Point")
+"""
+"""A module that a golden registers, and that is self-contained."""

@@ -1,8 +1,9 @@
 """Keys that name what a cell runs, and its outcome, by the content of all that decides them.
 
-An outcome has no key where code of the user decides it.
+An outcome has no key where more decides it: code of the user that is not self-contained.
 """
 
+import ast
 import functools
 import hashlib
 import os
@@ -18,7 +19,7 @@ import msgspec
 
 from export_core.base.escaping import in_utf8
 from export_core.base.processes import deciding_variables
-from export_core.goldens import Golden, Manifest
+from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, Limits, register_modules, request_of
@@ -87,8 +88,19 @@ def expected_content(manifest: Manifest) -> str:
 
 
 def depends_on_more(golden: Golden) -> bool:
-    """Whether an outcome depends on what no key holds: a user's code, which registers or compares, may use anything."""
-    return ":" in golden.manifest.comparison.compare or bool(register_modules(golden))
+    """Whether an outcome depends on what no key holds: a user's code, which registers or compares, may use anything.
+
+    A module to register is in the golden, and so in the key: that is enough where the module is self-contained.
+    """
+    if ":" in golden.manifest.comparison.compare:
+        return True
+    modules = [Path(path).name for _, path in register_modules(golden)]
+    if not all(name in golden.manifest.files for name in modules):
+        return True
+    try:
+        return not all(is_self_contained(golden.content(name)) for name in modules)
+    except GoldenError:  # the cell will say so
+        return True
 
 
 @functools.cache
@@ -143,3 +155,45 @@ def _digest(value: Any) -> str:
     except UnicodeEncodeError:  # the name of a file that is not UTF-8
         data = msgspec.msgpack.encode(in_utf8(msgspec.to_builtins(value)), order="deterministic")
     return hashlib.sha256(data).hexdigest()
+
+
+_IMPORTS = """
+__future__ abc collections contextlib copy dataclasses enum functools inspect itertools jax json math ml_dtypes numbers
+numpy operator re string types typing
+"""
+IMPORTS = frozenset(_IMPORTS.split())
+"""What it may import: packages whose content is in the key, and modules of the standard library that read nothing."""
+_REACHES = """
+DataSource __builtins__ __file__ __import__ __loader__ __spec__ breakpoint compilation_cache ctypes ctypeslib
+datetime64 environ eval exec fromfile fromregex genfromtxt getenv import_module io load load_library loadtxt memmap open
+open_memmap os pathlib random recfromcsv recfromtxt subprocess sys time
+"""
+REACHES = frozenset(_REACHES.split())
+"""Names of functions and modules that read something else: files, variables, the clock, native libraries."""
+
+
+def is_self_contained(source: bytes) -> bool:
+    """Whether a module imports only `IMPORTS` and uses no name of `REACHES`: then the same bytes do the same again.
+
+    Anything else may load a library, or read a file, a variable or the time. This check is for honest code; it is no
+    protection against code that tries to get around it.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: a source that nests too deep
+        return False
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                imported = [alias.name.partition(".")[0] for alias in names]
+                used = [part for alias in names for part in alias.name.split(".")]
+            case ast.ImportFrom(module=module, names=names, level=level):
+                imported = ["." if level else (module or "").partition(".")[0]]
+                used = [alias.name for alias in names] + (module or "").split(".")
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                imported, used = [], [name]
+            case _:
+                continue
+        if not IMPORTS.issuperset(imported) or REACHES.intersection(used):
+            return False
+    return True

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import msgspec
 import numpy as np
 import pytest
-from making import ARTIFACTS, files, golden, manifest, release, write_golden
+from making import ARTIFACTS, REGISTERING, files, golden, manifest, release, write_golden
 from replaying import StubEnvironments, replayed
 
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
@@ -250,15 +250,28 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("registered", "compare", "kept"),
-    [((), "allclose", True), ((), "mypackage:alike", False), (("nodes",), "allclose", False)],
+    ("registered", "compare", "listed", "kept"),
+    [
+        pytest.param((), "allclose", True, True, id="plain"),
+        pytest.param((), "mypackage:alike", True, False, id="compares"),
+        pytest.param((REGISTERING,), "allclose", True, True, id="registers"),
+        pytest.param((REGISTERING,), "allclose", False, False, id="of no known content"),
+        pytest.param((REGISTERING,), "mypackage:alike", True, False, id="both"),
+        pytest.param((REGISTERING, REGISTERING + "import my"), "allclose", True, False, id="another that imports"),
+        pytest.param((None,), "allclose", True, False, id="its module is gone"),
+    ],
 )
-def test_a_golden_that_runs_user_code_is_run_each_time(tmp_path, registered, compare, kept):
-    content = {**FILES, **dict.fromkeys((f"{name}.register.py" for name in registered), "m")}
-    options = Options(("cpu",), register=registered)
-    made = golden("t.a", files=content, options=options, comparison=Comparison(compare=compare))
+def test_user_code_outside_the_golden_is_run_each_time(tmp_path, registered, compare, listed, kept):
+    names = tuple(f"nodes_{number}" for number in range(len(registered)))
+    for name, text in zip(names, registered, strict=True):
+        if text:
+            (tmp_path / f"{name}.register.py").write_text(text)
+    content = {**FILES, **({f"{name}.register.py": "m" for name in names} if listed else {})}
+    made = golden(
+        "t.a", files=content, options=Options(("cpu",), register=names), comparison=Comparison(compare=compare)
+    )
     cache = OutcomeCache(tmp_path)
-    assert kept_of(made, cache) is kept
+    assert kept_of(dataclasses.replace(made, folder=tmp_path), cache) is kept
     cache.close()
 
 

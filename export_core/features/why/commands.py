@@ -149,7 +149,7 @@ def explain(
         left = ReductionFolder(reduced) if reduced else None
         with _interrupted_with("Interrupted: nothing was written. `--no-bisect` explains without running anything."):
             bisection = bisection_of(choice, notify) if is_bisected or (is_bisected is None and bundle) else None
-        shown = references(choice, result, notify) if is_referred else []
+        shown = references(choice, result, notify, ask=is_referred)
         explanation = explaining.explain(choice, result, left, bisection, shown)
         if bundle:
             program = bundling.bundled_program(choice, result, left, notify)

@@ -19,9 +19,10 @@ from export_core.features.why.bisect.report import changes_between
 from export_core.features.why.explain import who_is_right
 from export_core.features.why.explain.bundle import SCRIPT, program_of, write_bundle
 from export_core.features.why.explain.explanation import explain
-from export_core.features.why.explain.who_is_right import interpreter_line
+from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import OUTPUTS
+from export_core.judge.result import reader_of
 from export_core.matrix import Verdict
 from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import Ran
@@ -93,6 +94,30 @@ def test_shardys_dialect_is_taken_out_for_the_interpreter(here, monkeypatch):
 
 def test_the_interpreter_is_not_asked_about_itself():
     assert interpreter_line(choice_of(CASE, "0.12.0.1", "stablehlo"), print) == ""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        (
+            ("0.12.0.1", "pjrt"),
+            (),
+            "only iree differs from 2 readers of other runtimes, which give the writer's numbers",
+        ),
+        (("0.12.0.1",), ("pjrt",), ""),  # two runtimes differ
+        ((), (), ""),  # nobody else ran it
+        (("iree==3.12.0",), (), ""),  # another release of the same runtime is nobody else
+    ],
+)
+def test_one_runtime_alone_against_the_others(right, wrong, says, choice):
+    def read_in(name, verdict):
+        (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
+        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader_of(reader))
+
+    stored = [read_in(name, Verdict.PASS) for name in right] + [read_in(name, Verdict.NUMERICS) for name in wrong]
+    chosen = dataclasses.replace(choice, stored=tuple(stored))
+    assert alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG)).startswith(says) is True
+    assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(says)
 
 
 def test_no_list_of_jax_is_asked_about_the_custom_calls_of_another_runtime():

@@ -22,6 +22,7 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, from_npz
 from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.judge import Result
+from export_core.judge.result import titles
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.comparisons import GoldenOutputs
@@ -38,14 +39,17 @@ _SHOWN = 4
 _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64", "float32": "float64"}
 
 
-def references(choice: Choice, result: Result, notify: Callable[[str], None]) -> list[tuple[str, str]]:
-    """What is computed again where numbers differ, to see who is right: labels and texts."""
+def references(
+    choice: Choice, result: Result, notify: Callable[[str], None], *, ask: bool = True
+) -> list[tuple[str, str]]:
+    """What shows who is right where numbers differ, labelled: stored results; with `ask`, also what is run now."""
     if result.verdict is not Verdict.NUMERICS:
         return []
-    return [
-        ("reference", interpreter_line(choice, notify)),
-        ("float64", "\n".join(reference_lines(choice, result, notify))),
-    ]
+    shown = [("alone", alone_line(choice, result))]
+    if ask:
+        shown.append(("reference", interpreter_line(choice, notify)))
+        shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
+    return shown
 
 
 def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
@@ -85,6 +89,20 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
     if is_comparable and wanted.compare(plain, own.outputs, reference.outputs).ok:
         return "agrees with the reader, and not with the writer"
     return "agrees with neither"
+
+
+def alone_line(choice: Choice, result: Result) -> str:
+    """Whether one runtime alone gives other numbers, by the stored results of the golden; empty where it does not."""
+    right = [stored for stored in choice.stored if stored.verdict.works]
+    wrong = [stored for stored in (*choice.stored, result) if stored.verdict is Verdict.NUMERICS]
+    others = {stored.reader.family for stored in right} - {result.reader.family}
+    if not others or {stored.reader.family for stored in wrong} != {result.reader.family}:
+        return ""
+    against = [stored.reader for stored in right if stored.reader.family in others]
+    return (
+        f"only {result.reader.family or 'jaxlib'} differs from {plural(len({*against}), 'reader')} of other runtimes, "
+        f"which give the writer's numbers: {titles(against)}"
+    )
 
 
 # --- a reference in double precision ----------------------------------------------------------------------------------

@@ -148,17 +148,6 @@ _TAIL = """\
 #     rtol: 1.0e-3                 # or atol, ulp, compare; without any, the default again
 #     reason: TODO
 
-# A relaxation for one golden.
-# quirks:
-#   - case: tests.test_model.test_attention
-#     writer: "0.9.2"
-#     rtol: 1.0e-3
-#     reason: TODO
-#     owner: TODO
-#     issue: TODO
-#     added: 2026-01-01
-#     expires: 2026-03-31          # at most 90 days later; or permanent: true with an approver
-
 # Cells whose promise is broken and that must fail in exactly this way. `jaxexport judge --propose` prints the entries
 # for a run.
 known_failures: []

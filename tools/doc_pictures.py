@@ -6,8 +6,14 @@ Screenshots are made by tests: `PAGE_IMAGES=docs/images nox -s browser -- -k pic
 from __future__ import annotations
 
 import datetime
+import io
+import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as Xml
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
 
 from export_core.artifact import read
 from export_core.artifact.bytecode.sections import SECTION_NAMES, Tables
@@ -110,9 +116,27 @@ def _part(root: Xml.Element, kind: str, left: float, top: float, width: float) -
     add(group, "rect", x=left, y=top, width=max(width - 1.5, 1), height=26, rx=3)
 
 
+def terminal_picture(width: int) -> str:
+    """The screen with which the example run of the tests ends, in a terminal of so many columns."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from example_runs import broken_run
+
+    from export_core.report.terminal import print_report
+    from export_core.report.view import view
+    from export_core.run.run import Run
+
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    print_report(console, view(Run(*broken_run())))
+    # A picture loads nothing: no font either.
+    plain = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    return console.export_svg(title="jaxexport matrix", code_format=plain, unique_id="terminal")
+
+
 PICTURES = {
     "windows.svg": windows_picture,
     "bytes.svg": bytes_picture,
+    "terminal-80.svg": lambda: terminal_picture(80),
+    "terminal-120.svg": lambda: terminal_picture(120),
 }
 
 

@@ -26,6 +26,8 @@ class Feature(NamedTuple):
     findings: str = ""  # Findings of a run: gets the `Run`.
     table: str = ""  # A table of the report in full: gets the `Run`, and returns a `Table` or None.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.
+    row_line: str = ""
+    """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
     compare: str = ""
     """What is different from an earlier run: gets the `Run` and folders of others, and returns a `Comparison`."""
     trend: str = ""

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import msgspec
     from markupsafe import Markup
 
+RowLine = tuple[str, tuple[float | None, ...]]
+"""The small line beside a row of the page's table: in words, and a number for each cell, None where it is not known."""
+
 
 class ReportError(ExportCompatError):
     """A report that cannot be written."""
@@ -133,6 +136,12 @@ class Document:
     def look(self) -> ExitCode:
         """The exit code that the look of the headline follows."""
         return shown_exit_code(self.run.summary)
+
+    @cached_property
+    def row_line(self) -> Callable[[Sequence[Result]], RowLine | None]:
+        """Makes the line beside a row of the page's table of its cells, where a feature has one to show."""
+        makers = hooks("row_line")
+        return lambda cells: next((line for make in makers if (line := make(cells))), None)
 
     def added(self, hook: str) -> list[Any]:
         """What features add to a report: ``table`` for one in full, ``picture`` for the page."""

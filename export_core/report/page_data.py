@@ -28,6 +28,7 @@ from export_core.report.run_tables import GridBlock
 from export_core.report.wording import figures_line, judgement_mark, limits_line, promise_line, window_line
 
 _MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
+_ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 
 
 class PageData(msgspec.Struct):
@@ -65,8 +66,8 @@ class _Columns:
 def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
     comparison, identity = document.comparison, document.run.summary.identity
-    rows = _Columns("case", "writer", "platform", "calls")
-    texts = ("message", "stderr", "window", "error", "more", "command", "history", "figures")
+    rows = _Columns("case", "writer", "platform", "calls", "cost")
+    texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
     cells = _Columns("reader", "state", *texts)
     own: dict[str, list[Any]] = {"golden": [], "start": [0], "seconds": [], "timings": []}
     cells.tables["reader"] = {reader: place for place, reader in enumerate(document.run.readers)}
@@ -77,6 +78,7 @@ def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
             writer=results[0].writer,
             platform=plain_text(row.platform),
             calls=tuple(map(plain_text, results[0].custom_calls)),
+            cost=document.row_line(results),
         )
         own["golden"].append(plain_text(results[0].golden))
         for result in results:
@@ -113,19 +115,18 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "message": plain_text(result.message).strip(),
         "stderr": plain_text(result.stderr).strip(),
         "window": window_line(result),
-        "error": _error(result),
+        "numbers": _numbers(result),
         "figures": figures_line(result),
         "more": tuple(map(plain_text, (*more, limits_line(result)))),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
 
 
-def _error(result: Result) -> str:
-    """``0.0231 absolute, 0.0117 relative, 412 times the noise``; empty where nothing was compared."""
-    sizes = {
-        "absolute": result.max_abs_error, "relative": result.max_rel_error, "times the noise": result.max_noise_error
-    }  # fmt: skip
-    return ", ".join(f"{size:.3g} {name}" for name, size in sizes.items() if size is not None)
+def _numbers(result: Result) -> Hashable:
+    """The errors, and the elements that the message shows: which one, expected, found, their difference."""
+    errors = (result.max_abs_error, result.max_rel_error, result.max_noise_error)
+    elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
+    return errors, tuple((*element, _distance(*element[1:])) for element in elements)
 
 
 def _timings(result: Result) -> list[float | None]:
@@ -136,6 +137,13 @@ def _timings(result: Result) -> list[float | None]:
     stages = (timings.deserialize, timings.lower, timings.compile, timings.run, again)
     milliseconds = [None if seconds is None else round(seconds * 1e3, 2 if seconds < 0.01 else 0) for seconds in stages]
     return [*milliseconds, timings.peak_bytes and round(timings.peak_bytes / 1e6)]
+
+
+def _distance(expected: str, found: str) -> str:
+    try:
+        return f"{abs(complex(found) - complex(expected)):.3g}"
+    except ValueError:
+        return ""
 
 
 def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:

@@ -15,12 +15,6 @@ ROOT = Path(__file__).parents[2]
 MAPS = ("map.svg", "tutorial-map.svg")
 
 
-def test_every_picture_is_shown_by_a_page():
-    pages = [ROOT / "README.md", ROOT / "docs" / "conf.py", *(ROOT / "docs").rglob("*.md")]
-    shown = {name for page in pages for name in re.findall(r"images/([\w.-]+)", page.read_text(encoding="utf-8"))}
-    assert {path.name for path in IMAGES.iterdir()} <= shown
-
-
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_drawing_is_current(name):
     assert (IMAGES / name).read_text(encoding="utf-8") == PICTURES[name](), "python -m tools.doc_pictures"

@@ -66,10 +66,11 @@ def test_a_cell_has_its_cost_and_its_times():
     assert (second["figures"], second["timings"]) == ("", [])
 
 
-def test_numbers_have_their_largest_error_where_they_were_compared():
+def test_numbers_have_expected_found_and_their_distance():
     cells = cells_of(html_page(document(*broken_run())))
-    errors = {cell["state"][1]: cell["error"] for cell in cells if cell["state"][1] in ("numerics", "crash")}
-    assert errors == {"numerics": "0.0231 absolute, 0.0117 relative, 412 times the noise", "crash": ""}
+    errors, elements = next(cell["numbers"] for cell in cells if cell["state"][1] == "numerics")
+    assert errors == [0.0231, 0.0117, 412.0]
+    assert elements[0] == ["worst at [17]", "1.9712", "1.9943", "0.0231"]
 
 
 def test_the_first_screen_says_what_broke_where_and_since_when():

@@ -34,8 +34,8 @@ def screenshot(page: Any) -> Any:
 @pytest.mark.parametrize("size", SIZES)
 def test_the_first_screen_has_verdict_causes_and_map_in_a_picture(size, scheme, opened, save):
     page = opened(size=SIZES[size], color_scheme=scheme)
-    if (size, scheme) == ("desktop", "light"):
-        save("page-desktop", screenshot(page))
+    if scheme == "light" or size == "desktop":
+        save(f"page-{size}" if scheme == "light" else f"page-{size}-dark", screenshot(page))
     for place in ("h1", ".chip >> nth=4", ".brief li:nth-child(3)", "#h-map"):
         box = page.locator(place).bounding_box()
         assert box["y"] + box["height"] < SIZES[size][1], f"{place} is on the first screen"
@@ -76,12 +76,13 @@ def test_axe_finds_no_violation(address, size, scheme, opened):
 
 
 @pytest.mark.parametrize("landscape", [False, True])
-def test_the_print_has_every_row_and_column(landscape, opened):
+def test_a_picture_of_the_print_has_every_row_and_column(landscape, opened, save):
     import pypdfium2
 
     page = opened()
     printed = pypdfium2.PdfDocument(page.pdf(format="A4", landscape=landscape, print_background=True))
     texts = [printed[number].get_textpage().get_text_bounded() for number in range(len(printed))]
+    save("page-print-landscape" if landscape else "page-print", printed[0].render(scale=1.4).to_pil())
     with_table = [text for text in texts if "test_model_20" in text]
     assert all(set(READERS) <= set(text.split()) for text in with_table), "the head is on each page"
     whole = "\n".join(texts)

@@ -14,4 +14,5 @@ FEATURE = Feature(
     rule="over_budget:with_budgets",
     findings="findings:cost_findings",
     table="findings:newest_costs",
+    row_line="findings:row_line",
 )

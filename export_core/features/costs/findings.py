@@ -1,20 +1,21 @@
-"""What a report says of costs: findings about budgets, and a table of the newest figures."""
+"""What a report says of costs: findings about budgets, a table of the newest figures, a line beside a row of cells."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 
 from export_core.base.phrases import plural, ranges
 from export_core.features.costs.over_budget import unmeasured
-from export_core.features.costs.policy_key import BUDGETS
+from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
-from export_core.judge.cost import cost_of
+from export_core.judge.cost import change_in, cost_of
 from export_core.judge.result import Cells, Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
 from export_core.releases.names import title_of
-from export_core.report.document import Finding, Table
-from export_core.report.wording import amount, exceeded_text, first_lines, writer_and_reader
+from export_core.report.document import Finding, RowLine, Table
+from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
 from export_core.run.run import Run
 
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
@@ -54,6 +55,28 @@ def newest_costs(run: Run) -> Table | None:
         texts = ["-" if value is None else amount(name, value) for name, value in values]
         rows.append((f"{result.golden}{where}", result.reader.name, *texts))
     return Table(HEAD, rows) if rows else None
+
+
+def row_line(results: Sequence[Result]) -> RowLine | None:
+    """The line of the cells of a row, by build date of the reader; None where memory and work stay the same.
+
+    Of `GROWING`, the figure with the largest step is shown.
+    """
+    known = [result for result in results if result.cost]
+    if len({result.cost for result in known}) < 2:
+        return None
+    steps = [
+        (change, after)
+        for before, after in pairwise(known)
+        for figure in GROWING
+        if (change := change_in(before, after, figure))
+    ]
+    if not steps:
+        return None
+    change, after = max(steps, key=lambda step: step[0].size)
+    was, now = amount(change.figure, change.was), amount(change.figure, change.now)
+    words = f"{change.figure} {was} -> {now} ({times(change.was, change.now)}) in {after.reader.name}"
+    return words, tuple(cost_of(result, change.figure) for result in results)
 
 
 def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) -> Finding:

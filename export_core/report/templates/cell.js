@@ -10,6 +10,22 @@ const commandOf = (cell) => tables.command[cells.command[cell]].map((piece) => (
   : [caseOf(rowOfCell[cell])[0], writerOf(rowOfCell[cell]).jaxlib, reader(cell).jaxlib][piece])).join("");
 const fileLinks = (row) => ["jaxpr.txt", "module.mlir", "golden.yaml"].flatMap((name) =>
   [link(files + [...rows.golden[row].split("/"), name].map(encodeURIComponent).join("/"), name), " "]);
+const size = (value) => (value === null ? "–" : String(Number(value.toPrecision(3))));
+
+function numbersOf(cell) {
+  const [[absolute, relative, noise], elements] = tables.numbers[cells.numbers[cell]];
+  const allowed = tables.more[cells.more[cell]][4] || (tables.message[cells.message[cell]].match(/allowed ([^)]*)\)/) ?? [])[1];
+  if (absolute === null && relative === null && noise === null) return null;
+  const line = (tag, values, scope) => make("tr", {}, ...values.map((value, place) => make(place && scope !== "col" ? "td" : tag, place && scope !== "col" ? {} : { scope }, value)));
+  const sizes = [["absolute", absolute], ["relative", relative], ["times the noise", noise]];
+  return make("div", { className: "numbers", tabIndex: 0 },
+    make("table", {}, make("caption", {}, "Largest error"),
+      make("thead", {}, line("th", [...sizes.map(([name]) => name), "allowed"], "col")),
+      make("tbody", {}, make("tr", {}, ...sizes.map(([, value]) => make("td", {}, size(value))), make("td", {}, allowed || "–")))),
+    ...(elements.length ? [make("table", {}, make("caption", {}, "Elements"),
+      make("thead", {}, line("th", ["element", "expected", "found", "off by"], "col")),
+      make("tbody", {}, ...elements.map((element) => line("th", element, "row"))))] : []));
+}
 
 // What the card of its cause says: the name of it, since when, what to do.
 function causeOf(found) {
@@ -30,7 +46,7 @@ function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
   const [device, driver, foreseen, flaky, allowed, deployed, budgets] = tables.more[cells.more[cell]];
   return [
-    ["largest error", tables.error[cells.error[cell]]],
+    ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
     ...causeOf(found),
     ["over a budget", budgets],

@@ -69,6 +69,20 @@ function drawRange(range, readers) {
   element.append(make("span", {}, markOf(range, view.letters)));
   return element;
 }
+// A figure of the compiler from reader to reader, from 0 up: only where it changes.
+const SVG = "http://www.w3.org/2000/svg";
+function costLine(row) {
+  const line = tables.cost[rows.cost[row]];
+  if (!line) return [];
+  const [words, values] = line, most = Math.max(...values), wide = 44 / Math.max(1, values.length - 1);
+  const points = values.flatMap((value, place) => (value === null ? [] : [`${(2 + place * wide).toFixed(1)},${(14 - (12 * value) / (most || 1)).toFixed(1)}`]));
+  const picture = document.createElementNS(SVG, "svg"), drawn = document.createElementNS(SVG, "polyline"), title = document.createElementNS(SVG, "title");
+  for (const [name, value] of [["class", "cost"], ["viewBox", "0 0 48 16"], ["role", "img"], ["aria-label", words]]) picture.setAttribute(name, value);
+  drawn.setAttribute("points", points.join(" "));
+  title.textContent = words;
+  picture.append(title, drawn);
+  return [picture];
+}
 // The worst judgement of a golden in each run that is compared, as small squares; of what is fine, what is promised.
 const [FAILS, REST] = [WORST.slice(0, WORST.indexOf("outside")), WORST.slice(WORST.indexOf("outside"))];
 function historyLine(row) {
@@ -87,7 +101,7 @@ function drawItem(index) {
     return row;
   }
   const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item)[0]} on ${platformOf(item)}: ${partOf([item])}. Click: all generations.` });
-  name.append(make("span", {}, make("bdi", {}, rowName(item, view.order))), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...historyLine(item));
+  name.append(make("span", {}, make("bdi", {}, rowName(item, view.order))), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...historyLine(item), ...costLine(item));
   row.append(name, ...rangesOf(item, view.readers).map((range) => drawRange(range, view.readers)));
   return row;
 }
@@ -142,10 +156,10 @@ function drawTable(query, order) {
   view.counts = filterCells(query);
   view.readers = tables.reader.map((_, place) => place).filter((place) => view.counts.byReader[place]);
   view.items = itemsOf(Array.from(rows.golden.keys()).filter((row) => view.counts.byRow[row]), order);
-  // On a wide screen no name is cut while there is room: its letters, the part that works, the history.
+  // On a wide screen no name is cut while there is room: its letters, the part that works, the history, the line of costs.
   const longest = view.items.reduce((most, item) => Math.max(most, typeof item === "string" ? 0 : rowName(item, order).length), 0);
   document.documentElement.style.setProperty("--columns", Math.max(1, view.readers.length));
-  document.documentElement.style.setProperty("--letters", longest + 9 + (runs.length > 2 ? 2 * runs.length : 0));
+  document.documentElement.style.setProperty("--letters", longest + 9 + (tables.cost.some(Boolean) ? 7 : 0) + (runs.length > 2 ? 2 * runs.length : 0));
   body.style.height = `calc(var(--row) * ${view.items.length})`;
   grid.ariaRowCount = view.items.length + 1;
   grid.ariaColCount = view.readers.length + 1;

@@ -10,7 +10,7 @@ import pytest
 from commands import finished
 from making import day, document, golden, of_runtime, result, run_of, summarize
 
-from export_core.features.costs.findings import newest_costs
+from export_core.features.costs.findings import newest_costs, row_line
 from export_core.features.costs.over_budget import unmeasured, with_budgets
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge import Judgement, Result, Summary
@@ -240,6 +240,11 @@ def test_each_medium_has_it_with_the_limit(render, text, over_budget):
     assert text in render(document(CELLS, over_budget))
 
 
+def test_the_page_has_a_line_where_a_figure_changes():
+    assert row_line(CELLS) == ("temp_bytes 84.0 MB -> 168.0 MB (x2.00) in 0.10.2", (84e6, 84e6, 168e6))
+    assert row_line(CELLS[:2]) is None
+
+
 def test_the_page_says_which_budget_a_cell_exceeds(over_budget):
     page = html_page(document(CELLS, over_budget))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
@@ -282,10 +287,12 @@ def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
 
 
 @pytest.mark.browser
-def test_the_facts_of_a_cell_say_the_budget(opened, over_budget, tmp_path):
+def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, over_budget, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(html_page(document(CELLS, over_budget)), encoding="utf-8")
     page = opened(file=file)
+    # Half of the height, then all of it.
+    assert page.locator(".cost polyline").get_attribute("points") == "2.0,8.0 24.0,8.0 46.0,2.0"
     page.locator("#grid .cell.over-budget").click()
     assert "temp_bytes 168,000,000, more than 100,800,000" in page.locator("#cell-facts").inner_text()
 

@@ -7,7 +7,7 @@ import click
 from export_core.base.phrases import plural
 from export_core.cli import click_options
 from export_core.cli.help import group
-from export_core.cli.output import echo, echo_json
+from export_core.cli.output import echo
 
 SCHEMA = "export_compat.schema.json"
 
@@ -106,41 +106,34 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     "--known",
     is_flag=True,
     help="Show instead the known upstream issues that explain failing cells: the shipped table, and that of the "
-    "policy. They excuse no cell; only `known_failures` of the policy does.",
+    "policy, in the form of a file that its key `known_issues` names. They excuse no cell; only `known_failures` does.",
 )
-@click_options.json_option("With --known: print JSON, in the form of a file that `known_issues` of the policy names.")
 @click.option(
     "--schema",
     is_flag=True,
     help="Print instead the policy's JSON Schema, by which editors check and complete keys.",
 )
-def show(policy_file: str | None, known: bool, as_json: bool, schema: bool) -> None:
-    """Show every key with its value, and the line that sets it."""
+def show(policy_file: str | None, known: bool, schema: bool) -> None:
+    """Show every key with its value as YAML, and the line that sets it."""
     from export_core.policy import Policy, load
     from export_core.policy.known_issues import known_issues
     from export_core.policy.model import policy_schema_file
-    from export_core.report.policy_text import issue_lines, policy_keys, policy_lines
+    from export_core.report.policy_text import issues_text, policy_text
 
-    if schema and (known or as_json):
-        raise click.UsageError("--schema cannot be combined with --known or --json.")
-    if as_json and not known:
-        raise click.UsageError("--json prints the known issues: it needs --known.")
     if schema:
+        if known:
+            raise click.UsageError("--schema cannot be combined with --known.")
         echo(policy_schema_file().decode(), nl=False)
         return
     policy = load.find_policy(Path(), policy_file)
     if known:
-        issues = known_issues(policy.known_issues)
-        if as_json:
-            echo_json(issues)
-        for line in () if as_json else issue_lines(issues, click_options.console().width):
-            echo(line)
+        echo(issues_text(known_issues(policy.known_issues)), nl=False)
         return
     file = load.policy_file(Path(), policy_file)
     written, source = load.read_policy(file) if file else (Policy(), None)
-    origins = {key: source.location(key) for key in policy_keys(policy) if source and key in source.lines}
+    # Of a table, the line where it begins: the first of its keys.
+    origins = {str(key[0]): source.location(key) for key in reversed([*source.lines]) if key} if source else {}
     if policy.releases != written.releases:
         more = str(load.releases_file(Path(), policy_file))
-        origins["releases",] = ", ".join(filter(None, (origins.get(("releases",)), more)))
-    for line in policy_lines(policy, origins, str(file or "no policy file here"), click_options.console().width):
-        echo(line)
+        origins["releases"] = ", ".join(filter(None, (origins.get("releases"), more)))
+    echo(policy_text(policy, origins, str(file or "no policy file here")), nl=False)

@@ -55,7 +55,7 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path) -> tuple[KnownIssue, ...]:
-    advice = "`jaxexport policy show --known --json` prints the shipped table in the same form."
+    advice = "`jaxexport policy show --known` prints the shipped table in the same form."
     try:
         issues = msgspec.convert(decode_yaml(read_named(path)), tuple[KnownIssue, ...])
     except OSError as error:

@@ -3,7 +3,7 @@
 import datetime
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,6 @@ import yaml
 
 from export_core.artifact.audit import judge_calls
 from export_core.base.escaping import for_json, printable, shown
-from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.goldens import Golden
 from export_core.judge import Judgement, Result, Summary
@@ -23,84 +22,38 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.releases.stable_targets import stable_targets
 from export_core.report.document import ReportError
 
-Key = tuple[str, ...]
-_NESTED = ("windows", "required", "retention")  # Tables whose keys are fixed: each is shown on its own.
-_ENTRY_LINES = 3  # Of one entry of a table: the file has the rest, and the line is given.
 
+def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
+    """What `jaxexport policy show` prints: every key as YAML, below the file and line of `origins` that set it.
 
-def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str, width: int) -> list[str]:
-    """The lines of `jaxexport policy show`.
-
-    `origins` say of each key that is set in which line of which file; `where` names the file, or says that there is
-    none. `width` is that of the terminal.
+    `where` names the file, or says that there is none.
     """
-    values = dict(_values(policy))
-    indent = max(len(".".join(key)) for key in values) + 4
-    lines = [f"{where}: {len(origins)} of {plural(len(values), 'key')} set, the others have their default"]
-    for title, keys in (("set", values.keys() & origins), ("default", values.keys() - origins)):
-        lines += ["", title] if keys else []
-        for key, value in values.items():
-            if key in keys:
-                origin = f"  ({origins[key]})" if key in origins else ""
-                lines += wrapped(f"{_in_words(key, value)}{origin}", width, f"  {'.'.join(key)}".ljust(indent), indent)
-                for number, entry in enumerate(value if _is_table(value) else (), 1):
-                    first = f"{' ' * indent}{number}  "
-                    lines += wrapped(_entry_in_words(entry), width, first, indent + 3, _ENTRY_LINES)
-    return lines
+    values = msgspec.to_builtins(policy.without_locations(), builtin_types=(datetime.date,))
+    whole = {name: _without_gaps(value) for name, value in values.items()}
+    lines = [f"# {where}. A key without a line has its default."]
+    for line in yaml_text(
+        {**whole, "platforms": whole["platforms"] or {"cpu": "auto"}}, width=100, default_flow_style=None
+    ).splitlines():
+        if (name := line.partition(":")[0]) in origins:  # keys of the policy alone are not indented
+            lines.append(f"# {origins[name]}")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
-def issue_lines(issues: Iterable[KnownIssue], width: int) -> Iterator[str]:
-    """The lines of `jaxexport policy show --known`."""
-    for issue in issues:
-        yield from wrapped(f"{issue.id}: {issue.title}", width, indent=2)
-        platforms = f"on {'/'.join(issue.platforms)}" if issue.platforms else ""
-        cells = ", ".join(filter(None, ("/".join(issue.verdicts), platforms)))
-        texts = {"cells": cells, "readers": issue.readers, "issue": issue.issue, "to do": issue.todo}
-        for label, text in texts.items():
-            if text:
-                yield from wrapped(text, width, f"  {label:<8} ", 11)
+def issues_text(issues: Sequence[KnownIssue]) -> str:
+    """Known issues as YAML, in the form of a file that `known_issues` of the policy names."""
+    return yaml_text(_without_gaps(msgspec.to_builtins(issues)), width=100, default_flow_style=None)
 
 
-def policy_keys(policy: Policy) -> list[Key]:
-    """Every key that is shown."""
-    return [key for key, _ in _values(policy)]
-
-
-def _values(policy: Policy) -> Iterator[tuple[Key, Any]]:
-    for name, value in msgspec.to_builtins(policy.without_locations()).items():
-        if name in _NESTED:
-            yield from (((name, inner), part) for inner, part in value.items())
-        else:
-            yield (name,), value
-
-
-def _in_words(key: Key, value: Any) -> str:
-    if _is_empty(value):
-        return "cpu: auto" if key == ("platforms",) else "none"
-    if _is_table(value):
-        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return yaml_text(value, default_flow_style=True, width=100_000).strip().removeprefix("{").removesuffix("}")
-    return f"{value} days" if key[0] == "windows" else str(value)
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether nothing is in it, also where it is a table of tables."""
-    return value in (None, "", [], ()) or (isinstance(value, dict) and all(map(_is_empty, value.values())))
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], dict)
-
-
-def _entry_in_words(entry: Mapping[str, Any]) -> str:
-    """An entry of a table in a paragraph: its reason first, then what else it says."""
-    parts = [f"{name} {_in_words((name,), value)}" for name, value in entry.items() if name != "reason" and value]
-    return ". ".join(filter(None, (str(entry.get("reason", "")).rstrip("."), "; ".join(parts))))
+def _without_gaps(value: Any) -> Any:
+    """A table without what its entries leave out; any other value as it is."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    return [
+        {name: part for name, part in entry.items() if part not in (None, "", [], (), {})}
+        if isinstance(entry, dict) else entry
+        for entry in value
+    ]  # fmt: skip
 
 
 _HEAD = """\

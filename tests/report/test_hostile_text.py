@@ -49,7 +49,7 @@ from export_core.report.map_svg import map_picture, map_svg
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
 from export_core.report.plan_report import github_jobs, print_plan_report
-from export_core.report.policy_text import first_policy, policy_lines, proposal
+from export_core.report.policy_text import first_policy, policy_text, proposal
 from export_core.report.progress import RunProgress
 from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
@@ -269,8 +269,8 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "terminal 140": lambda *run: on_console(lambda to: print_report(to, document(*run))),
     "terminal in full": lambda *run: on_console(lambda to: print_report(to, document(*run), full=True)),
     "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
-    "policy show": lambda results, summary: "\n".join(
-        map(printed, policy_lines(msgspec.convert(summary.policy, Policy), {}, results[0].message, 100))
+    "policy show": lambda results, summary: printed(
+        policy_text(msgspec.convert(summary.policy, Policy), {}, results[0].message)
     ),
     "Markdown": lambda *run: markdown_text(document(*run)),
     "JUnit": lambda *run: junit_xml(document(*run)),

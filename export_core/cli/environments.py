@@ -33,15 +33,12 @@ UNUSED_DAYS = 30
     "--older-than",
     type=click.IntRange(min=0),
     metavar="DAYS",
-    help="Only those that nothing has used for this many days, and builds that were killed. "
+    help="Only those that nothing has used for this many days, 0 for all, and builds that were killed. "
     f"[default: {UNUSED_DAYS}, with --clean and without NAME]",
 )
-@click.option("--all", "everything", is_flag=True, help="With --clean: all that are not in use.")
 @dry_run_option("With --clean: only show what would be removed.")
 @yes_option
-def environments(
-    names: Sequence[str], clean: bool, older_than: int | None, everything: bool, dry_run: bool, yes: bool
-) -> None:
+def environments(names: Sequence[str], clean: bool, older_than: int | None, dry_run: bool, yes: bool) -> None:
     """Show the cached environments in which readers and writers run, or remove them.
 
     Each line says what it was built for, its size, when it was last used, and whether it is in use. NAME is a folder or
@@ -52,15 +49,14 @@ def environments(
     from export_core.readers.build import cache_folder
     from export_core.readers.inventory import cached_environments, named, remove, to_clean
 
-    if names and (everything or older_than is not None):
-        raise click.UsageError("NAME cannot be combined with --all or --older-than.")
+    if names and older_than is not None:
+        raise click.UsageError("NAME cannot be combined with --older-than.")
     chosen = cached_environments()
     if names:
         chosen = named(chosen, names)
     elif clean or older_than is not None:
         today = datetime.datetime.now(datetime.UTC).date()
-        days = None if everything else UNUSED_DAYS if older_than is None else older_than
-        chosen = to_clean(chosen, today, days)
+        chosen = to_clean(chosen, today, UNUSED_DAYS if older_than is None else older_than)
     rows = [("release", "platform", "for", "MB", "last used", "", "packages", "folder")]
     for cached in chosen:
         state = "in use" if cached.in_use else "" if cached.is_built else "half built"

@@ -42,15 +42,12 @@ def cached_environments() -> list[CachedEnvironment]:
     return sorted(environments, key=lambda cached: (cached.last_used, cached.folder.name), reverse=True)
 
 
-def to_clean(
-    environments: list[CachedEnvironment], today: datetime.date, older_than: int | None
-) -> list[CachedEnvironment]:
-    """Those that were unused for this many days (None: all), and what killed builds left. Never one that is in use."""
+def to_clean(environments: list[CachedEnvironment], today: datetime.date, older_than: int) -> list[CachedEnvironment]:
+    """Those that were unused for this many days, and what killed builds left. Never one that is in use."""
     return [
         cached
         for cached in environments
-        if not cached.in_use
-        and (older_than is None or not cached.is_built or (today - cached.last_used).days >= older_than)
+        if not cached.in_use and (not cached.is_built or (today - cached.last_used).days >= older_than)
     ]
 
 

@@ -78,7 +78,7 @@ def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
     assert old.exists()
     assert "2 environments" in run("--clean", "--yes")
     assert (old.exists(), half.exists(), new.exists()) == (False, False, True)
-    run("--clean", "--all", "--yes")
+    run("--clean", "--older-than", "0", "--yes")
     assert not new.exists()
 
 
@@ -101,7 +101,7 @@ def test_a_name_of_one_in_use_or_of_none_removes_nothing(cache):
     with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*s` shows all"):
         CliRunner().invoke(jaxexport, ["environments", "--clean", "*-a", "jaxlib-0.9.9"], catch_exceptions=False)
     done = CliRunner().invoke(jaxexport, ["environments", "--clean", "x", "--older-than", "3"])
-    assert "NAME cannot be combined with --all or --older-than." in done.output
+    assert "NAME cannot be combined with --older-than." in done.output
     assert folder.exists()
 
 
@@ -118,7 +118,7 @@ def test_one_in_use_stays_until_its_process_is_killed(cache):
         assert user.stdout.readline() == "has it\n"
         (cached,) = cached_environments()
         assert cached.in_use
-        assert to_clean([cached], started, None) == []
+        assert to_clean([cached], started, 0) == []
         assert not remove(cached), "also where it was taken after the list was made"
         assert "in use" in run()
         user.kill()

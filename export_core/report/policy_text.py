@@ -2,8 +2,10 @@
 
 import datetime
 import itertools
+import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +23,8 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.stable_targets import stable_targets
 from export_core.report.document import ReportError
+
+_TEMPLATE = Path(__file__).parent / "templates" / "policy.yaml"
 
 
 def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
@@ -56,106 +60,39 @@ def _without_gaps(value: Any) -> Any:
     ]  # fmt: skip
 
 
-_HEAD = """\
-# yaml-language-server: $schema={schema}
-# What this project asks of its goldens; `jaxexport matrix` and pytest read it. Every key has a default: `jaxexport
-# policy show` prints the values in use. {summary}
-goldens: {goldens}
-
-# The promise, in days between two jaxlib build dates: a reader built at most so many days after its writer
-# (backward) or before it (forward) must run the artifact. These are JAX's own windows.
-windows:
-  backward: {backward} days
-  forward: {forward} days
-
-# The releases that goldens are replayed in. window: every release with a promised cell here, the newest, and the one
-# just before each writer; all: every release; or a list such as ["0.9.2", window].
-readers: window
-
-# Platforms to export for and to replay on: run, compile (where there is no such hardware), or auto.
-{platforms}
-# Deployment targets, where artifacts have to run whatever the window says: what fails there is owed.
-# deployed:
-#   - name: serving
-#     jaxlib: "0.9.2"
-#     until: 2026-12-31            # the last day; since, platform and cases are optional too
-#     cases: [tests.test_model.*]
-
-# A run that does not cover this is incomplete (exit code 3), even if its options asked for less.
-required:
-  platforms: [cpu]
-{required}
-"""
-
-_TAIL = """\
-# Tolerances of new goldens: a number, or numbers by dtype. A marker overrides them.
-# rtol: {float32: 1.0e-5}
-# Tolerances that a platform needs, also for goldens that exist already:
-# tolerances:
-#   tpu:
-#     float32: {rtol: 1.0e-2}
-
-# How goldens are compared, whatever they recorded: the first entry that matches counts.
-# numbers:
-#   - cases: [tests.test_model.*]
-#     rtol: 1.0e-3                 # or atol, ulp, compare; without any, the default again
-#     reason: TODO
-
-# Cells whose promise is broken and that must fail in exactly this way. `jaxexport judge --propose` prints the entries
-# for a run.
-known_failures: []
-"""
-
-
 def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
     """The text of the file.
 
     `folder` is the folder of the goldens, which need not exist yet; `schema` is the file of the JSON Schema, for
     editors. Raises `ArtifactError` for an artifact that cannot be read.
     """
+    import jinja2  # here: `jaxexport judge`, which writes no policy, loads this file too
+
     manifests = [golden.manifest for golden in goldens]
     writers = list(dict.fromkeys(m.writer.jaxlib for m in sorted(manifests, key=lambda m: m.writer.built)))
-    exported = Counter(platform for m in manifests for platform in m.options.platforms)
-    windows = Policy().windows
     summary = "There is no golden here yet." if not goldens else (
         f"Found here: {plural(len(goldens), 'golden')} of {plural(len({m.case for m in manifests}), 'case')} by jaxlib "
         f"{', '.join(writers)}."
     )  # fmt: skip
-    platforms = "platforms:\n  cpu: run\n" + "".join(
-        f"  # {name}: compile  # {plural(count, 'golden')} exported for it\n"
-        for name, count in sorted(exported.items())
-        if name != "cpu"
+    template = jinja2.Template(
+        _TEMPLATE.read_text("utf-8"), undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True
     )
-    # Commented out: what a run must cover is a decision, and a wrong one makes runs incomplete.
-    required = ["#  cells: 1"]
-    if writers:
-        required.append(f"#  writers: {yaml_text(writers, default_flow_style=True, width=10_000).strip()}")
-    head = _HEAD.format(
-        schema=schema, goldens=_scalar(folder), summary=summary, backward=windows.backward, forward=windows.forward,
-        platforms=platforms, required="\n".join(required),
+    return template.render(
+        schema=schema, goldens=_scalar(folder), summary=summary, windows=Policy().windows, plural=plural,
+        exported=Counter(platform for m in manifests for platform in m.options.platforms),
+        writers=yaml_text(writers, default_flow_style=True, width=10_000).strip() if writers else "",
+        calls=grouped(_unpromised_calls(goldens), operator.itemgetter(0)),
     )  # fmt: skip
-    return f"{head}\n{_allow(goldens)}{_TAIL}"
 
 
-def _allow(goldens: Sequence[Golden]) -> str:
-    unpromised = [
-        (finding.target, golden.id)
-        for golden in goldens
-        for finding in judge_calls(
-            golden.read_artifact().custom_calls,
-            stable_targets(golden.manifest.writer.jax),
-            allow=golden.manifest.options.allow,
-        )
-        if not finding.ok
-    ]
-    calls, first = Counter(target for target, _ in unpromised), dict(reversed(unpromised))
-    entries = "".join(
-        f'#   {_scalar(target)}: ""  # called by {first[target]}{f" and {count - 1} more" if count > 1 else ""}\n'
-        for target, count in sorted(calls.items())
-    )
-    instruction = "found here: write why each may be relied on, and remove the #" if entries else "each with the reason"
-    entries = entries or "#   my_target: our own library keeps it stable\n"
-    return f"# Custom calls that are allowed beside JAX's stable list, {instruction}.\n# allow:\n{entries}\n"
+def _unpromised_calls(goldens: Sequence[Golden]) -> Iterator[tuple[str, str]]:
+    """Custom calls that are neither promised nor allowed, as YAML, each with the golden that makes it."""
+    for golden in goldens:
+        stable = stable_targets(golden.manifest.writer.jax)
+        calls = golden.read_artifact().custom_calls
+        for finding in judge_calls(calls, stable, allow=golden.manifest.options.allow):
+            if not finding.ok:
+                yield _scalar(finding.target), golden.id
 
 
 def _scalar(text: str) -> str:

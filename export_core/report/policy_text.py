@@ -24,7 +24,7 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.releases.stable_targets import stable_targets
 from export_core.report.document import ReportError
 
-_TEMPLATE = Path(__file__).parent / "templates" / "policy.yaml"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
@@ -74,15 +74,17 @@ def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
         f"Found here: {plural(len(goldens), 'golden')} of {plural(len({m.case for m in manifests}), 'case')} by jaxlib "
         f"{', '.join(writers)}."
     )  # fmt: skip
-    template = jinja2.Template(
-        _TEMPLATE.read_text("utf-8"), undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True
-    )
-    return template.render(
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), undefined=jinja2.StrictUndefined, trim_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    text: str = templates.get_template("policy.yaml").render(
         schema=schema, goldens=_scalar(folder), summary=summary, windows=Policy().windows, plural=plural,
         exported=Counter(platform for m in manifests for platform in m.options.platforms),
         writers=yaml_text(writers, default_flow_style=True, width=10_000).strip() if writers else "",
         calls=grouped(_unpromised_calls(goldens), operator.itemgetter(0)),
     )  # fmt: skip
+    return text
 
 
 def _unpromised_calls(goldens: Sequence[Golden]) -> Iterator[tuple[str, str]]:

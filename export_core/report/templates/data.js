@@ -4,7 +4,7 @@ const { tables, rows, cells, files, judgements: WORST, verdicts, runs } = JSON.p
 const ROWS = rows.golden.length, CELLS = cells.reader.length;
 const at = (id) => document.getElementById(id);
 
-// A state is a list; these are the places in it, in the order in which cell_data.py writes them.
+// A state is a list; these are the places in it, in the order in which page_data.py writes them.
 const [JUDGEMENT, VERDICT, STAGE, PHRASE, MARK, PROMISED, CAUSE, MODE] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 const rowOfCell = new Int32Array(CELLS);

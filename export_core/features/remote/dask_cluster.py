@@ -5,9 +5,8 @@ TLS in Dask's own configuration.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from dataclasses import replace
 from typing import Any
 
 from export_core.base.errors import ExportCompatError
@@ -23,12 +22,6 @@ EVERYWHERE = "cpu"  # The platform that every worker has, declared or not.
 
 class RemoteError(ExportCompatError):
     """A cluster that cannot be reached, or that is not known."""
-
-
-def _run_with_name(run: Callable[[Job], JobResult], job: Job) -> JobResult:
-    from distributed import get_worker
-
-    return replace(run(job), machine=get_worker().address)
 
 
 class DaskCluster:
@@ -63,22 +56,12 @@ class DaskCluster:
         self._no_worker_since: dict[str, float] = {}
         self._platforms_seen: set[str] = set()
 
-    def submit(
-        self, run: Callable[[Job], JobResult], job: Job, platform: str, machines: Sequence[str] = ()
-    ) -> Future[JobResult]:
-        """Run a job on a worker with this platform, to which its resources tie it; on one of these machines if any.
-
-        The result has the name of the worker.
-        """
+    def submit(self, run: Callable[[Job], JobResult], job: Job, platform: str) -> Future[JobResult]:
+        """Run a job on a worker with this platform, to which its resources tie it."""
         needs = {} if platform == EVERYWHERE else {platform: 1}
-        workers = {"workers": list(machines)} if machines else {}
         # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
-        executor: Executor = self._client.get_executor(pure=False, resources=needs, **workers)
-        return executor.submit(_run_with_name, run, job)
-
-    def others(self, platform: str, machine: str) -> Sequence[str]:
-        """The addresses of the workers with this platform, without this one."""
-        return [worker["address"] for worker in self._able(platform) if worker["address"] != machine]
+        executor: Executor = self._client.get_executor(pure=False, resources=needs)
+        return executor.submit(run, job)
 
     def room(self, platform: str) -> int:
         """How many jobs to have sent at once: for each thread of a worker one that runs and one that waits there."""
@@ -119,7 +102,7 @@ class DaskCluster:
                 identity = self._client.sync(
                     self._client.scheduler.identity, n_workers=-1, callback_timeout=ANSWER_SECONDS
                 )
-                self._workers = [{**worker, "address": address} for address, worker in identity["workers"].items()]
+                self._workers = [*identity["workers"].values()]
             except TimeoutError:
                 self._scheduler_is_silent = True
             except OSError:  # the connection broke just now: the client notices by itself

@@ -4,7 +4,7 @@ A job is a reader on one platform with some of its goldens.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.outcome import Outcome, Verdict, not_run
 from export_core.matrix.replay import Notify, deciding_first, ignore
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.cell import Cell, CellKey
+from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.protocol import Stage
 
@@ -37,17 +37,10 @@ Outcomes = Generator[Outcome, None, None]
 
 @dataclass
 class _Batch:
-    """Cells that travel together.
-
-    `failed_on` is the machine that could not run them, with its `messages` by cell; then they are sent to other
-    `machines` only.
-    """
+    """Cells that travel together, and how many times they were sent."""
 
     cells: tuple[Cell, ...]
     sent: int = 0
-    failed_on: str = ""
-    messages: Mapping[CellKey, str] = field(default_factory=dict)
-    machines: Sequence[str] = ()
 
     @property
     def platform(self) -> str:
@@ -70,9 +63,9 @@ def replay_on(
 ) -> Outcomes:
     """Run cells on a cluster and yield one outcome for each, in the order in which their jobs end.
 
-    A job that an engine loses is sent once more, and then its cells are not run. Cells that a machine could not run
-    are tried on another, if there is one; those of a platform that no machine has are not run, at once. Goldens are
-    read when there is room for their job, so that not all are in memory at once. `run` is what the machines do.
+    A job that an engine loses is sent once more, and then its cells are not run; those of a platform that no machine
+    has are not run, at once. Goldens are read when there is room for their job, so that not all are in memory at once.
+    `run` is what the machines do.
     """
     placed = []
     for cell in cells:
@@ -101,7 +94,6 @@ class _Dispatch:
                 self.waiting[batch.platform].append(batch)
         try:
             while any(self.waiting.values()) or self.out:
-                self._recall_stranded()
                 for platform, waiting in list(self.waiting.items()):
                     yield from self._give_up(platform)
                     free = self.cluster.room(platform) - sum(batch.platform == platform for batch in self.out.values())
@@ -124,15 +116,6 @@ class _Dispatch:
                 yield Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem)
         return [cell for cell in cells if not problems[cell.golden.id]]
 
-    def _recall_stranded(self) -> None:
-        """Take back the batches that wait for machines none of which is left: an engine would wait forever."""
-        # Only batches that were tied to machines: any other job is moved by the engine itself.
-        for future, batch in list(self.out.items()):
-            if batch.machines and not set(batch.machines) & set(self.cluster.others(batch.platform, batch.failed_on)):
-                del self.out[future]
-                future.cancel()
-                self.waiting[batch.platform].append(batch)
-
     def _give_up(self, platform: str) -> Outcomes:
         """Outcomes of all batches of a platform, waiting or sent, if the cluster cannot run it."""
         out = {future: batch for future, batch in self.out.items() if batch.platform == platform}
@@ -149,15 +132,9 @@ class _Dispatch:
 
     def _send(self, batch: _Batch) -> Outcomes:
         batch.sent += 1
-        if batch.failed_on:
-            batch.machines = self.cluster.others(batch.platform, batch.failed_on)
-            if not batch.machines:  # they have gone since
-                for cell in batch.cells:
-                    yield not_run(cell, batch.messages[cell.key])
-                return
         try:
             job = make_job(batch.cells, self.options)
-            self.out[self.cluster.submit(self.run, job, batch.platform, batch.machines)] = batch
+            self.out[self.cluster.submit(self.run, job, batch.platform)] = batch
         except Exception as error:  # whatever it is, each cell gets its outcome and the run continues
             # Where the cluster is lost, every cell says so, whenever that was noticed.
             trouble = self.cluster.trouble(batch.platform) or f"could not be sent: {type(error).__name__}: {error}"
@@ -177,24 +154,8 @@ class _Dispatch:
             return
         for note in result.notes:
             self.notify(note)
-        failed: dict[CellKey, str] = {}
-        for cell, cached in zip(batch.cells, result.outcomes, strict=True):
-            outcome = cached.for_cell(cell)
-            # What failed around the cell may work elsewhere; what the cell itself did is its verdict.
-            fault = outcome.verdict is Verdict.NOT_RUN and outcome.stage is Stage.ENVIRONMENT
-            if fault and not batch.failed_on and self.cluster.others(batch.platform, result.machine):
-                failed[cell.key] = outcome.message
-                continue
-            if fault and batch.failed_on:
-                both = f"{outcome.message}\nbefore that on {batch.failed_on}: {batch.messages[cell.key]}"
-                outcome = replace(outcome, message=both)
-            yield outcome
-        if failed:
-            again = tuple(cell for cell in batch.cells if cell.key in failed)
-            moved = _Batch(again, failed_on=result.machine, messages=failed)
-            reason = failed[again[0].key].splitlines()[0]
-            self.notify(f"{moved}: not run on {result.machine} ({reason}); tried on another machine")
-            self.waiting[moved.platform].append(moved)
+        for cell, stored in zip(batch.cells, result.outcomes, strict=True):
+            yield stored.for_cell(cell)
 
 
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:

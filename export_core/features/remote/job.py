@@ -47,14 +47,10 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What comes back: a stored outcome for each golden of the job, in its order, and the notes of the replay.
-
-    `machine` is the one that ran it, as its cluster names it; empty if that has no names.
-    """
+    """What comes back: a stored outcome for each golden of the job, in its order, and the notes of the replay."""
 
     outcomes: tuple[Outcome, ...]
     notes: tuple[str, ...] = ()
-    machine: str = ""
 
 
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:

@@ -160,21 +160,6 @@ def test_without_its_scheduler_the_rest_of_a_run_is_not_run(small, cluster):
     }
 
 
-def test_what_breaks_on_one_worker_is_run_on_another(small, cluster, tmp_path):
-    (tmp_path / "no_folder").write_text("where the environments should be")
-    cluster.add(JAXEXPORT_CACHE=str(tmp_path / "no_folder"))
-    broken = ("--readers", "0.11.2,0.12.0.1", "--cases", "both", "--cases", "waves")
-    code, out = ended(start(small, "broken", *broken, "--executor", f"dask:{cluster.address}"))
-    assert code == 3, "there is no other one"
-    told = {line["message"] for line in lines_of(small / "broken")}
-    assert all("infrastructure: no environment can be built in" in message for message in told), told
-    cluster.add()
-    code, out = ended(start(small, "mended", *broken, "--executor", f"dask:{cluster.address}"))
-    assert code == 0, out
-    assert re.search(r"2 cells of jaxlib \S+ on cpu: not run on tcp://\S+ \(infrastructure: no environment", out), out
-    assert {line["verdict"] for line in lines_of(small / "mended")} == {"pass"}
-
-
 def test_a_missing_scheduler_is_an_error_before_any_file(small):
     code, out = ended(start(small, "nowhere", "--readers", "0.12.0.1", "--executor", "dask:tcp://127.0.0.1:9"))
     assert code == 2, out

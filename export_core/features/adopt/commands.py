@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,8 @@ from export_core.cli.help import command
 from export_core.cli.output import echo
 
 if TYPE_CHECKING:
-    from export_core.cli.steps import Steps
-    from export_core.features.adopt.adoption import Adopted, Adoption
-    from export_core.features.adopt.archive import Archive
+    from export_core.features.adopt.archive import Candidate
+    from export_core.goldens import GoldenError
 
 DONE, NOT_ALL_ADDED = 0, 2
 _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "without_outputs")
@@ -117,7 +116,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="Instead of --outputs, of an artifact for other platforms than cpu: why it has none. It is only compiled.",
 )
 @project_options
-def add(project: Project, file: str | None, folder: str | None, quiet: bool, **stated: Any) -> None:
+def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry_run: bool, **stated: Any) -> None:
     """Make goldens from artifacts whose source code is lost.
 
     Each is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
@@ -129,25 +128,54 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, **s
 
     With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
     """
+    from export_core.artifact.archive import no_artifacts
     from export_core.cli.steps import Steps
-    from export_core.features.adopt.adoption import Adoption
+    from export_core.features.adopt.adoption import NOT_ADDED, Adoption
     from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive
     from export_core.goldens.made_inputs import parse_sizes
 
     _check_options(file, folder, stated)
-    dims, replace, dry_run = (stated.pop(name) for name in ("dims", "replace", "dry_run"))
-    listed, replay = stated.pop("listed"), not stated.pop("no_replay")
+    dims, replace, listed = (stated.pop(name) for name in ("dims", "replace", "listed"))
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
     steps = Steps(quiet=quiet)
     # The case of a single artifact is named by --cases.
     may_go, of_all = (replace, sizes) if folder else ((stated["case"],), {})
-    adoption = Adoption(project.store, project.policy, steps, replay=replay, replace=may_go, dims=of_all)
+    replay = not stated.pop("no_replay")
+    adoption = Adoption(project.store, project.policy, steps, replay, may_go, of_all)
+    left_out: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    candidates: Iterable[Candidate | GoldenError]
     if folder:
         names = (stated["inputs"] or INPUTS, stated["outputs"] or OUTPUTS)
         archive = Archive(Path(folder), Path(listed) if listed else None, *names, stated["writer"])
-        click.get_current_context().exit(_add_all(adoption, archive, steps, dry_run=dry_run))
-    _add_one(adoption, steps, {"file": str(file), "dims": sizes, **stated}, dry_run=dry_run)
+        candidates = archive.candidates(left_out)
+    else:
+        candidates = [_stated_candidate({"file": str(file), "dims": sizes, **stated})]
+
+    def fail(problem: str) -> None:
+        counts[NOT_ADDED] += 1
+        echo(f"{PREFIX}{problem}", err=True)
+
+    for adopted in adoption.preview(candidates) if dry_run else steps.over(adoption.adopt(candidates)):
+        if adopted.problem:
+            fail(adopted.problem)
+            continue
+        counts[adopted.status] += 1
+        if adopted.golden:
+            writer = adopted.golden.manifest.writer.jaxlib
+            echo(f"{adopted.golden.folder}: {adopted.status}, by jaxlib {writer}")
+        for remark in adopted.remarks:
+            echo(f"  {remark}" if adopted.golden else remark)
+    if folder:
+        if not counts:
+            raise no_artifacts([folder], left_out)
+        if not dry_run and (unknown := sorted(adoption.dims.keys() - adoption.symbols)):
+            fail(f"--dims {', '.join(unknown)}: expected dimensions of inputs that are made, found none of this name.")
+        numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+        others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""
+        echo(f"{plural(counts.total(), 'artifact')}: {numbers}{others}")
+    click.get_current_context().exit(NOT_ALL_ADDED if counts[NOT_ADDED] else DONE)
 
 
 def _check_options(file: str | None, folder: str | None, stated: Mapping[str, Any]) -> None:
@@ -163,61 +191,11 @@ def _check_options(file: str | None, folder: str | None, stated: Mapping[str, An
         raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
 
 
-def _add_one(adoption: Adoption, steps: Steps, stated: Mapping[str, Any], *, dry_run: bool) -> None:
-    """Add one artifact; what is stated of it is called as the fields of an entry of artifacts.yaml."""
+def _stated_candidate(stated: Mapping[str, Any]) -> Candidate:
+    """A single artifact with what is stated of it, each called as the field of an entry of artifacts.yaml."""
     from export_core.features.adopt.archive import Candidate, ListedArtifact, candidate_of
-    from export_core.goldens import GoldenError
     from export_core.goldens.adopted_mesh import parse_mesh
 
     mesh = parse_mesh(stated["mesh"]) if stated["mesh"] else {}
     entry = ListedArtifact(**{name: value for name, value in {**stated, "mesh": mesh}.items() if value})
-    candidates = [candidate_of(entry, Candidate(Path(entry.file), ""))]
-    (adopted,) = adoption.preview(candidates) if dry_run else steps.over(adoption.adopt(candidates))
-    if adopted.problem:
-        raise GoldenError(adopted.problem)
-    if adopted.golden:
-        echo(f"{_written(adopted)}; every file is as it was written")
-    for remark in adopted.remarks:
-        echo(remark)
-    if not adoption.replay and not dry_run:
-        echo("not replayed, as --no-replay says")
-
-
-def _written(adopted: Adopted) -> str:
-    assert adopted.golden
-    return f"{adopted.golden.folder}: {adopted.status}, by jaxlib {adopted.golden.manifest.writer.jaxlib}"
-
-
-def _add_all(adoption: Adoption, archive: Archive, steps: Steps, *, dry_run: bool) -> int:
-    """Add an archive, print what becomes of each artifact, and return the exit code.
-
-    Raises `ArtifactError` where there is no artifact.
-    """
-    from export_core.artifact.archive import no_artifacts
-    from export_core.features.adopt.adoption import NOT_ADDED
-
-    left_out: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-
-    def fail(problem: str) -> None:
-        counts[NOT_ADDED] += 1
-        echo(f"{PREFIX}{problem}", err=True)
-
-    candidates = archive.candidates(left_out)
-    for adopted in adoption.preview(candidates) if dry_run else steps.over(adoption.adopt(candidates)):
-        if adopted.problem:
-            fail(adopted.problem)
-            continue
-        counts[adopted.status] += 1
-        if adopted.golden:
-            echo(_written(adopted))
-        for remark in adopted.remarks:
-            echo(f"  {remark}" if adopted.golden else remark)
-    if not counts:
-        raise no_artifacts([str(archive.folder)], left_out)
-    if not dry_run and (unknown := sorted(adoption.dims.keys() - adoption.symbols)):
-        fail(f"--dims {', '.join(unknown)}: expected dimensions of inputs that are made, found none of this name.")
-    numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-    others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""
-    echo(f"{plural(counts.total(), 'artifact')}: {numbers}{others}")
-    return NOT_ALL_ADDED if counts[NOT_ADDED] else DONE
+    return candidate_of(entry, Candidate(Path(entry.file), ""))

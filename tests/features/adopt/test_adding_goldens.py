@@ -56,10 +56,7 @@ def the_golden(folder: Path):
 
 def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", code=0)
-    assert ended.out.splitlines() == [
-        "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2; every file is as it was written",
-        "not replayed, as --no-replay says",
-    ]
+    assert ended.out == "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2\n"
     golden = the_golden(tmp_path)
     golden.verify()
     manifest = golden.manifest
@@ -216,7 +213,7 @@ def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, monkeypatc
     monkeypatch.setenv("UV_OFFLINE", "1")
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True, code=0)
     assert "new, by jaxlib 0.9.2" in ended.out
-    assert "\nnot replayed: " in ended.out
+    assert "\n  not replayed: " in ended.out
     assert "its own writer replays it" not in ended.out
     the_golden(tmp_path).verify()
 
@@ -225,7 +222,7 @@ def test_an_artifact_for_other_platforms_is_stored_unreplayed(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_accelerators.test_cholesky" / "0.6.2-cpu"
     arrays = golden / "inputs.npz", golden / "outputs.npz"
     ended = add(golden / "artifact.jaxexport", *arrays, "--writers", "0.6.2", replay=True, code=0)
-    assert "\nnot replayed: " in ended.out
+    assert "\n  not replayed: " in ended.out
     the_golden(tmp_path).verify()
 
 
@@ -239,7 +236,7 @@ def test_what_its_writer_replays_otherwise_is_not_stored(add, tmp_path):
     assert "elements differ" in ended.err
     assert not (tmp_path / "golden").exists()
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True)
-    assert (ended.code, ended.out.splitlines()[1]) == (0, "its own writer replays it")
+    assert (ended.code, ended.out.splitlines()[1]) == (0, "  its own writer replays it")
 
 
 @pytest.mark.matrix

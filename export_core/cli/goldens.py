@@ -24,31 +24,23 @@ def goldens_group() -> None:
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens list", name="list")
 @click_options.project_options
-@click.option("--sizes", is_flag=True, help="Show their sizes instead, by file.")
 @click.option(
     "--coverage",
     is_flag=True,
     help="Count instead what they cover: custom-call targets, primitives, dtypes, effects, features and formats. A "
     "number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.",
 )
-def list_goldens(project: click_options.Project, sizes: bool, coverage: bool) -> None:
+def list_goldens(project: click_options.Project, coverage: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     from export_core.goldens import GoldenError
 
-    if sizes and coverage:
-        raise click.UsageError("--sizes cannot be combined with --coverage.")
     goldens = project.store.goldens()
     if coverage:
         if not goldens:  # a table of nothing would look like goldens that cover nothing
             raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
         echo(click_options.hook_of("coverage", "--coverage")(goldens), nl=False)
         return
-    if sizes:
-        from export_core.goldens.upkeep import size_lines
-
-        for line in size_lines(goldens):
-            echo(line)
-    for golden in () if sizes else goldens:
+    for golden in goldens:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
         outputs = "  no outputs" if manifest.options.without_outputs else ""

@@ -1,9 +1,8 @@
-"""The upkeep of a folder of goldens: renaming a case, what belongs to no golden, and the sizes of files."""
+"""The upkeep of a folder of goldens: renaming a case, and what belongs to no golden."""
 
 import contextlib
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,6 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.atomic import REMOVED, STAGED, SWAPPED_OUT, is_abandoned
-from export_core.base.escaping import printable
-from export_core.base.layout import aligned
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import dump_manifest, is_plain_name
@@ -144,24 +141,3 @@ def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
             with contextlib.suppress(OSError):  # another process writes a golden of this case by now
                 stray.path.rmdir()
     return leftovers
-
-
-MOST = 8  # Names that have a line of their own; the others, which are smaller, share one.
-
-
-def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:
-    """A line for each name of a file, the largest first, and one for all: what to leave out, or to give to Git LFS."""
-    sizes: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    for golden in goldens:
-        for path in golden.folder.iterdir():
-            sizes[path.name] += path.lstat().st_size
-            counts[path.name] += 1
-    ordered = sizes.most_common()
-    rows = [(printable(name), counts[name], size) for name, size in ordered[:MOST]]
-    if others := dict(ordered[MOST:]):
-        rows.append((f"{len(others)} other names", sum(counts[name] for name in others), sum(others.values())))
-    rows.append(("all", counts.total(), sizes.total()))
-    total = sizes.total() or 1
-    texts = [(name, f"{count:,}", f"{size / 1e3:,.1f}", f"{size / total:.0%}") for name, count, size in rows]
-    yield from aligned([("file", "files", "kB", "share"), *texts], right=(1, 2, 3), least=(0, 7, 9))

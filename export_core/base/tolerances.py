@@ -70,9 +70,11 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Tolerances = Mapping[str, Mapping[str, Tolerance]]  # By platform, then by dtype.
 
-Sources = Mapping[str, str]
-"""What set the parts of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages; unless named, the
-golden."""
+Sources = Mapping[str, str | Mapping[str, str]]
+"""What set the parts of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
+
+One for all dtypes, or by dtype as the part itself. A part that is not named was set by the golden.
+"""
 GOLDEN = "golden"
 
 
@@ -129,7 +131,7 @@ def tolerance_for(
     widest: dict[str, Any] = {}
     by: dict[str, str] = {}
     for kind in AMOUNTS:
-        amounts = [(getattr(golden, kind), (sources or {}).get(kind, GOLDEN))]
+        amounts = [(getattr(golden, kind), amount_for(dtype, (sources or {}).get(kind, GOLDEN)))]
         amounts += [(getattr(tolerance, kind), f"tolerances.{name}") for name, tolerance in given.items()]
         if stated := [(amount, source) for amount, source in amounts if amount is not None]:
             widest[kind], by[kind] = max(stated, key=operator.itemgetter(0))

@@ -85,6 +85,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
         plural(len(entries), noun)
         for entries, noun in (
             (policy.known_failures, "known failure"),
+            (policy.quirks, "quirk"),
             (policy.numbers, "comparison rule"),
             (policy.allow, "allowed custom call"),
             *((key.of(policy), key.noun) for key in feature_keys() if key.of(policy)),

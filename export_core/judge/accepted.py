@@ -1,4 +1,4 @@
-"""What was accepted on purpose, and why: allowed custom calls, disabled safety checks, comparison rules."""
+"""What was accepted on purpose, and why: allowed custom calls, disabled safety checks, comparison rules, quirks."""
 
 import datetime
 import itertools
@@ -10,7 +10,7 @@ import numpy as np
 from export_core.base.phrases import few
 from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
-from export_core.matrix.comparisons import comparison_in_words, rule_of
+from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of
 from export_core.numbers.compare import compare_leaves
 from export_core.numbers.noise import output_name
 from export_core.policy import Policy
@@ -55,6 +55,10 @@ def _accepted_for(golden: Golden, policy: Policy) -> Iterator[Accepted]:
         yield Accepted(what, f"accepts zeros in place of {few(outputs)}", own)
     if rule := rule_of(manifest, policy.numbers):
         yield Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, own)
+    for quirk in quirks_of(manifest, policy.quirks):
+        until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
+        reason = f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
+        yield Accepted(f"quirk: {relaxation(quirk)}", reason, own)
 
 
 def _outputs_that_may_be_zero(golden: Golden) -> list[str]:

@@ -82,7 +82,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     calendar: dict[str, Any]  # The newest known release, the number of known releases, and a hash of their dates.
     seconds: float  # Wall time of the run.
     accepted: list[Accepted] = []
-    """What the goldens were accepted with: allowed calls, comparison rules, each with its reason."""
+    """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
     undecided: list[str] = []
     """Outputs with elements that would not show a wrong number: rounding alone moves them as far."""
     unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens verify --noise` can measure.
@@ -101,7 +101,7 @@ class Summary(RunFacts, frozen=True, kw_only=True):
     results: int  # The number of cells that have a result.
     verdicts: dict[str, int]  # Cells by verdict.
     judgements: dict[str, int]  # Cells by judgement.
-    stale: list[str]  # What of the list of known failures is no longer true, a sentence each.
+    stale: list[str]  # What of the list of known failures or quirks is no longer true, a sentence each.
     policy: dict[str, Any]  # The policy by which it was judged, in the form of its JSON Schema.
     exit_code: int  # The exit code of the run.
     custom_call_changes: list[JudgedChange] = []  # The declared changes of custom calls as of that day.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from export_core.judge.result import Cells, Result, titles
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
+from export_core.matrix.comparisons import is_about
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import KnownFailure, matches
 from export_core.readers.placement import Mode
@@ -62,7 +63,7 @@ def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
 
 
 def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:
-    """What is no longer true of the policy's known failures, a sentence for each defect.
+    """What is no longer true of the policy's known failures and quirks, a sentence for each defect.
 
     `whole`: the run had every golden with its window, so that an entry that matches no cell is a leftover.
     """
@@ -71,6 +72,11 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
     for number, entry in enumerate(policy.known_failures):
         name = entry_name("known_failures", number, entry)
         problems += [f"{name}: {problem}" for problem in _untruths(entry, results, as_of, whole=whole)]
+    # The writer's id, with its platform, is the last part of the golden's id.
+    goldens = {(result.case, result.writer.jaxlib, result.golden.split("/")[-1]) for result in results}
+    for number, quirk in enumerate(policy.quirks):
+        if whole and quirk.added <= as_of and not any(is_about(quirk, *golden) for golden in goldens):
+            problems.append(f"{entry_name('quirks', number, quirk)}: matches no golden of this run. Delete it.")
     return problems + expired(policy, as_of)
 
 
@@ -112,7 +118,7 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
 
 
 def expired(policy: Policy, as_of: datetime.date) -> list[str]:
-    """Which known failures have expired as of a day, or were added in the future, a sentence each.
+    """Which known failures and quirks have expired as of a day, or were added in the future, a sentence each.
 
     An expired entry still excuses its cells: they fail as before. An entry may be `added` after `as_of`, which can be a
     day of the past, but not after today: that would postpone its end.
@@ -120,12 +126,13 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
     # In the time zone where the entry was written it may be tomorrow already.
     latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
     problems = []
-    for number, entry in enumerate(policy.known_failures):
-        name = entry_name("known_failures", number, entry)
-        if entry.expires is not None and entry.expires < as_of:
-            problems.append(f"{name}: expired on {entry.expires}; this is as of {as_of}. Extend or delete it.")
-        if entry.added > latest:
-            problems.append(f"{name}: added in the future, on {entry.added}. Write the day on which it was added.")
+    for table in ("known_failures", "quirks"):
+        for number, entry in enumerate(getattr(policy, table)):
+            name = entry_name(table, number, entry)
+            if entry.expires is not None and entry.expires < as_of:
+                problems.append(f"{name}: expired on {entry.expires}; this is as of {as_of}. Extend or delete it.")
+            if entry.added > latest:
+                problems.append(f"{name}: added in the future, on {entry.added}. Write the day on which it was added.")
     return problems
 
 

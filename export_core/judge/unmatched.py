@@ -10,9 +10,9 @@ import msgspec
 from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
-from export_core.matrix.comparisons import rule_matches, rule_of
+from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.policy import Policy
-from export_core.policy.entries import NumbersRule, matches
+from export_core.policy.entries import NumbersRule, Quirk, matches
 from export_core.policy.feature_keys import feature_keys
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.project_releases import withdrawn_by_project
@@ -72,6 +72,8 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     for number, rule in enumerate(policy.numbers):
         unmatched += _numbers_rule(entry_name("numbers", number, rule), rule, policy.numbers[:number], goldens)
     unmatched += _lacking("allow: no golden calls {!r}.", policy.allow, targets)
+    for number, quirk in enumerate(policy.quirks):
+        unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
     for number, entry in enumerate(policy.known_failures):
         name = entry_name("known_failures", number, entry)
         # An entry without one pattern that matches is about no cell at all: a run says so of all its cells.
@@ -129,6 +131,21 @@ def _numbers_rule(
         yield Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens.")
 
 
+def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
+    if not (writers := [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]):
+        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", "by whole runs")
+        return
+    if not (own := [golden for golden in goldens if quirks_of(golden.manifest, [quirk])]):
+        known = ", ".join(dict.fromkeys(writer.id for writer in sorted(writers, key=lambda writer: writer.built)))
+        text = f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}."
+        yield Unmatched(text, "by whole runs")
+        return
+    targets = {target for golden in own for target in golden.manifest.custom_calls}
+    for target in quirk.allow:
+        if target not in targets:
+            yield Unmatched(f"{name}: allow: its goldens do not call {target!r}.")
+
+
 def _patterns_without(
     entry: Any, names: Mapping[str, Iterable[str]], keys: Iterable[str] = ("cases", "writers", "readers", "platforms")
 ) -> Iterator[tuple[str, bool]]:
@@ -161,6 +178,9 @@ def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]
         for number, entry in enumerate(getattr(policy, table)):
             if any(loses(pattern, old, new) for pattern in getattr(entry, "cases", ())):
                 yield entry_name(table, number, entry)
+    for number, quirk in enumerate(policy.quirks):
+        if quirk.case == old:
+            yield entry_name("quirks", number, quirk)
     for number, pin in enumerate(policy.retention.pinned):
         if any(loses(pattern, f"{old}/{by}", f"{new}/{by}") for pattern in pin.goldens for by in writers):
             yield f"retention.pinned[{number}] ({pin.reason})"

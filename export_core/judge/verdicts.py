@@ -45,7 +45,7 @@ class ExitCode(IntEnum):
     INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
     """A planned or required cell has no result that counts; this outranks broken. Or nothing was promised."""
     STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
-    """All else is kept, and an entry of the known failures is no longer true."""
+    """All else is kept, and an entry of the known failures or quirks is no longer true."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""How a golden is compared: under a policy's rules, and what the calls of a cell gave beside what it has.
+"""How a golden is compared: under a policy's rules and quirks, and what the calls of a cell gave beside what it has.
 
-The rules of the table `numbers` are applied before cells are planned, since the keys of stored outcomes and what is
-sent to other machines follow from the goldens.
+Rules of the table `numbers` and quirks on top of them are applied before cells are planned, since the keys of stored
+outcomes and what is sent to other machines follow from the goldens.
 """
 
+import fnmatch
 import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,24 +14,25 @@ from typing import Any
 
 from msgspec import structs
 
-from export_core.base.tolerances import AMOUNTS, ROUNDING, Tolerances
+from export_core.base.tolerances import AMOUNTS, GOLDEN, ROUNDING, Tolerances, takes_tolerances
 from export_core.goldens import Check, Comparison, Golden, Leaf, Manifest
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.selection import MatrixError
 from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, rules_in_words
 from export_core.numbers.elements import bits_of, bits_of_calls
 from export_core.numbers.noise import NO_NOISE, CallNoise, call_noise
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
-from export_core.policy.entries import NumbersRule, matches
+from export_core.policy.entries import NumbersRule, Quirk, matches
 from export_core.readers.cell import Cell, checks_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Reply
 
 
 def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[Golden]:
-    """The goldens with the comparisons of the policy; on disk they stay as they are."""
-    return [under_rules(golden, policy.numbers) for golden in goldens]
+    """The goldens with the policy's comparisons, unchanged on disk. Raises `MatrixError` as `apply_quirks`."""
+    return apply_quirks([under_rules(golden, policy.numbers) for golden in goldens], policy.quirks)
 
 
 def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> Golden:
@@ -38,8 +40,7 @@ def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> Golden:
     if (rule := rule_of(golden.manifest, numbers)) is None:
         return golden
     comparison = Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
-    # In whichever folder the policy is: messages, and with them keys of outcomes, are the same.
-    sources = dict.fromkeys(Comparison.__struct_fields__, Path(rule.location).name or "policy")
+    sources = dict.fromkeys(Comparison.__struct_fields__, source_name(rule))
     return replace(golden, manifest=structs.replace(golden.manifest, comparison=comparison), sources=sources)
 
 
@@ -59,10 +60,25 @@ def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
 def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
     """``eigh, rtol 0.001``; ``the default`` where nothing is set."""
     comparator = [] if comparison.compare == Comparison().compare else [comparison.compare]
-    return ", ".join([*comparator, *_tolerances_in_words(comparison)]) or "the default"
+    return ", ".join([*comparator, *tolerances_in_words(comparison)]) or "the default"
 
 
-def _tolerances_in_words(entry: NumbersRule | Comparison) -> list[str]:
+def quirks_of(manifest: Manifest, quirks: Iterable[Quirk]) -> list[Quirk]:
+    """The quirks of this golden."""
+    return [quirk for quirk in quirks if is_about(quirk, manifest.case, manifest.writer.jaxlib, manifest.writer.id)]
+
+
+def is_about(quirk: Quirk, case: str, jaxlib: str, writer: str) -> bool:
+    """Whether a quirk relaxes the golden of this case by this writer, whose id is the name of the golden's folder."""
+    return quirk.case == case and any(fnmatch.fnmatchcase(name, quirk.writer) for name in (jaxlib, writer))
+
+
+def relaxation(quirk: Quirk) -> str:
+    """What a quirk relaxes, in words: ``rtol 0.001, custom call my_target``."""
+    return ", ".join([*tolerances_in_words(quirk), *(f"custom call {target}" for target in quirk.allow)])
+
+
+def tolerances_in_words(entry: Quirk | NumbersRule | Comparison) -> list[str]:
     """Each tolerance that is set: ``rtol 0.001``, or ``rtol float32 0.001, float64 1e-06``."""
     words = []
     for name in AMOUNTS:
@@ -72,6 +88,48 @@ def _tolerances_in_words(entry: NumbersRule | Comparison) -> list[str]:
         elif value is not None:
             words.append(f"{name} {value:g}")
     return words
+
+
+def source_name(entry: Quirk | NumbersRule) -> str:
+    """How messages about numbers name an entry of a policy: ``export_compat.yaml:12``, in whichever folder it is."""
+    return Path(entry.location).name or "policy"
+
+
+def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Golden]:
+    """The goldens with what quirks relax. Raises `MatrixError` for a tolerance that the comparator does not look at."""
+    return [_relax(golden, own) if (own := quirks_of(golden.manifest, quirks)) else golden for golden in goldens]
+
+
+def _relax(golden: Golden, quirks: Sequence[Quirk]) -> Golden:
+    manifest, sources = golden.manifest, dict(golden.sources)
+    comparison, allow = manifest.comparison, dict(manifest.options.allow)
+    for quirk in quirks:
+        looser = {name: value for name in AMOUNTS if (value := getattr(quirk, name)) is not None}
+        if looser and not takes_tolerances(comparison.compare):
+            raise MatrixError(
+                f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found "
+                f"{manifest.case} with {comparison.compare!r}, which looks at none: {relaxation(quirk)} would change "
+                "nothing. List a known failure instead."
+            )
+        for name, value in looser.items():
+            own = getattr(comparison, name)
+            by = _by_dtype(own, sources.get(name, GOLDEN))
+            sources[name] = _override(by, _by_dtype(value, source_name(quirk)))
+            comparison = structs.replace(comparison, **{name: _override(own, value)})
+        allow |= dict.fromkeys(quirk.allow, f"quirk: {quirk.reason}; owner {quirk.owner}, {quirk.issue}")
+    options = structs.replace(manifest.options, allow=allow)
+    manifest = structs.replace(manifest, comparison=comparison, options=options)
+    return replace(golden, manifest=manifest, sources=sources)
+
+
+def _override(own: Any, quirk: Any) -> Any:
+    """A tolerance by dtype leaves the other dtypes as they were, if those are given by dtype too."""
+    return {**own, **quirk} if isinstance(own, Mapping) and isinstance(quirk, Mapping) else quirk
+
+
+def _by_dtype(amount: Any, source: Any) -> Any:
+    """What set a tolerance, for each dtype that the tolerance names, if it names some."""
+    return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:

@@ -376,7 +376,7 @@ class Rules:
     def of(self, dtype: str, output: int | None = None) -> Rule:
         """The rule for an array of this dtype: an output, or for None something that is made of outputs."""
         if self.comparison.compare == "exact":
-            return Rule(dtype, bits=self.sources.get("compare", GOLDEN))
+            return Rule(dtype, bits=str(self.sources.get("compare", GOLDEN)))
         noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
         measured = Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, factor=self.noise.factor)
         if dtype not in FLOATS:

@@ -1,4 +1,4 @@
-"""The tables and entries inside of a policy's keys: windows, known failures and others."""
+"""The tables and entries inside of a policy's keys: windows, known failures, quirks and others."""
 
 from __future__ import annotations
 
@@ -109,6 +109,30 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at_most: Annotated[int, Meta(ge=1)] = 50
     """The most cells that it may excuse. A larger number needs an explanation in `reason`."""
     # The JSON form of a policy, in summary.json, calls it `place`: earlier runs have to stay readable.
+    location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
+
+
+class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A relaxation for the goldens of one case by one writer: looser tolerances, or custom calls that they may make.
+
+    `writer` may be a glob. It ends as a known failure does.
+    """
+
+    case: Text  # The case id of the golden.
+    writer: Text
+    """Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu; or a glob, which relaxes
+    the case's goldens by all those writers."""
+    reason: Text  # Why this is accepted, in a sentence that a report can repeat.
+    owner: Text  # Who is responsible for it.
+    issue: Text  # The issue that tracks it: a link or a number.
+    added: datetime.date  # The day on which the entry was added.
+    rtol: Amount = None  # Relative tolerance, instead of the golden's own.
+    atol: Amount = None  # Absolute tolerance, instead of the golden's own.
+    ulp: Ulps = None  # Tolerance in units of the last place, instead of the golden's own.
+    allow: Names = ()  # Custom-call targets that this one artifact may call, in addition to the stable list.
+    expires: datetime.date | None = None  # The last day on which the entry is in force, at most 90 days after `added`.
+    permanent: bool = False  # It never expires. Needs an approver.
+    approver: Text | None = None  # Who approved that it never expires.
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 

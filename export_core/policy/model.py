@@ -27,10 +27,10 @@ TITLE = "export_compat.yaml: what a project asks for"
 
 PlatformMode = Literal["auto", "run", "compile"]
 
-LOCATED = ("known_failures", "numbers", "deployed", *(key.name for key in feature_keys()))
+LOCATED = ("known_failures", "quirks", "numbers", "deployed", *(key.name for key in feature_keys()))
 """Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
-REPLAYED = ("tolerances", "numbers", "allow")
+REPLAYED = ("tolerances", "numbers", "allow", "quirks")
 """Keys that decide how cells run and are compared: judging again does neither."""
 
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
@@ -80,6 +80,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow: dict[str, entries.Text] = {}
     """What the audit accepts, each with its reason: custom-call targets that are not on JAX's stable list, and parts of
     a module that it does not know."""
+    quirks: tuple[entries.Quirk, ...] = ()  # Relaxations, each for one golden.
     releases: entries.ExtraReleases = entries.ExtraReleases()
     """Releases that the shipped calendar lacks: a nightly, or one younger than this package."""
     known_failures: tuple[entries.KnownFailure, ...] = ()
@@ -134,7 +135,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Results under another value of it are no evidence under this policy.
         """
-        # Without locations: a rule that only moved to another line is the same rule.
+        # Without locations: a quirk that only moved to another line is the same quirk.
         now, then = self.without_locations(), earlier.without_locations()
         return next((name for name in REPLAYED if getattr(now, name) != getattr(then, name)), "")
 

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from export_core.base import tolerances
 from export_core.base.phrases import did_you_mean
 from export_core.base.tolerances import AMOUNTS, PLATFORMS
-from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule
+from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
 from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
@@ -27,6 +27,7 @@ LONGEST_WINDOW = 36_500  # Days of a window: a century, so that no date leaves t
 
 DAYS = {
     "deployed": ("since", "until"),
+    "quirks": ("added",),
     "known_failures": ("added",),
     "custom_call_changes": ("introduced", "release"),
 }
@@ -49,6 +50,7 @@ def problems(policy: Policy) -> Problems:
     yield from _releases(policy)
     rules: dict[Key, tuple[Iterable[Any], Callable[[Key, Any], Problems]]] = {
         ("numbers",): (policy.numbers, _numbers_rule),
+        ("quirks",): (policy.quirks, _quirk),
         ("known_failures",): (policy.known_failures, _expiry),
         ("custom_call_changes",): (policy.custom_call_changes, _change),
         ("retention", "deployed"): (policy.retention.deployed, _version),
@@ -107,7 +109,14 @@ def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
             yield (*key, name), f"expected none: {rule.compare!r} takes no tolerances. Leave it out, or choose another."
 
 
-def _expiry(key: Key, entry: KnownFailure) -> Problems:
+def _quirk(key: Key, quirk: Quirk) -> Problems:
+    yield from _amounts(key, quirk, AMOUNTS)
+    if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
+        yield key, "expected at least one of rtol, atol, ulp and allow, found none."
+    yield from _expiry(key, quirk)
+
+
+def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
     """An entry expires within 90 days, or somebody has approved that it is permanent."""
     if entry.permanent:
         if entry.expires is not None:
@@ -172,7 +181,7 @@ def _version(key: Key, version: str) -> Problems:
         yield key, f"{message[0].lower()}{message[1:]}"
 
 
-def _amounts(key: Key, table: Policy | NumbersRule, names: tuple[str, ...]) -> Problems:
+def _amounts(key: Key, table: Policy | Quirk | NumbersRule, names: tuple[str, ...]) -> Problems:
     for name in names:
         if (value := getattr(table, name)) is not None:
             try:

@@ -117,6 +117,8 @@ def test_the_new_test_follows_from_the_name(tmp_path, monkeypatch, test, name, n
 def test_the_command_says_what_it_did_and_what_it_leaves(store, jaxexport):
     entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
     Path("export_compat.yaml").write_text(
+        f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"
+        f"  - {{case: t.b, writer: 0.9.2, rtol: 0.1, {entry}}}\n"
         f"numbers: [{{cases: ['{OLD}'], reason: r}}, {{cases: ['tests.*'], reason: r}}]\n"
         f"retention: {{pinned: [{{goldens: ['{OLD}/*'], reason: shipped}}, {{goldens: ['tests.*'], reason: all}}]}}\n"
         f"known_failures:\n  - {{cases: ['*.test_old'], writers: ['*'], readers: ['*'], verdict: error, stage: run, "
@@ -131,6 +133,7 @@ def test_the_command_says_what_it_did_and_what_it_leaves(store, jaxexport):
     assert [line.partition(" (")[0].split(": ")[-1] for line in ended.err.splitlines()] == [
         "known_failures[0]",
         "numbers[0]",
+        "quirks[0]",
         "retention.pinned[0]",
     ]
     assert jaxexport("goldens", "rename", OLD, NEW).code == 2

@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
-from making import document, files, golden, manifest, result, summarize, write_golden
+from making import day, document, files, golden, manifest, result, summarize, write_golden
 
 from export_core.goldens import Comparison, GoldenStore, Options, Origin
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -11,7 +11,7 @@ from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import OUTPUTS
 from export_core.judge.accepted import Accepted, accepted_in
 from export_core.policy import Policy
-from export_core.policy.entries import NumbersRule
+from export_core.policy.entries import Quirk
 
 
 def allowing(case, **options):
@@ -86,8 +86,21 @@ def test_a_tolerance_names_the_output_that_is_small_beside_it(tmp_path):
     assert [accepted.reason for accepted in accepted_in([stored], Policy())] == ["accepts zeros in place of output 1"]
 
 
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ({"expires": day("2026-12-01")}, "until 2026-12-01"),
+        ({"permanent": True, "approver": "the owner"}, "permanent, approved by the owner"),
+    ],
+)
+def test_a_quirk_says_how_long_it_is_accepted_and_by_whom(ends, said):
+    quirk = Quirk("c", "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, **ends)
+    (found,) = accepted_in([golden("c", "0.9.2")], Policy(quirks=(quirk,)))
+    assert found == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {said}", ("c/0.9.2-cpu",))
+
+
 def test_goldens_of_a_case_are_listed_by_build_date_of_writers():
     versions = ("0.10.0", "0.9.2", "0.9.0", "0.8.3")
-    rule = NumbersRule(("c",), "rounded", rtol=1e-3)
-    (found,) = accepted_in([golden("c", version) for version in versions], Policy(numbers=(rule,)))
+    quirk = Quirk("c", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
+    (found,) = accepted_in([golden("c", version) for version in versions], Policy(quirks=(quirk,)))
     assert found.cases == ("c/0.9.0-cpu", "c/0.8.3-cpu", "c/0.9.2-cpu", "c/0.10.0-cpu"), "0.8.3 came after 0.9.0"

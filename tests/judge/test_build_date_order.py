@@ -31,7 +31,7 @@ def test_readers_and_writers_are_listed_by_build_date():
 
 
 def test_what_was_accepted_lists_goldens_by_build_date():
-    parts = [Accepted("numbers: rtol 1", "r", (f"t.a/{version}-cpu",)) for version in sorted(ORDER)]
+    parts = [Accepted("quirk: rtol 1", "r", (f"t.a/{version}-cpu",)) for version in sorted(ORDER)]
     (accepted,) = merge_accepted([parts])
     assert accepted.cases == tuple(f"t.a/{version}-cpu" for version in ORDER)
 

@@ -101,6 +101,23 @@ def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
 
 
 @pytest.mark.matrix
+def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
+    (project / "quirk.yaml").write_text(
+        f"{INSIDE}quirks:\n  - {{case: numerics, writer: 0.9.2-cpu, atol: {{float32: 1.5}}, reason: shown on purpose, "
+        "owner: me,\n"
+        "     issue: '#7', added: 2026-10-01, expires: 2026-12-01}\n"
+    )
+    words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "--policy", "quirk.yaml")
+    ended = process(*words, "--results", "quirk", cwd=project)
+    assert (judged(project / "quirk", READER), ended.code) == (Judgement.KEPT, 0), ended.out
+    assert "accepted  quirk: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
+    full = process("report", "quirk", "--full", cwd=project)
+    assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in full.out
+    without = process("judge", "quirk", "--policy", "inside.yaml", cwd=project)
+    assert (without.code, "quirks: expected the value that this run was made with" in without.err) == (2, True)
+
+
+@pytest.mark.matrix
 def test_a_comparison_rule_corrects_a_golden_in_another_release(project):
     stored = {path: path.read_bytes() for path in (project / "golden" / "numerics").rglob("*.*") if path.is_file()}
     (project / "rule.yaml").write_text(

@@ -15,7 +15,7 @@ from export_core.judge import Judgement, judge_again
 from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
 from export_core.matrix import Cell, Verdict
 from export_core.policy import Policy, PolicyError, load_policy
-from export_core.policy.entries import KnownFailure
+from export_core.policy.entries import KnownFailure, Quirk
 from export_core.policy.run_options import Shard
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -190,6 +190,24 @@ def test_an_entry_may_be_added_where_it_is_tomorrow_already(days, is_told, as_of
     entry = msgspec.structs.replace(ENTRY, added=today + datetime.timedelta(days), expires=None)
     problems = stale(crash(), entry=entry, as_of=today + datetime.timedelta(as_of), whole=False)
     assert any("added in the future" in problem for problem in problems) is is_told
+
+
+@pytest.mark.parametrize(
+    ("writer", "added", "whole", "is_told"),
+    [
+        ("0.9.2-cpu", "2026-11-01", True, False),
+        ("0.9.*", "2026-11-01", True, False),
+        ("0.9.1", "2026-11-01", True, True),
+        ("0.9.1", "2026-11-21", True, True),
+        ("0.9.1", "2026-11-22", True, False),
+        ("0.9.1", "2026-11-01", False, False),
+    ],
+)
+def test_a_quirk_of_no_golden_of_a_whole_run_is_reported(writer, added, whole, is_told):
+    quirk = Quirk("t.f", writer, "rounded", "me", "#7", added=day(added), rtol=1e-3, expires=day("2026-12-01"))
+    cells = [result(case="t.f", writer="0.9.2"), result(case="t.f", writer="0.10.2")]
+    problems = stale_entries(cells, Policy(quirks=(quirk,)), TODAY, whole=whole)
+    assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_told)
 
 
 # --- judge --propose --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from making import day, golden, manifest, write_golden
 from export_core.goldens import GoldenStore, Options
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Selection
+from export_core.matrix.comparisons import apply_quirks
 from export_core.policy import find_policy, load_policy
 from export_core.policy.run_options import RunOptions
 from export_core.releases import load_calendar
@@ -29,6 +30,10 @@ def warnings(tmp_path):
         return [unmatched.text.rpartition("/")[2] for unmatched in found]
 
     return read
+
+
+def quirk(text: str, problem: str) -> tuple[str, str]:
+    return f"quirks: [{{{text}, {ENTRY}}}]", f"quirks[0] (r; owner o, i): {problem}"
 
 
 def failing(text: str, problem: str) -> tuple[str, str]:
@@ -57,6 +62,11 @@ def failing(text: str, problem: str) -> tuple[str, str]:
             "numbers: [{cases: ['t.*'], reason: r}, {cases: [t.b], reason: r}]",
             "numbers[1] (r): it has no effect: an earlier entry matches each of its goldens.",
         ),
+        quirk("case: t.z, writer: '*', rtol: 1", "no golden is of case 't.z'."),
+        quirk(
+            "case: t.b, writer: 0.8.*, rtol: 1", "writer '0.8.*' matches no golden of its case, which has 0.9.2-cpu."
+        ),
+        quirk("case: t.b, writer: '*', allow: [oars]", "allow: its goldens do not call 'oars'."),
         failing("cases: ['t.a[x]', t.z], writers: ['*'], readers: ['*']", "cases: 't.z' matches no golden."),
         failing("cases: ['*'], writers: ['*'], readers: [0.13.*, 0.9.*]", "readers: '0.13.*' matches no reader."),
         failing(
@@ -75,6 +85,7 @@ def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
         required: {{readers: ['0.12.*', 0.13.0.dev*], writers: ['0.9.*']}}
         numbers: [{{cases: ['t.a[x]'], reason: r}}, {{cases: ['*'], writers: ['0.9.*', '*-cpu'], reason: r}}]
         known_failures: [{{cases: ['t.a[x]'], writers: [0.12.0.1], readers: ['0.9.?', 0.13.0rc*], {FAILS}}}]
+        quirks: [{{case: t.b, writer: '*-cpu', allow: [ours], {ENTRY}}}]
     """
     assert warnings(text) == []
 
@@ -87,12 +98,20 @@ def test_a_release_that_the_project_withdraws_is_reported(tmp_path):
     assert "jaxlib 0.12.0.1 (built 2026-10-20) was withdrawn" in warning.text
 
 
+@pytest.mark.parametrize(("writer", "relaxed"), [("*", 2), ("0.9.*", 1), ("*-cpu", 2), ("0.9.2", 1), ("0.8*", 0)])
+def test_a_quirks_writer_is_a_glob(writer, relaxed, tmp_path):
+    (tmp_path / "p.yaml").write_text(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
+    goldens = [golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")]
+    changed = apply_quirks(goldens, load_policy(tmp_path / "p.yaml").quirks)
+    assert sum(one.manifest.comparison.rtol == 0.5 for one in changed) == relaxed
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for case in ("t.a", "t.b"):
         write_golden(GoldenStore(tmp_path / "golden"), manifest(case))
-    text = f"known_failures: [{{cases: [t.z], writers: ['*'], readers: ['*'], {FAILS}}}]\nallow: {{oars: r}}\n"
+    text = f"quirks: [{{case: t.z, writer: '*', rtol: 1, {ENTRY}}}]\nallow: {{oars: r}}\nrequired: {{cells: 0}}\n"
     (tmp_path / "export_compat.yaml").write_text(text)
 
 
@@ -104,7 +123,7 @@ def test_plan_and_policy_check_warn_and_go_on(project, jaxexport):
         "warnings"
     ]
     assert calls.endswith(": no golden calls 'oars'.")
-    assert case.endswith(": cases: 't.z' matches no golden.")
+    assert case.endswith(": no golden is of case 't.z'.")
 
 
 def test_a_run_of_a_part_does_not_warn_of_the_rest(tmp_path, monkeypatch, jaxexport):
@@ -112,7 +131,7 @@ def test_a_run_of_a_part_does_not_warn_of_the_rest(tmp_path, monkeypatch, jaxexp
     store = GoldenStore(tmp_path / "golden")
     write_golden(store, manifest("t.a"))
     write_golden(store, manifest("t.b", "0.9.2", options=Options(platforms=("cpu", "tpu"))))
-    text = f"known_failures: [{{cases: [t.b], writers: [0.9.2], readers: ['*'], {FAILS}}}]\nplatforms: [cpu, tpu]\n"
+    text = f"quirks: [{{case: t.b, writer: 0.9.2, rtol: 1, {ENTRY}}}]\nplatforms: [cpu, tpu]\n"
     (tmp_path / "export_compat.yaml").write_text(text)
     assert (
         "warning: "

@@ -13,12 +13,12 @@ from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge.accepted import Accepted, accepted_in
-from export_core.matrix import Cell, Selection, Verdict, make_plan
+from export_core.matrix import Cell, MatrixError, Selection, Verdict, make_plan
 from export_core.matrix.cache_keys import OutcomeKeys
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
-from export_core.policy.entries import NumbersRule
+from export_core.policy.entries import NumbersRule, Quirk
 from export_core.policy.run_options import RunOptions
 from export_core.readers.environment import this_interpreter
 from export_core.releases import load_calendar
@@ -27,6 +27,10 @@ from export_core.run.session import Interpreter, run_matrix
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 RULE = NumbersRule(("t.f",), "measured", rtol=1e-3, location="/home/me/export_compat.yaml:12")
+QUIRK = Quirk(
+    "t.f", "*", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol={"float32": 0.5},
+    expires=day("2026-12-01"), location="export_compat.yaml:30",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,27 @@ def test_a_rule_replaces_the_recorded_comparison_whole(numbers, now):
     recorded = golden("t.f", comparison=Comparison("eigh", rtol=0.1, atol=0.2))
     (changed,) = under_policy([recorded], Policy(numbers=numbers))
     assert changed.manifest.comparison == now
+
+
+def test_a_quirk_is_on_top_of_a_rule_and_each_is_named():
+    by_dtype = msgspec.structs.replace(RULE, rtol={"float32": 1e-3, "float64": 1e-6}, atol=1e-9)
+    (changed,) = under_policy([golden("t.f")], Policy(numbers=(by_dtype,), quirks=(QUIRK,)))
+    assert changed.manifest.comparison == Comparison(rtol={"float32": 0.5, "float64": 1e-6}, atol=1e-9)
+    rule, quirk = "export_compat.yaml:12", "export_compat.yaml:30"
+    assert changed.sources["rtol"] == {"float32": quirk, "float64": rule}
+    assert changed.sources["atol"] == rule
+
+
+def test_a_quirk_names_itself_beside_what_the_golden_recorded():
+    recorded = golden("t.f", comparison=Comparison(rtol={"float16": 0.1}))
+    (changed,) = under_policy([recorded], Policy(quirks=(QUIRK,)))
+    assert changed.sources["rtol"] == {"float16": "golden", "float32": "export_compat.yaml:30"}
+
+
+def test_a_quirk_with_a_tolerance_on_an_exact_rule_is_an_error():
+    exact = NumbersRule(("*",), "integers", compare="exact")
+    with pytest.raises(MatrixError, match=r"found t\.f with 'exact', which looks at none"):
+        under_policy([golden("t.f")], Policy(numbers=(exact,), quirks=(QUIRK,)))
 
 
 def test_a_rule_is_shown_as_accepted_with_its_goldens():

@@ -48,12 +48,13 @@ def test_commented_parts_of_a_first_policy_are_valid(jaxexport, here):
     path = here / "export_compat.yaml"
     taken = re.sub(r"^# ?(?=(  )*(- )?[a-z0-9_]+:)", "", path.read_text(), flags=re.MULTILINE)
     path.write_text(taken)
-    with pytest.raises(PolicyError, match=r"numbers\[0\]\.reason: expected your own text in the place of 'TODO'"):
+    with pytest.raises(PolicyError, match=r"quirks\[0\]\.reason: expected your own text in the place of 'TODO'"):
         load_policy(path)
     path.write_text(taken.replace("TODO", "filled in"))
     policy = load_policy(path)
     assert (policy.rtol, list(policy.allow), list(policy.tolerances)) == ({"float32": 1e-5}, ["my_target"], ["tpu"])
     assert [rule.cases for rule in policy.numbers] == [("tests.test_model.*",)]
+    assert [quirk.case for quirk in policy.quirks] == ["tests.test_model.test_attention"]
 
 
 @pytest.mark.parametrize("name", ["export_compat.yaml", "pyproject.toml"])
@@ -74,7 +75,7 @@ def test_what_has_expired_is_named_with_its_line(jaxexport, here):
     assert ended.out.splitlines() == [
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01; this is as of 2026-12-02. "
         "Extend or delete it.",
-        "export_compat.yaml: 1 known failure, 0 comparison rules, 0 allowed custom calls; 1 expired",
+        "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired",
     ]
 
 

@@ -56,9 +56,9 @@ def test_everything_that_a_policy_can_say_is_read(load):
     assert policy.required == Required(("0.12.*",), ("0.9.2",), ("cpu",), 10, outside=False)
     assert policy.unpromised == "goldens of 2023, which only bonus cells read"
     assert policy.rtol == {"float32": 1e-4}
-    entries = (*policy.numbers, *policy.known_failures)
+    entries = (*policy.numbers, *policy.quirks, *policy.known_failures)
     assert [entry.location.rpartition("/")[2] for entry in entries] == [
-        f"export_compat.yaml:{line}" for line in (20, 26, 37)
+        f"export_compat.yaml:{line}" for line in (20, 26, 32, 47)
     ]
     assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
     assert policy.known_issues == "known_issues.yaml"
@@ -190,6 +190,10 @@ NUMBERS = """numbers:
      compare: svd, rtol: 1,
      reason: r}
 """
+QUIRK = """quirks:
+  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,
+     added: 2026-10-01, expires: 2026-12-01}
+"""
 KNOWN_FAILURES = [  # what stands in the entry, what does instead, the line and what is said of the entry there
     ("owner", "ownr", 3, ".ownr: unknown key. Did you mean `owner`?"),
     ("owner: o", "owner: o, place: x", 3, ".place: unknown key. "),
@@ -230,6 +234,7 @@ RULES = [
         ("zzz: 1", "1: zzz: unknown key. Known keys here: goldens, windows, readers, platforms"),
         ("windows:\n  backwards: 1", "2: windows.backwards: unknown key. Did you mean `backward`?"),
         ("required:\n  goldens: 1", "2: required.goldens: unknown key. Known keys here: readers, writers, platforms"),
+        (QUIRK.replace("writer", "writers"), "2: quirks[0].writers: unknown key. Did you mean `writer`?"),
         (
             "tolerances:\n  cpu: {float32: {rtol: 1}}\n  tpu:\n    float32:\n      atoll: 2",
             "5: tolerances.tpu.float32.atoll: unknown key. Did you mean `atol`?",
@@ -280,6 +285,10 @@ RULES = [
         (ENTRY.replace("2026-12-30", "2026-12-31"), "found 2026-12-31, 91 days after it."),
         (ENTRY.replace("2026-10-01", "2026-02-30"),
          "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day "),
+        (QUIRK.replace("rtol: 1, ", ""),
+         "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
+        (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
+        (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
         *((NUMBERS.replace(old, new), f"{line}: numbers[0]{said}") for old, new, line, said in RULES),
         ("reader_packages: [optax, 'op tax']",
          "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
@@ -315,8 +324,8 @@ def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, messag
     [
         ("[tool.jaxexport]\n\ngolden = 'x'", "3: golden: unknown key. Did you mean `goldens`?"),
         ("[tool]\njaxexport.windows.backwards = 3", "2: windows.backwards: unknown key. Did you mean `backward`?"),
-        ("[[tool.jaxexport.numbers]]\ncases = ['a']\n[[tool.jaxexport.numbers]]\ncasus = 'a'",
-         "1: numbers[0]: expected the key `reason`, "),
+        ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'",
+         "1: quirks[0]: expected the keys `writer`, "),
         ("[tool]\njaxexport = 3", "2: expected a table, found 3."),
         ("[tool.jaxexport\n", "1: not TOML: "),
         ("[tool.jaxexport]\ngoldens = 'a'\ngoldens = 'b'", "3: not TOML: "),
@@ -366,7 +375,7 @@ def test_what_msgspec_refuses_the_schema_explains():
         ("releases", {"jax": {"1": {"built": "20261101", "minimum_jaxlib": "1"}}}),
         ("releases", {"jax": {"1": None}}),
         ("releases", {"jaxlib": {"1": {"built": datetime.datetime(2026, 1, 1)}}}),
-        ("numbers", [{}]),
+        ("quirks", [{}]),
         ("tolerances", {"tpu": []}),
         ("retention", {"pinned": [{"goldens": []}]}),
         ("backfill_install", "numpy"),

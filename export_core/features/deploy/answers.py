@@ -26,6 +26,7 @@ from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.judge.verdicts import Kind
 from export_core.matrix import Verdict
+from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
@@ -282,16 +283,23 @@ def stored_evidence(
     folders: Iterable[Path],
     goldens: Sequence[Golden],
     policy: Policy,
+    day: datetime.date,
     notify: Callable[[str], None],
 ) -> Evidence:
     """What the runs in these folders say of goldens as they are now: the run that ended last counts.
 
     `goldens` have the comparisons of the policy, on which a verdict depends as well. A run under a policy by which
-    cells ran or were compared otherwise says nothing, as in `jaxexport judge`: `notify` is told. Raises `RunError` for
-    a folder without a finished run, or with a changed one.
+    cells ran or were compared otherwise says nothing, as in `jaxexport judge`, and nor does any of a golden with a
+    quirk that has expired by `day`: `notify` is told. Raises `RunError` for a folder without a finished run, or with a
+    changed one.
     """
     runs = [read_run(folder) for folder in folders]
-    hashes = {golden.id: hash_of(golden.manifest) for golden in goldens}
+    hashes: dict[str, str] = {}
+    for golden in goldens:
+        if any(quirk.expires and quirk.expires < day for quirk in quirks_of(golden.manifest, policy.quirks)):
+            notify(f"results of {golden.id} do not count: a quirk of it has expired")
+        else:
+            hashes[golden.id] = hash_of(golden.manifest)
     evidence: Evidence = {}
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):

@@ -74,7 +74,7 @@ def can_i_deploy(
     question = answers.Question(
         calendar.as_of(day),
         terms_of(policy),
-        answers.stored_evidence(folders, stored, policy, partial(echo, err=True)),
+        answers.stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         option_words(project),
         folder / answers.ASKED,

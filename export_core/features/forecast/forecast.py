@@ -25,7 +25,7 @@ from export_core.judge.retention import (
     retirement_day,
 )
 from export_core.policy import Policy
-from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure
+from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.releases import Calendar, Windows, promise
 from export_core.releases.names import title_of
 
@@ -39,7 +39,7 @@ class Kind(StrEnum):
     CLOSES = "closes"  # A reader: no jaxlib built from this day on is promised to be read by it.
     RETIRES = "retires"  # A reader: no new jaxlib must run what its release exports, nor a golden that it must run.
     PRUNABLE = "prunable"  # Goldens that nothing requires from this day on.
-    EXPIRES = "expires"  # A known failure: its last day.
+    EXPIRES = "expires"  # A known failure or a quirk: its last day.
     TARGET = "deployment target"  # A deployment target of the policy: its obligation begins, or has ended.
     CUSTOM_CALL = "custom_call"  # A declared change of a custom call: its next phase begins.
 
@@ -235,12 +235,16 @@ def _reader_events(
 
 
 def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
-    for number, entry in enumerate(policy.known_failures):
-        if entry.expires is not None:
-            name = entry_name("known_failures", number, entry)
-            text = f"last day of {name}; from the next day on the exit code is 4"
-            # By issue and scope: the number of an entry changes when another one is taken off the list.
-            yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
+    entries: dict[str, Sequence[KnownFailure | Quirk]] = {
+        "known_failures": policy.known_failures,
+        "quirks": policy.quirks,
+    }
+    for table, own in entries.items():
+        for number, entry in enumerate(own):
+            if entry.expires is not None:
+                text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
+                # By issue and scope: the number of an entry changes when another one is taken off the list.
+                yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
 
 
 def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[DatedEvent]:
@@ -272,8 +276,10 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
             yield day, Event(Kind.CUSTOM_CALL, f"{name} {step}", sentence)
 
 
-def _scope(entry: KnownFailure) -> str:
+def _scope(entry: KnownFailure | Quirk) -> str:
     """What distinguishes an entry from others of its issue. An event's subject must not change between forecasts."""
+    if isinstance(entry, Quirk):
+        return f"{entry.case}/{entry.writer}"
     named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))
     return f"{' '.join(name for names in named for name in names)}: {entry.verdict} in {entry.stage}"
 

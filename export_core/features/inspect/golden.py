@@ -19,7 +19,7 @@ from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import NOISE
 from export_core.judge.known import entry_name
-from export_core.matrix.comparisons import comparison_in_words, rule_of
+from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
 from export_core.numbers.noise import outputs_to_name
 from export_core.policy import Policy
 
@@ -63,6 +63,9 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
     if manifest.options.without_outputs:
         yield "nothing: it has no outputs, and is only compiled"
         return
+    for number, quirk in enumerate(policy.quirks):
+        if quirks_of(manifest, [quirk]) and (words := tolerances_in_words(quirk)):
+            yield f"{entry_name('quirks', number, quirk)}: {', '.join(words)}"
     if rule := rule_of(manifest, policy.numbers):
         yield f"{entry_name('numbers', policy.numbers.index(rule), rule)}: {comparison_in_words(rule)}"
     elif manifest.comparison != Comparison():

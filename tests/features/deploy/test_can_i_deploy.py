@@ -20,8 +20,10 @@ from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
+from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
+from export_core.policy.load import load_policy
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -156,6 +158,8 @@ def test_a_runtime_without_shardy_is_answered_with_the_flag(reader, built, is_st
         "tolerances: {cpu: {float32: {rtol: 1.0e-9}}}\n",
         "numbers: [{cases: ['x'], writers: ['*'], rtol: 0.1, reason: r}]\n",
         "allow: {my_target: ours}\n",
+        "quirks: [{case: x, writer: '*', rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
+        "expires: 2027-01-01}]\n",
     ],
     ids=lambda text: text.partition(":")[0],
 )
@@ -166,6 +170,18 @@ def test_a_pass_under_another_policy_is_no_yes(ask, changed):
     assert (ended.code, answers(ended)) == (3, [("serving", f"{CASE}/0.9.2-cpu", "unknown")])
     name = changed.partition(":")[0]
     assert f"the results in .jaxexport do not count: since that run, `{name}` of the policy has changed" in ended.err
+
+
+@pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])
+def test_a_pass_by_a_quirk_that_has_expired_is_no_yes(ask, as_of, code):
+    quirk = f"{{case: {CASE}, writer: 0.9.2, rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
+    Path("export_compat.yaml").write_text(f"{POLICY}quirks: [{quirk}expires: 2026-11-20}}]\n")
+    policy = load_policy(Path("export_compat.yaml"))
+    (relaxed,) = under_policy(GoldenStore(Path("golden")).goldens(), policy)
+    passed = ran(Verdict.PASS, "0.9.2")
+    finished(Path(".jaxexport"), passed, policy=policy, plan={"goldens": {relaxed.id: hash_of(relaxed.manifest)}})
+    ended = ask(CASE, "serving", "--as-of", as_of)
+    assert (ended.code, "a quirk of it has expired" in ended.err) == (code, code == 3), ended
 
 
 def test_a_policy_that_only_judges_otherwise_leaves_a_yes(ask):

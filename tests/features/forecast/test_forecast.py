@@ -18,7 +18,7 @@ from export_core.features.forecast.forecast import Forecast, Kind, forecast, for
 from export_core.features.forecast.windows_svg import windows_figure
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.policy import Policy
-from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Retention, WindowDays
+from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk, Retention, WindowDays
 from export_core.releases import ReleaseError, load_calendar, promise
 from tools.schemas import schema
 
@@ -149,7 +149,7 @@ def test_a_deployed_reader_never_retires_and_retains_its_goldens():
         look_ahead(when=day("2026-08-01"), deployed=["0.12.0"])
 
 
-def test_known_failures_expire_unless_permanent():
+def test_known_failures_and_quirks_expire_unless_permanent():
     entry = ("a",), ("*",), ("*",), "crash", "run", "m"
     policy = Policy(
         known_failures=(
@@ -157,10 +157,12 @@ def test_known_failures_expire_unless_permanent():
             KnownFailure(*entry, "for ever", "me", "issue/2", TODAY, permanent=True, approver="you"),
             KnownFailure(*entry, "over", "me", "issue/3", TODAY, expires=day("2026-11-20")),
         ),
+        quirks=(Quirk("a", "0.9.2", "rounded", "me", "issue/4", TODAY, rtol=0.1, expires=day("2026-12-30")),),
     )
     found = [event for each in look_ahead(policy=policy).days for event in each.events if event.kind is Kind.EXPIRES]
-    (found,) = found
-    assert "known_failures[0] (it crashes; owner me, issue/1)" in found.text
+    assert len(found) == 2
+    assert ("2026-12-30", "expires", "issue/4 a/0.9.2") in events(look_ahead(policy=policy))
+    assert "known_failures[0] (it crashes; owner me, issue/1)" in found[0].text
     assert ("2026-12-24", "expires", "issue/1 a by * in * on cpu: crash in run") in events(look_ahead(policy=policy))
 
 

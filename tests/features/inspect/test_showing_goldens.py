@@ -110,7 +110,9 @@ def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
             "export_compat.yaml:1: numbers[1] (measured): exact or wider, by tolerances.cpu of the policy",
         ),
         (
-            "numbers: [{cases: ['*'], reason: measured}]\n",
+            f"numbers: [{{cases: ['*'], reason: measured}}]\nquirks: [{{case: {CASE}, writer: '*', rtol: 0.5, "
+            "reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]\n",
+            "export_compat.yaml:2: quirks[0] (r; owner o, i): rtol 0.5 "
             "export_compat.yaml:1: numbers[0] (measured): the default",
         ),
     ],

@@ -1,0 +1,95 @@
+"""A quirk relaxes one golden, and no other; what it relaxes is shown, and it ends."""
+
+import msgspec
+import pytest
+from making import day, golden, result, summarize
+
+from export_core.goldens import Comparison, Options
+from export_core.judge.accepted import Accepted, accepted_in
+from export_core.matrix import MatrixError
+from export_core.matrix.comparisons import apply_quirks
+from export_core.policy import Policy
+from export_core.policy.entries import Quirk
+
+CASE = "t.f"
+QUIRK = Quirk(
+    CASE, "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, allow=("t",),
+    expires=day("2026-12-01"), location="export_compat.yaml:3",
+)  # fmt: skip
+
+
+def test_one_golden_is_relaxed_and_the_other_generations_are_not():
+    goldens = [golden(CASE, "0.9.2"), golden(CASE, "0.10.1"), golden("t.g", "0.9.2")]
+    found = apply_quirks(goldens, [QUIRK])
+    assert found[1:] == goldens[1:]
+    assert found[0].manifest.comparison == Comparison(rtol=1e-3)
+    assert found[0].manifest.options.allow == {"t": "quirk: rounded otherwise; owner me, #7"}
+
+
+@pytest.mark.parametrize(("location", "source"), [("ci/export_compat.yaml:3", "export_compat.yaml:3"), ("", "policy")])
+def test_a_relaxed_tolerance_names_the_line_that_relaxes_it(location, source):
+    (found,) = apply_quirks([golden(CASE, "0.9.2")], [msgspec.structs.replace(QUIRK, location=location)])
+    assert found.sources == {"rtol": source}
+
+
+def test_a_writer_may_be_named_by_its_folder():
+    quirk = msgspec.structs.replace(QUIRK, writer="0.10.1-jax0.10.2-cpu")
+    assert [
+        each.manifest.comparison.rtol for each in apply_quirks([golden(CASE, "0.9.2"), golden(CASE, "0.10.1")], [quirk])
+    ] == [None, 1e-3]
+
+
+@pytest.mark.parametrize(
+    ("own", "quirk", "wanted"),
+    [
+        (None, {"float32": 1.0}, {"float32": 1.0}),
+        ({"float16": 2.0, "float32": 0.5}, {"float32": 1.0}, {"float16": 2.0, "float32": 1.0}),
+        ({"float16": 2.0}, 1.0, 1.0),
+        (0.5, {"float32": 1.0}, {"float32": 1.0}),
+    ],
+)
+def test_a_quirk_by_dtype_leaves_the_other_dtypes_as_they_were(own, quirk, wanted):
+    one = golden(CASE, "0.9.2", comparison=Comparison(rtol=own))
+    (found,) = apply_quirks([one], [msgspec.structs.replace(QUIRK, rtol=quirk)])
+    assert found.manifest.comparison.rtol == wanted
+
+
+@pytest.mark.parametrize("compare", ["exact", "module:function"])
+def test_tolerance_for_a_comparator_without_one_is_an_error(compare):
+    one = golden(CASE, "0.9.2", comparison=Comparison(compare=compare))
+    with pytest.raises(
+        MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"
+    ):
+        apply_quirks([one], [QUIRK])
+    (found,) = apply_quirks([one], [msgspec.structs.replace(QUIRK, rtol=None)])
+    assert found.manifest.options.allow
+
+
+def test_what_a_quirk_relaxes_is_reported_as_accepted_with_its_end():
+    found = accepted_in([golden(CASE, "0.9.2", options=Options(("cpu",)))], Policy(quirks=(QUIRK,)))
+    assert found == [
+        Accepted(
+            "quirk: rtol 0.001, custom call t", "rounded otherwise; owner me, #7, until 2026-12-01", ("t.f/0.9.2-cpu",)
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("case", "as_of", "said"),
+    [
+        (CASE, "2026-12-01", None),
+        (CASE, "2026-12-02", "expired on 2026-12-01; this is as of 2026-12-02. Extend or delete it."),
+        ("another", "2026-11-21", "matches no golden of this run. Delete it."),
+    ],
+)
+def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
+    summary = summarize(
+        [result(case=case)],
+        planned=1,
+        policy=Policy(quirks=(QUIRK,)),
+        as_of=day(as_of),
+        selection={"whole": True},
+        seconds=0,
+    )
+    wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
+    assert (summary.stale, summary.exit_code) == (wanted, 4 if said else 0)

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, grouped, release_name
+from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, release_name
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.readers.cell import CellKey
@@ -120,12 +120,12 @@ def causes_in(
     """
     changes = _changes(results) if changes is None else changes
     not_replayable = {result.golden for result in results if _fails_in_own_writer(result)}
-    days = {
-        family: sorted({*(reader.built for reader in readers), *(_days_known(family, calendar) if calendar else ())})
-        for family, readers in grouped({result.reader for result in results}, lambda reader: reader.family).items()
-    }
+    days: dict[str, set[datetime.date]] = {}
+    for reader in {result.reader for result in results}:
+        known = _days_known(reader.family, calendar) if calendar and reader.family not in days else ()
+        days.setdefault(reader.family, {*known}).add(reader.built)
     groups = [group for (_, cause), group in Cells(results).by_cause.items() if cause]
-    causes = [_cause(group, changes, not_replayable, days[group[0].reader.family]) for group in groups]
+    causes = [_cause(group, changes, not_replayable, sorted(days[group[0].reader.family])) for group in groups]
     return sorted(
         causes,
         key=lambda cause: (

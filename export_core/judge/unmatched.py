@@ -5,15 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
 from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.policy import Policy
-from export_core.policy.entries import NumbersRule, Quirk, matches
-from export_core.policy.feature_keys import feature_keys
+from export_core.policy.entries import Quirk, matches
+from export_core.policy.model import LOCATED
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.project_releases import withdrawn_by_project
 from export_core.releases.runtimes import known_runtimes
@@ -62,31 +60,26 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     targets = {target for golden in goldens for target in golden.manifest.custom_calls}
     platforms = names["platforms"]
     unmatched = _lacking("platforms: no golden was exported for {}.", policy.platforms or (), platforms, "by all")
-    for deployment in policy.deployed:
-        where = f"{deployment.location}: deployed {deployment.name}".removeprefix(": ")
-        unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(deployment, names, ("cases",))]
     for key, noun in (("readers", "reader"), ("writers", "writer"), ("platforms", "golden's platform")):
         for pattern in _matching_none(key, getattr(policy.required, key), names):
             unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", "by all"))
     unmatched += _lacking("tolerances.{0}: no golden was exported for {0}.", policy.tolerances, platforms)
-    for number, rule in enumerate(policy.numbers):
-        unmatched += _numbers_rule(entry_name("numbers", number, rule), rule, policy.numbers[:number], goldens)
     unmatched += _lacking("allow: no golden calls {!r}.", policy.allow, targets)
     for number, quirk in enumerate(policy.quirks):
         unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
-    for number, entry in enumerate(policy.known_failures):
-        name = entry_name("known_failures", number, entry)
-        # An entry without one pattern that matches is about no cell at all: a run says so of all its cells.
-        unmatched += [
-            Unmatched(f"{name}: {text}", "by whole runs" if is_void else "by none")
-            for text, is_void in _patterns_without(entry, names)
-        ]
-    for table in feature_keys():
-        for number, entry in enumerate(table.of(policy)):
-            # Without the key an entry is about all platforms, and few projects have goldens for each.
-            keys = tuple(name for name in names if getattr(entry, name, PLATFORMS) != PLATFORMS)
-            where = entry_name(table.name, number, entry)
-            unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(entry, names, keys)]
+    writers = {name for golden in goldens for name in (golden.manifest.writer.jaxlib, golden.manifest.writer.id)}
+    of_rules = {**names, "writers": writers}
+    for table in LOCATED:
+        for number, entry in enumerate(getattr(policy, table)):
+            known = of_rules if table == "numbers" else names
+            unmatched += _in_entry(table, entry_name(table, number, entry), entry, known)
+    for number, rule in enumerate(policy.numbers):
+        own = [golden.manifest for golden in goldens if rule_matches(rule, golden.manifest)]
+        name = entry_name("numbers", number, rule)
+        if own and all(rule_of(manifest, policy.numbers[:number]) for manifest in own):
+            unmatched.append(Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens."))
+        elif not own and not any(_in_entry("numbers", name, rule, of_rules)):
+            unmatched.append(Unmatched(f"{name}: none of its writers has a golden of its cases."))
     for number, change in enumerate(policy.custom_call_changes):
         where = f"custom_call_changes[{number}].old"
         unmatched += _lacking(f"{where}: no golden calls {{!r}}.", [change.old], targets, "by all")
@@ -114,23 +107,6 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
     ]
 
 
-def _numbers_rule(
-    name: str, rule: NumbersRule, earlier: Sequence[NumbersRule], goldens: Sequence[Golden]
-) -> Iterator[Unmatched]:
-    each_matches = True
-    for key in ("cases", "writers"):
-        for pattern in getattr(rule, key):
-            alone = msgspec.structs.replace(rule, **{"cases": ("*",), "writers": ("*",), key: (pattern,)})
-            if not any(rule_matches(alone, golden.manifest) for golden in goldens):
-                yield Unmatched(f"{name}: {key}: {pattern!r} matches no golden.")
-                each_matches = False
-    own = [golden for golden in goldens if rule_matches(rule, golden.manifest)]
-    if each_matches and not own:
-        yield Unmatched(f"{name}: none of its writers has a golden of its cases.")
-    elif own and all(rule_of(golden.manifest, earlier) for golden in own):
-        yield Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens.")
-
-
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
     if not (writers := [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]):
         yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", "by whole runs")
@@ -146,16 +122,17 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
             yield Unmatched(f"{name}: allow: its goldens do not call {target!r}.")
 
 
-def _patterns_without(
-    entry: Any, names: Mapping[str, Iterable[str]], keys: Iterable[str] = ("cases", "writers", "readers", "platforms")
-) -> Iterator[tuple[str, bool]]:
-    """What of an entry matches nothing, a sentence for each pattern, and whether no pattern of its key matches."""
-    for key in keys:
+def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[str]]) -> Iterator[Unmatched]:
+    """The patterns of an entry that match nothing. Without `platforms` it is about all: few projects have each."""
+    for key in (key for key in names if getattr(entry, key, PLATFORMS) != PLATFORMS):
         patterns = getattr(entry, key)
         unmatched = _matching_none(key, patterns, names)
+        # A known failure without one pattern that matches is about no cell at all: a run says so of all its cells.
+        is_void = table == "known_failures" and len(unmatched) == len(patterns)
         for pattern in unmatched:
             noun = "reader" if key == "readers" else "golden"
-            yield f"{key}: {pattern!r} matches no {noun}.", len(unmatched) == len(patterns)
+            text = f"{name}: {key}: {pattern!r} matches no {noun}."
+            yield Unmatched(text, "by whole runs" if is_void else "by none")
 
 
 def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterable[str]]) -> list[str]:
@@ -174,7 +151,7 @@ def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]
     def loses(pattern: str, before: str, after: str) -> bool:
         return matches(before, pattern) and not matches(after, pattern)
 
-    for table in ("known_failures", "numbers", *(key.name for key in feature_keys()), "deployed"):
+    for table in LOCATED:
         for number, entry in enumerate(getattr(policy, table)):
             if any(loses(pattern, old, new) for pattern in getattr(entry, "cases", ())):
                 yield entry_name(table, number, entry)

@@ -1,5 +1,7 @@
 """What a run is asked for, each option declared once: a field with its flag, its help, and how a command repeats it.
 
+The help of a field says what it means. A default of the policy or of the machine is None here.
+
 From these fields come the options of the commands (cli/click_options.py), what they read (`read_options`), and the
 options of a printed command (`option_words`).
 """
@@ -118,7 +120,6 @@ class ProjectOptions:
     goldens: Path | None = _option(
         None, "--goldens DIR", "Folder of goldens. [default: the policy's, else golden]", repeated=True
     )
-    """The folder of goldens; None is that of the policy."""
     policy_file: str | None = _option(
         None,
         "--policy FILE",
@@ -126,7 +127,6 @@ class ProjectOptions:
         kind=Path,
         repeated=True,
     )
-    """The file of the policy; None is that of the project."""
     as_of: datetime.date | None = _option(
         None,
         "--as-of DATE",
@@ -134,7 +134,6 @@ class ProjectOptions:
         read=_day,
         repeated=True,
     )
-    """The day for which cells are judged; None is today."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +149,6 @@ class Selection:
         "litert for its newest). [default: the policy's, else window, with deployed]",
         of_policy=True,
     )
-    """With commas: `window`, `all`, `newest`, `deployed`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`),
-    the path of a jaxlib wheel, or releases of another runtime, such as `tensorflow==2.21.0`."""
     platforms: tuple[str, ...] = _option(
         ("cpu",),
         "--platforms P,P…",
@@ -161,11 +158,9 @@ class Selection:
         write=",".join,
         of_policy=True,
     )
-    """Platforms, also with a mode: `cuda:run`."""
     cases: tuple[str, ...] = _option(
         (), "--cases CASE", "Only these cases: ids or globs; may be given several times.", multiple=True
     )
-    """Case ids or globs; empty takes all."""
     writers: tuple[str, ...] = _option(
         (),
         "--writers V,V…",
@@ -173,11 +168,9 @@ class Selection:
         read=comma_separated,
         write=",".join,
     )
-    """jaxlib versions; empty takes all."""
     touching: str = _option(
         "", "--touching READER", "Only cells whose writer or reader is this release, such as a release candidate."
     )
-    """A release: only cells in which it writes or reads."""
     wheels: tuple[str, ...] = _option(
         (),
         "--wheels DIR",
@@ -186,7 +179,6 @@ class Selection:
         multiple=True,
         repeated=True,
     )
-    """Folders with releases that are not published."""
     indexes: tuple[str, ...] = _option(
         (),
         "--index URL",
@@ -195,7 +187,6 @@ class Selection:
         multiple=True,
         repeated=True,
     )
-    """URLs of package indexes with releases that are not published."""
     targets: tuple[str, ...] = _option(
         (),
         "--target P=DEVICE",
@@ -204,7 +195,6 @@ class Selection:
         multiple=True,
         repeated=True,
     )
-    """Other devices to compile for than the usual ones: `cuda=a100`."""
     only: str = _option(
         "",
         "--only",
@@ -212,7 +202,6 @@ class Selection:
         "backward: these, and all whose reader is younger than the writer. [default: all selected cells]",
         kind=(PROMISED, BACKWARD),
     )
-    """`promised`, for cells inside their window; `backward`, for these and those whose reader is younger; or empty."""
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -244,7 +233,6 @@ class CellOptions:
     timeout: float = _option(
         120.0, "--timeout SECONDS", "Time limit of one cell, in seconds.", least=0.1, write="{:g}".format, repeated=True
     )
-    """Seconds for one cell."""
     memory: int = _option(
         8 * GIB,
         "--memory GIB",
@@ -264,7 +252,6 @@ class CellOptions:
         least=0,
         repeated=True,
     )
-    """How many more times each cell makes its call, for its time alone."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +261,6 @@ class RunOptions(CellOptions, ProjectOptions):
     shard: Shard | None = _option(
         None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport judge` joins their results.", read=parse_shard
     )
-    """A part of the plan; None is all of it."""
     results: Path | None = _option(RESULTS, "--results DIR", "Folder for results.jsonl and summary.json.")
     """The folder for results.jsonl and summary.json; None writes nothing."""
     executor: str = _option(
@@ -284,33 +270,26 @@ class RunOptions(CellOptions, ProjectOptions):
         write=without_credentials,
         repeated=True,
     )
-    """`local`, or `dask:ADDRESS`."""
     jobs: int | None = _option(
         None,
         "--jobs N",
         "Number of cells at a time; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
         least=1,
     )
-    """How many cells run at once; None is the number of cores here, and 1 in each task on a cluster."""
     device_jobs: int = _option(1, "--device-jobs N", "Number of cells at a time on an accelerator.", least=1)
-    """How many cells run at once on an accelerator."""
     resume: bool = _option(False, "--resume", "Continue the last run in --results, which was interrupted or killed.")
-    """Whether to continue the run in `results`."""
     cache: bool = _option(
         True, "--cache/--no-cache", "Reuse the outcomes of earlier runs for cells whose content has not changed."
     )
-    """Whether to reuse outcomes of earlier runs."""
     dump_ir: Path | None = _option(
         None, "--dump-ir DIR", "Write every module as text into this folder, as exported and as compiled, by case."
     )
-    """A folder for every module as text; None writes none."""
     convert: bool = _option(
         False,
         "--convert",
         "Also say whether `jaxexport convert` fixes each cell that fails on a CPU: its artifact is converted for the "
         "reader, by the smallest change that works, and replayed there. The converted artifact is not stored.",
     )
-    """Whether each cell that fails is converted for its reader, to see whether that fixes it."""
 
 
 def options_of(kind: type) -> dict[str, Option]:

@@ -118,7 +118,7 @@ def test_a_target_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     Path("export_compat.yaml").write_text(SERVING + "    cases: [nobody]\n")
     ended = jaxexport("policy", "check", code=0)
-    assert "warning: export_compat.yaml:2: deployed serving: cases: 'nobody' matches no golden." in ended.out
+    assert "warning: export_compat.yaml:2: deployed[0] (serving): cases: 'nobody' matches no golden." in ended.out
     assert ", 1 deployment target; 0 expired" in ended.out
 
 

@@ -14,8 +14,8 @@ from export_core.goldens import GoldenError
 from export_core.matrix.comparisons import CallResults, check_calls
 from export_core.matrix.refusals import find_driver_need, find_refusal
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference
-from export_core.numbers.errors import CompareError
 from export_core.policy.run_options import GIB
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings

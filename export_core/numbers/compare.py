@@ -31,9 +31,9 @@ from export_core.base.tolerances import (
 )
 from export_core.goldens import Comparison, FactorGroup, Leaf
 from export_core.goldens.arrays import Array
+from export_core.numbers import CompareError
 from export_core.numbers.diagnosis import diagnose
 from export_core.numbers.elements import largest, to_double, ulp_distance
-from export_core.numbers.errors import CompareError
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
 from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, noise_with_floors
 from export_core.numbers.user_code import UserCode, opened

@@ -13,8 +13,8 @@ import numpy as np
 
 from export_core.goldens import FactorGroup
 from export_core.goldens.arrays import Array
+from export_core.numbers import CompareError
 from export_core.numbers.elements import largest, to_double
-from export_core.numbers.errors import CompareError
 
 
 @dataclass(frozen=True)

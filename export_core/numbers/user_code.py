@@ -22,7 +22,7 @@ from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import problem_of_name
 from export_core.base.untrusted import decode_json
 from export_core.goldens.arrays import Leaf, to_npz
-from export_core.numbers.errors import CompareError
+from export_core.numbers import CompareError
 
 PROGRAM = Path(__file__).with_name("user_program.py")
 START_SECONDS = 120.0  # How long the process may take to import NumPy.

@@ -13,8 +13,8 @@ from export_core.matrix import outcome as outcome_module
 from export_core.matrix.comparisons import CallResults
 from export_core.matrix.outcome import machine_fault, outcome_of
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference
-from export_core.numbers.errors import CompareError
 from export_core.policy.run_options import GIB
 from export_core.readers.cell import Limits
 from export_core.readers.placement import Mode

@@ -15,7 +15,7 @@ from export_core.goldens.manifest import ConvertedFrom
 from export_core.matrix import Cell, MatrixError, Plan, Selection, make_plan
 from export_core.matrix.plan import part_of, split
 from export_core.matrix.selection import window_readers
-from export_core.numbers.errors import CompareError
+from export_core.numbers import CompareError
 from export_core.policy.run_options import OptionError, Shard, parse_shard
 from export_core.readers.errors import PlacementError
 from export_core.readers.placement import Mode

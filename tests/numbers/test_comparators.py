@@ -11,8 +11,8 @@ from making import day, golden
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
 from export_core.matrix import Selection, make_plan
+from export_core.numbers import CompareError
 from export_core.numbers.compare import compare_leaves
-from export_core.numbers.errors import CompareError
 from export_core.numbers.user_code import UserCode
 from export_core.releases import Windows, load_calendar
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.arrays import leaf_of
+from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference, compare_leaves
-from export_core.numbers.errors import CompareError
 from export_core.numbers.factorizations import FACTORIZATIONS, parts_of
 from export_core.numbers.noise import CallNoise
 

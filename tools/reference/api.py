@@ -124,9 +124,11 @@ def annotation_of(member: griffe.Attribute) -> griffe.Expr | str | None:
 
 
 def said_of(member: griffe.Object) -> str:
-    """What a member is: the first paragraph of its docstring, or the comment behind it."""
+    """What a member is: the first paragraph of its docstring, the comment behind it, or the help of an option."""
     if member.docstring:
         return inspect.cleandoc(member.docstring.value).split("\n\n")[0]
+    if isinstance(member, griffe.Attribute) and str(member.value).startswith("_option("):
+        return str(member.value)
     return member.lines[-1].partition("  # ")[2] if member.lines else ""
 
 

@@ -47,7 +47,7 @@ class _AllReaders:
 
 
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
-    """Every pattern and name in a policy that matches no golden, reader or target, in the order of the keys.
+    """Every pattern and name in a policy that matches no golden, reader or target.
 
     `goldens` are all of the project: of a part of them, most patterns match nothing.
     """

@@ -34,21 +34,11 @@ _DECIDED = ("jax", "jaxlib", "pytest-jaxexport")  # Packages of which a writer's
 
 def installed_packages() -> dict[str, str]:
     """The version of every package that this interpreter finds, by name, sorted."""
-    return {name: package.version for name, package in _installed().items()}
-
-
-def installed_constraints() -> tuple[str, ...]:
-    """The versions that are installed here, as constraints, but for packages from a folder, a file or a repository."""
-    from_index = {name: package for name, package in _installed().items() if not package.read_text("direct_url.json")}
-    return _constraints({name: [f"=={package.version}"] for name, package in from_index.items()})
-
-
-def _installed() -> dict[str, Distribution]:
-    found: dict[str, Distribution] = {}
+    found: dict[str, str] = {}
     for package in metadata.distributions():
         # What an interrupted uninstallation left has no name. The first of a name is the one that is imported.
         if name := package.metadata["Name"]:
-            found.setdefault(canonicalize_name(name), package)
+            found.setdefault(canonicalize_name(name), package.version)
     return dict(sorted(found.items()))
 
 

@@ -25,7 +25,6 @@ from export_core.readers.inventory import cached_environments
 from export_core.readers.packages import (
     constraints_of,
     import_problems,
-    installed_constraints,
     installed_packages,
     own_requirement,
 )
@@ -99,10 +98,7 @@ def test_a_file_that_is_no_lock_is_reported(tmp_path, name, text):
         constraints_of(tmp_path / name)
 
 
-def test_what_is_installed_here_is_held_without_jax_and_folders():
-    held = installed_constraints()
-    assert f"numpy=={version('numpy')}" in held
-    assert not [line for line in held if line.startswith(("jax==", "jaxlib==", "pytest-jaxexport=="))]
+def test_the_packages_that_are_installed_here_have_their_versions():
     assert installed_packages()["jaxlib"] == version("jaxlib")
 
 

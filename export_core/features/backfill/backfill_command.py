@@ -44,7 +44,6 @@ from export_core.cli.help import command
     help="Install other packages than jax and jaxlib in the versions of a lock (uv.lock, poetry.lock, pylock.toml) or "
     "of requirements as `pip freeze` writes them.",
 )
-@click.option("--same-packages", is_flag=True, help="Install them in the versions that are installed here.")
 @dry_run_option("Only show which releases would write goldens, and what would be installed beside them.")
 @quiet_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
@@ -55,7 +54,6 @@ def backfill(
     indexes: Sequence[str],
     install: Sequence[str],
     constraints: Path | None,
-    same_packages: bool,
     dry_run: bool,
     quiet: bool,
     pytest_args: Sequence[str],
@@ -70,14 +68,11 @@ def backfill(
     from export_core.cli.output import echo
     from export_core.cli.steps import Steps
     from export_core.features.backfill.backfill import choose_writers, requirements_here, title, write_goldens
-    from export_core.readers.packages import constraints_of, installed_constraints
-
-    if constraints and same_packages:
-        raise click.UsageError("--constraints cannot be combined with --same-packages: choose one.")
+    from export_core.readers.packages import constraints_of
 
     policy = policy_of(policy_file)
     chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(indexes))
-    versions = constraints_of(constraints) if constraints else installed_constraints() if same_packages else ()
+    versions = constraints_of(constraints) if constraints else ()
     chosen_packages = tuple(install) or policy.backfill_install
     if dry_run:
         for release in chosen.chosen:

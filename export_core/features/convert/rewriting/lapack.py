@@ -26,7 +26,7 @@ _DTYPES = {
     "f32": "float32", "f64": "float64", "complex<f32>": "complex64", "complex<f64>": "complex128",
     "i32": "int32", "ui8": "uint8",
 }  # fmt: skip
-_UPPER, _LOWER, _LEFT, _UNIT = (ord(letter) for letter in "ULLU")
+_LOWER, _LEFT, _UNIT = (ord(letter) for letter in "LLU")
 _TRANSPOSED, _ADJOINT = ord("T"), ord("C")
 
 

@@ -191,8 +191,13 @@ def cost_steps(results: Iterable[Result]) -> Costs:
         (result for result in results if result.cost or result.timings), key=lambda result: result.reader.date_order
     )
     series = list(Cells(known).by_series.values())
-    changes: list[tuple[Result, Result, CostChange, float | None]] = [
-        (before, after, change, None)
+
+    def step(before: Result, after: Result, change: CostChange, chance: float | None = None) -> CostStep:
+        of_golden = after.case, after.golden, after.writer, after.platform, after.device
+        return CostStep(*of_golden, before.reader, after.reader, change, chance)
+
+    steps = [
+        step(before, after, change)
         for cells in series
         for figure in FIGURES
         for before, after in pairwise(cell for cell in cells if cost_of(cell, figure) is not None)
@@ -200,19 +205,11 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     ]
     repeated = [pair for cells in series for pair in pairwise(cell for cell in cells if runs_of(cell))]
     tests = [(*pair, test) for pair in repeated if (test := run_times(*pair))]
-    changes += [
-        (before, after, CostChange("run_seconds", test.was, test.now), test.chance)
+    steps += [
+        step(before, after, CostChange("run_seconds", test.was, test.now), test.chance)
         for before, after, test in tests
         # Of many tests some find a difference by chance alone: each has to be as unlikely as all of them may be.
         if not 1 / SLOWER < test.ratio < SLOWER and test.chance * len(tests) < CERTAIN
-    ]
-    steps = [
-        CostStep(
-            *(after.case, after.golden, after.writer, after.platform, after.device, before.reader, after.reader),
-            change,
-            chance,
-        )
-        for before, after, change, chance in changes
     ]
     steps.sort(key=lambda step: (step.golden, step.platform, step.change.figure))
     steps.sort(key=lambda step: step.change.size, reverse=True)

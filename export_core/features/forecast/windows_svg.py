@@ -1,7 +1,6 @@
 """The windows of all generations as bars over time: which goldens leave when."""
 
 import datetime
-from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
 from markupsafe import Markup
@@ -24,15 +23,16 @@ _HINT = (
 )
 
 
-def windows_figure(generations: Sequence[Generation], as_of: datetime.date, until: datetime.date) -> str:
-    """The drawing for a page. Empty without goldens."""
-    if not generations:
-        return ""
+def windows_picture(run: Run) -> Picture | None:
+    """The windows of the goldens of a run in the half year after it; None for a run without a cell."""
+    if not (generations := generations_of(run)):
+        return None
+    as_of = run.summary.as_of
     left, width = 116.0, 900.0
     open_since = [generation.built for generation in generations if generation.leaves > as_of]
     start = min([*open_since, as_of - datetime.timedelta(days=30)])
     length = width - left - 16
-    axis = Axis(length, 0, (), (start.toordinal(), max(until, as_of).toordinal() + 1), (0.0, length))
+    axis = Axis(length, 0, (), (start.toordinal(), (as_of + _HALF_A_YEAR).toordinal() + 1), (0.0, length))
     bottom = _HEAD + _ROW * len(generations)
     label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"
     root = picture("windows", width, bottom + 26, label, standalone=False)
@@ -43,14 +43,7 @@ def windows_figure(generations: Sequence[Generation], as_of: datetime.date, unti
     newest_first = sorted(generations, key=lambda generation: (generation.built, generation.writer), reverse=True)
     for number, generation in enumerate(newest_first):
         _bar(root, generation, as_of, axis, left, _HEAD + _ROW * number)
-    return text_of(root)
-
-
-def windows_picture(run: Run) -> Picture | None:
-    """The windows of the goldens of a run in the half year after it; None for a run without a cell."""
-    as_of = run.summary.as_of
-    figure = windows_figure(generations_of(run), as_of, as_of + _HALF_A_YEAR)
-    return Picture("When goldens leave the promise", _HINT, Markup(figure)) if figure else None
+    return Picture("When goldens leave the promise", _HINT, Markup(text_of(root)))
 
 
 def generations_of(run: Run) -> list[Generation]:

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, golden, manifest, write_golden
+from making import day, golden, manifest, result, run_of, write_golden
 
 from export_core.cli.app import jaxexport
 from export_core.features.forecast.forecast import Forecast, Kind, forecast, forecast_lines, foreseen_line
-from export_core.features.forecast.windows_svg import windows_figure
+from export_core.features.forecast.windows_svg import windows_picture
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk, Retention, WindowDays
@@ -225,8 +225,9 @@ def made(when: datetime.date = TODAY) -> Forecast:
 
 
 def figure() -> Xml.Element:
-    ahead = made()
-    return Xml.fromstring(windows_figure(ahead.generations, ahead.as_of, ahead.until))
+    writers = ("0.9.2", "0.11.0", "0.12.0.1")
+    picture = windows_picture(run_of([result(writer=writer, reader="0.12.0.1") for writer in writers]))
+    return Xml.fromstring(picture.svg)
 
 
 def run(*words: str):
@@ -281,15 +282,15 @@ def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():
     ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}
     today = float(next(line for line in wide.iter("line") if line.get("class") == "today").get("x1"))
     assert ends["writer 0.9.2"] < today < ends["writer 0.11.0"] < ends["writer 0.12.0.1"]
-    # 96 days lie between the two last ones, and 53 between today and the first of them.
-    scale = (ends["writer 0.12.0.1"] - today) / 149
-    assert ends["writer 0.11.0"] == pytest.approx(today + 53 * scale, abs=0.3)
+    # 96 days lie between the two last ones, and 52 between today and the first of them.
+    scale = (ends["writer 0.12.0.1"] - today) / 148
+    assert ends["writer 0.11.0"] == pytest.approx(today + 52 * scale, abs=0.3)
 
 
 def test_what_has_left_is_no_window_of_today():
     texts = [text.text for text in figure().iter("text")]
     assert "left on 2026-09-15" in texts
-    assert "leaves on 2027-04-19, in 149 days" in texts
+    assert "leaves on 2027-04-19, in 148 days" in texts
 
 
 def test_two_entries_of_one_issue_and_case_are_two_events():

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import msgspec
 from making import summarize, with_causes
 
+from export_core.goldens import GoldenStore
 from export_core.goldens.store import sha256
-from export_core.judge import Result, Summary
+from export_core.judge import Result, Summary, judge_again
 from export_core.policy import Policy
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, hash_of, policy_hash
 from export_core.run.results import RESULTS, SUMMARY, result_line, write_summary
@@ -122,3 +123,11 @@ def finished(
     summary = msgspec.structs.replace(summary, plan=record.digest, results_sha256=sha256(lines))
     write_summary(folder, summary)
     return summary
+
+
+def stored(*results: Result, folder: str = ".jaxexport") -> list[Result]:
+    """A finished run with these results of the goldens here, as they are judged without a policy."""
+    goldens = {golden.id: hash_of(golden.manifest) for golden in GoldenStore(Path("golden")).goldens()}
+    judged = with_causes(judge_again(each, Policy()) for each in results)
+    finished(Path(folder), *judged, plan={"goldens": {each.golden: goldens[each.golden] for each in judged}})
+    return judged

@@ -1,4 +1,4 @@
-"""Fixtures of all tests, those of studies/ too: a check of 64-bit numbers, and the command in this process."""
+"""Fixtures of all tests, those of studies/ too: a check of 64-bit numbers, the command in this process, a policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from commands import Ended
+
+    from export_core.policy import Policy
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +49,19 @@ def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         return ended
 
     return run
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., Policy]:
+    """Loads a policy of this text, from a file of its own."""
+    from export_core.policy import load_policy
+
+    def load(text: str | bytes, name: str = "export_compat.yaml") -> Policy:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return load_policy(path)
+
+    return load
 
 
 @pytest.fixture

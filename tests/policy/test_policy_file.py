@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_core.features.inspect.facts import STABLEHLO_YEARS
-from export_core.policy import Policy, PolicyError, find_policy, load_policy
+from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.entries import Required, WindowDays
 from export_core.policy.load import read_policy
 from export_core.policy.schema_errors import schema_problems
@@ -23,16 +23,6 @@ from export_core.releases import Windows
 
 EVERYTHING = (Path(__file__).parent / "everything.yaml").read_text()
 LOADED = yaml.safe_load(EVERYTHING)
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load(text: str | bytes, name: str = "export_compat.yaml") -> Policy:
-        path = tmp_path / name
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return load_policy(path)
-
-    return load
 
 
 @pytest.fixture

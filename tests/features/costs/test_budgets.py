@@ -16,7 +16,7 @@ from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Verdict
-from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy import Policy, PolicyError
 from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Cost, Timings
 from export_core.releases import load_calendar
@@ -142,15 +142,6 @@ def test_only_growth_needs_the_figure_of_the_writer():
     assert not unmeasured([OWN, TWICE], Policy(budgets=(growth,)))
     assert unmeasured([TWICE], Policy(budgets=(growth,)))
     assert judgements(Budget(max_growth=1.2), TWICE) == ["kept"], "its writer's figure is not known"
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load(text: str) -> Policy:
-        (tmp_path / "export_compat.yaml").write_text(text)
-        return load_policy(tmp_path / "export_compat.yaml")
-
-    return load
 
 
 def test_every_limit_can_be_in_a_policy_and_in_summary_json(load):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from commands import assert_bad_input, finished, process
+from commands import assert_bad_input, process, stored
 from hypothesis import given
 from hypothesis import strategies as st
 from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, write_golden
@@ -29,7 +29,6 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.entries import shipped_entries
-from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"
 POLICY = """\
@@ -67,13 +66,6 @@ def new_golden(case: str = CASE) -> None:
 
 def ran(verdict: Verdict, reader: str, writer: str = "0.9.2", **changes: Any) -> Result:
     return judge_again(result(verdict, writer=writer, reader=reader, **changes), Policy())
-
-
-def stored(*results: Result, folder: str = ".jaxexport") -> None:
-    """A finished run with these results of the goldens here."""
-    goldens = {golden.id: hash_of(golden.manifest) for golden in GoldenStore(Path("golden")).goldens()}
-    names = {each.golden for each in results}
-    finished(Path(folder), *results, plan={"goldens": {name: goldens[name] for name in names}})
 
 
 def answers(ended) -> list[tuple[str, str, str]]:

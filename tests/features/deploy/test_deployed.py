@@ -5,20 +5,11 @@ from pathlib import Path
 import pytest
 from making import day
 
-from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget
 from export_core.releases import load_calendar
 
 SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load(text: str, name: str = "export_compat.yaml") -> Policy:
-        (tmp_path / name).write_text(text)
-        return load_policy(tmp_path / name)
-
-    return load
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, error, off
-from commands import Ended, assert_bad_input, finished
+from commands import Ended, assert_bad_input, stored
 from hypothesis import given
 from hypothesis import strategies as st
-from making import golden, make_wheel, manifest, release, result, with_causes, write_golden
+from making import golden, make_wheel, manifest, release, result, write_golden
 
 from export_core.features.why.bisect.bisection import Edge, edge_in, find_edge
 from export_core.features.why.bisect.report import Answer, BisectBy, Bisection, changes_between, commits_between
 from export_core.features.why.reduce.failing_alike import Failure
 from export_core.goldens import GoldenStore
-from export_core.judge import Result, judge_again
+from export_core.judge import judge_again
 from export_core.matrix import Cell, Outcome, Verdict, cached_replay
 from export_core.policy import Policy
 from export_core.readers.environment import Environment, this_interpreter
@@ -26,7 +26,6 @@ from export_core.readers.placement import Placement
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import ReleaseError, load_calendar
 from export_core.releases.index import with_nightlies_of
-from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"
 GOLDEN = f"{CASE}/0.9.2-cpu"
@@ -65,12 +64,6 @@ def edge(told: Bisection) -> tuple[str, str]:
     assert told.last_good
     assert told.first_bad
     return told.last_good.jaxlib, told.first_bad.jaxlib
-
-
-def stored(*results: Result) -> None:
-    judged = with_causes(judge_again(each, Policy()) for each in results)
-    (golden,) = GoldenStore(Path("golden")).goldens()
-    finished(Path(".jaxexport"), *judged, plan={"goldens": {golden.id: hash_of(golden.manifest)}})
 
 
 def test_a_short_window_runs_all_releases_and_reports_its_edge(bisect):
@@ -247,14 +240,11 @@ def test_candidates_of_a_folder_are_among_the_releases(bisect, tmp_path):
 def test_nightlies_of_an_index_are_searched_around_the_edge_alone(bisect, tmp_path):
     days = [f"0.13.0.dev202611{day:02}" for day in range(1, 21)]
     old = "0.12.1.dev20261001"
-    folder = tmp_path / "index"
-    for name, tags in (("jax", "py3-none-any"), ("jaxlib", "cp312-cp312-manylinux_2_27_x86_64")):
-        (folder / name).mkdir(parents=True)
-        files = [f"{name}-{version}-{tags}.whl" for version in (*days, old)]
-        (folder / name / "index.html").write_text("".join(f'<a href="{file}">{file}</a>' for file in files))
+    tags = {"jax": "py3-none-any", "jaxlib": "cp312-cp312-manylinux_2_27_x86_64"}
+    files = {name: [f"{name}-{version}-{tag}.whl" for version in (*days, old)] for name, tag in tags.items()}
     bad = dict.fromkeys(days[6:], CRASH)
     replay = FakeReplay(among(bad))
-    ended = bisect(replay, "--readers", days[-1], "--index", str(folder), "--json")
+    ended = bisect(replay, "--readers", days[-1], "--index", index(tmp_path / "index", **files), "--json")
     told = found(ended)
     assert edge(told) == (days[5], days[6])
     assert told.first_bad

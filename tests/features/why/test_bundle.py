@@ -99,15 +99,14 @@ def test_numbers_that_are_infinite_or_missing_alike_do_not_differ():
     assert reproduce.differs([-jnp.array(writer)], [writer], 0.5)
 
 
-def test_the_environment_of_the_script_is_the_reader(choice, tmp_path):
-    head = (bundle(tmp_path / "b", choice) / SCRIPT).read_text().partition('"""')[0]
+def test_a_bundle_has_the_artifact_a_script_for_the_reader_and_an_issue(choice, tmp_path):
+    folder = bundle(tmp_path / "b", choice)
+    assert (folder / ARTIFACT).read_bytes() == choice.cell.golden.content(ARTIFACT)
+    head = (folder / SCRIPT).read_text().partition('"""')[0]
     assert head.splitlines()[:2] == ["# /// script", '# requires-python = "==3.12.*"']
     assert '#     "jax==0.12.0.1",' in head
     assert '#     "jaxlib==0.12.0.1",' in head
-
-
-def test_the_issue_has_what_jax_asks_for(choice, tmp_path):
-    text = (bundle(tmp_path / "b", choice) / "issue.md").read_text()
+    text = (folder / "issue.md").read_text()
     assert "### Description" in text
     assert "### System info" in text
     assert "    died by signal 11 (SIGSEGV)\n" in text
@@ -168,11 +167,6 @@ def test_what_a_library_or_a_folder_says_is_text_in_the_issue(choice, tmp_path):
         assert "](https://" not in outside
         assert "@all" not in outside
         assert r"(\<b\>@" in outside
-
-
-def test_the_artifact_is_beside_the_script(choice, tmp_path):
-    folder = bundle(tmp_path / "b", choice)
-    assert (folder / ARTIFACT).read_bytes() == choice.cell.golden.content(ARTIFACT)
 
 
 def test_a_folder_that_exists_is_not_touched(choice, tmp_path):

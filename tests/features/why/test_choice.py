@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from commands import finished
-from making import artifact_by, files, manifest, result, with_causes, write_golden
+from commands import finished, stored
+from making import artifact_by, files, manifest, result, write_golden
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -15,13 +15,11 @@ from export_core.base.errors import ExportCompatError
 from export_core.features.why.choice import Asked, Choice, choose
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
-from export_core.judge import Judgement, Result, judge_again
+from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.policy import Policy
 from export_core.policy.run_options import GIB, RunOptions, Selection
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.run.plan_record import hash_of
 from export_core.run.results import read_run
 
 CASE, OTHER = "tests.test_a.test_f", "tests.test_b.test_g"
@@ -39,14 +37,6 @@ def project(tmp_path) -> Path:
 def chosen(**asked: Any) -> Choice:
     run = RunOptions(as_of=datetime.date(2026, 11, 21))
     return choose(Asked(**{"run": run, **asked}))
-
-
-def stored(*results: Result, folder: str = ".jaxexport") -> list[Result]:
-    """A finished run with these results of the goldens here."""
-    goldens = {golden.id: hash_of(golden.manifest) for golden in GoldenStore(Path("golden")).goldens()}
-    judged = with_causes(judge_again(each, Policy()) for each in results)
-    finished(Path(folder), *judged, plan={"goldens": {each.golden: goldens[each.golden] for each in judged}})
-    return judged
 
 
 def failing(reader: str = "0.10.2", verdict: Verdict = Verdict.CRASH, **changes: Any) -> Result:

@@ -9,6 +9,7 @@ import pytest
 from making import manifest, write_golden
 from test_editing import parts_of
 from test_explanation import choice_of
+from test_reducing import leaves
 
 from export_core.artifact import read_bytes
 from export_core.features.why.errors import WhyError
@@ -16,7 +17,7 @@ from export_core.features.why.explain.who_is_right import in_double, nearer, ref
 from export_core.features.why.reduce.failing_alike import program_reader
 from export_core.features.why.reduce.reduced_program import flat_program
 from export_core.goldens import GoldenStore
-from export_core.goldens.arrays import Leaf, leaf_of
+from export_core.goldens.arrays import leaf_of
 from export_core.judge import Result, judge
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import Outcome
@@ -129,10 +130,6 @@ def test_what_is_not_known_in_double_precision_has_no_reference(operation, kind,
 def test_integers_alone_have_no_reference(editor):
     with pytest.raises(WhyError, match="in double precision, or without floats"):
         in_double(program_of(lambda x: x + 1, np.arange(3)), editor)
-
-
-def leaves(*arrays: Any) -> list[Leaf]:
-    return [leaf_of(np.asarray(array)) for array in arrays]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from commands import assert_bad_input, process, stored
+from commands import assert_bad_input, finished, process, stored
 from hypothesis import given
 from hypothesis import strategies as st
 from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, write_golden
@@ -29,6 +29,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.entries import shipped_entries
+from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"
 POLICY = """\

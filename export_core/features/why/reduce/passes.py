@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -31,6 +31,8 @@ KINDS = {
 """What each pass does, in words, in the order in which they are made."""
 
 _BYTES = {"bfloat16": 2}  # The size of dtypes that NumPy lacks and that do not have one byte.
+
+T = TypeVar("T")
 
 Keep = Callable[[ReducedProgram, str], object]
 """Called with each smaller program that still fails, and the name of the pass that found it."""
@@ -62,33 +64,34 @@ class Passes:
         edits = self._edits(kind)
         if kind in ("inline", "size"):
             # The first of these edits after which it still fails is made, and the next one is looked for.
-            while edits and self._first(self._edited([(edit,) for edit in edits], self.program), kind) is not None:
+            while edits and self._first((self._edited((edit,), self.program) for edit in edits), kind) is not None:
                 edits = self._edits(kind)
         elif kind == "end":
             base = self.program
-
-            def fails(place: int) -> bool:
-                return self._first(self._edited([(edits[place - 1],)], base), kind) is not None
-
             # Main ends as early as it still fails: the operation after which it does is the one that fails. Before the
             # first place nothing is left, and the last one is the program as it is.
-            find_edge(len(edits) + 2, fails)
+            find_edge(
+                len(edits) + 2,
+                lambda place: self._first([self._edited((edits[place - 1],), base)], kind) is not None,
+            )
         else:
-            self._make_most(kind, edits)
+            base, values = self.program, self._values() if kind == "value" else {}
+            if kind == "value":
+                edits = tuple(edit for edit in edits if any(operation == edit[1] for operation, _ in values))
+            self._make_most(kind, edits, lambda made: self._edited(made, base, values))
 
     def _edits(self, kind: str) -> tuple[Edit, ...]:
         """The edits of a kind that may be tried on the smallest program."""
         return self.editor.summary(self.program.module).edits.get(kind, ())
 
     def _edited(
-        self, candidates: Iterable[tuple[Edit, ...]], base: ReducedProgram, values: Values | None = None
-    ) -> Iterator[ReducedProgram | None]:
-        """The program after each of these lists of edits; None where there is none."""
-        for edits in candidates:
-            try:
-                yield base.edited(self.editor, edits, values)
-            except NotEditedError:
-                yield None
+        self, edits: Sequence[Edit], base: ReducedProgram, values: Values | None = None
+    ) -> ReducedProgram | None:
+        """The program after these edits; None where there is none."""
+        try:
+            return base.edited(self.editor, edits, values)
+        except NotEditedError:
+            return None
 
     def _first(self, programs: Iterable[ReducedProgram | None], kind: str) -> int | None:
         """The place of the first of these programs that still fails; it becomes the smallest one."""
@@ -101,18 +104,16 @@ class Passes:
             self.keep(program, kind)
         return place
 
-    def _make_most(self, kind: str, edits: Sequence[Edit]) -> None:
-        """Make as many of these edits as can be made together: what is minimized is the list of the others."""
-        base = self.program
-        values = self._values() if kind == "value" else {}
-        if kind == "value":
-            edits = [edit for edit in edits if any(operation == edit[1] for operation, _ in values)]
+    def _make_most(
+        self, kind: str, changes: Sequence[T], changed: Callable[[Sequence[T]], ReducedProgram | None]
+    ) -> None:
+        """Make as many of these changes as can be made together: what is minimized is the list of the others."""
 
-        def first(subsets: Sequence[tuple[Edit, ...]]) -> int | None:
-            made = [tuple(edit for edit in edits if edit not in set(left)) for left in subsets]
-            return self._first(self._edited(made, base, values), kind)
+        def first(subsets: Sequence[tuple[T, ...]]) -> int | None:
+            made = ([change for change in changes if change not in left] for left in map(frozenset, subsets))
+            return self._first(map(changed, made), kind)
 
-        minimize(edits, first)
+        minimize(changes, first)
 
     def _values(self) -> Values:
         """What every operation of main gives in the second reader; made values where nobody can say it."""
@@ -136,15 +137,11 @@ class Passes:
             if bits not in (_ones(leaf).tobytes(), _zeros(leaf).tobytes(), simpler(leaf).tobytes()):
                 simple[number] = Leaf(leaf.dtype, simpler(leaf))
 
-        def first(subsets: Sequence[tuple[int, ...]]) -> int | None:
-            programs = []
-            for left in subsets:
-                changed = simple.keys() - set(left)
-                inputs = [simple[number] if number in changed else leaf for number, leaf in enumerate(base.inputs)]
-                programs.append(replace(base, inputs=tuple(inputs)))
-            return self._first(programs, "input")
+        def simplified(numbers: Sequence[int]) -> ReducedProgram:
+            inputs = (simple[number] if number in numbers else leaf for number, leaf in enumerate(base.inputs))
+            return replace(base, inputs=tuple(inputs))
 
-        minimize(list(simple), first)
+        self._make_most("input", list(simple), simplified)
 
 
 def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram | None:
@@ -178,8 +175,6 @@ def _rounded(leaf: Leaf) -> Array:
 
 
 # --- delta debugging --------------------------------------------------------------------------------------------------
-
-T = TypeVar("T")
 
 First = Callable[[Sequence[tuple[T, ...]]], int | None]
 """The place of the first interesting one of several subsets; None where there is none."""

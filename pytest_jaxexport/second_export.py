@@ -2,13 +2,12 @@
 
 import json
 import os
-import queue
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -47,10 +46,8 @@ class SecondExport:
         self._flags = flags
         self._seed = str(seed)
         self._process: subprocess.Popen[str] | None = None
-        self._ended = False
-        self._begun: set[str] = set()
-        self._answers: dict[str, dict[str, Any]] = {}
-        self._lines: queue.Queue[str] = queue.Queue()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="jaxexport-second-export")
+        self._exports: dict[str, Future[dict[str, Any]]] = {}
 
     def start(self, test: str) -> None:
         """Start the process, which imports jax while this one traces its function; `test` is a node id."""
@@ -60,15 +57,6 @@ class SecondExport:
         variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         variables["PYTHONHASHSEED"] = self._seed
         variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
-        process = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("second_run.py")],
-            cwd=config.invocation_params.dir,
-            env=variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
         options = {
             name: _OPTIONS.get(name, value)
             for name, value in vars(config.option).items()
@@ -86,17 +74,22 @@ class SecondExport:
             "root": str(config.rootpath),
             "sys_path": sys.path,
         }
-        self._process = process
-        self._send(setup)
-        threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("second_run.py")],
+            cwd=config.invocation_params.dir,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._thread.submit(self._ask, setup, answered=False)
 
     def begin(self, test: str) -> None:
         """Begin to export a test, once; `test` is its node id."""
-        if test in self._begun or self._ended:
-            return
-        self._begun.add(test)
-        self.start(test)
-        self._send(test)
+        if test not in self._exports:
+            self.start(test)
+            self._exports[test] = self._thread.submit(self._ask, test)
 
     def differs(self, test: str, case: str, artifact: Artifact, flags: Flags) -> bool | None:
         """Whether the second export of a case does something else than this artifact.
@@ -104,42 +97,36 @@ class SecondExport:
         None where there is no second export, or one with other settings of jax than `flags`, which shows nothing.
         """
         self.begin(test)
-        while test not in self._answers and not self._ended:
-            try:
-                line = self._lines.get(timeout=_LONGEST)
-            except queue.Empty:
-                line = ""
-            if not line:  # it has ended, or takes too long
-                self.close()
-                break
-            answer = json.loads(line)
-            self._answers[answer["test"]] = answer["exports"]
+        try:
+            exports = self._exports[test].result(_LONGEST)
+        except TimeoutError:
+            self.close()
+            exports = {}
         # Of equal bytes the first process needs no digest.
-        sha256, digest, with_flags = self._answers.get(test, {}).get(case, ("", "", {}))
+        sha256, digest, with_flags = exports.get(case, ("", "", {}))
         if not digest or with_flags != flags:
             return None
         return bool(sha256 != artifact.sha256 and digest != export_digest(artifact))
 
     def close(self) -> None:
-        """End the process, which no test waits for any longer."""
-        self._ended = True
+        """End the process, which no test waits for any longer: whatever is still asked has no answer."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
-    def _send(self, message: object) -> None:
+    def _ask(self, message: object, *, answered: bool = True) -> dict[str, Any]:
+        """What the process answers; empty where it has ended."""
         assert self._process
         assert self._process.stdin
+        assert self._process.stdout
         try:
             self._process.stdin.write(f"{json.dumps(message)}\n")
             self._process.stdin.flush()
-        except OSError:  # it has ended, as `differs` finds
-            self._lines.put("")
-
-    def _read(self, output: IO[str]) -> None:
-        for line in output:
-            self._lines.put(line)
-        self._lines.put("")
+        except OSError:
+            return {}
+        line = self._process.stdout.readline() if answered else ""
+        exports: dict[str, Any] = json.loads(line) if line.endswith("\n") else {}
+        return exports
 
 
 def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:

@@ -68,7 +68,7 @@ class _Session:
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=cast("pytest.Item", session))
             except (pytest.UsageError, pytest.Collector.CollectError):
                 pass  # the test cannot be found alone: there is no answer for its cases
-            self._answers.write(f"{json.dumps({'test': test, 'exports': self.exports})}\n")
+            self._answers.write(f"{json.dumps(self.exports)}\n")
             self._answers.flush()
         session._setupstate.teardown_exact(None)  # pytest's own way to do it takes an item whose teardown is due
         os._exit(0)  # without the reports of a run, which would replace those of the first process

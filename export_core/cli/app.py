@@ -12,10 +12,9 @@ from export_core.base.errors import NOBODY_READS, PREFIX, ExportCompatError, rep
 from export_core.base.feature import feature_commands
 from export_core.cli.environments import environments
 from export_core.cli.goldens import goldens_group
-from export_core.cli.help import PACKAGE, HelpfulGroup
+from export_core.cli.help import PACKAGE, HelpfulGroup, meant_option
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
-from export_core.cli.near_misses import meant_option
 from export_core.cli.output import accept_any_text, echo
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases

@@ -112,7 +112,7 @@ def _with_room(places: Sequence[float]) -> set[float]:
 
 def _plane(drawn: ReleaseMap, top: float) -> _Plane:
     runtimes = grouped(drawn.readers, lambda reader: reader.release.family)
-    built = [reader.built for reader in runtimes.pop("", [])]
+    built = [reader.release.built for reader in runtimes.pop("", [])]
     room = {name: max(_SLOT * len(own), width_of(name, 11)) + _END for name, own in runtimes.items()}
     # The axis gives up its free room first, then the picture gets wider.
     whole = _WIDTH - _LEFT - _RIGHT
@@ -152,23 +152,23 @@ def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
         if slot in named:
             label = add(root, "text", "reader", reader.column)
             label.set("transform", f"translate({_LEFT + slot + 3:.1f} {plane.top - 9:.1f}) rotate(-{plane.angle})")
-            add(label, "title", "", f"reader {reader.name}, built {reader.built}")
+            add(label, "title", "", f"reader {reader.name}, built {reader.release.built}")
 
 
 def _row(root: Xml.Element, row: MapRow, plane: _Plane, middle: float, *, named: bool) -> None:
     """The name of a writer, and its window as a band."""
-    half = plane.pitch / 2 - 1.5
+    half, writer, built = plane.pitch / 2 - 1.5, row.writer.name, row.writer.release.built
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
     if end > begin:
         add(root, "rect", "band", rx=5, x=_LEFT + begin, y=middle - half, width=end - begin, height=2 * half)
     if not named:
         return
     dated = plane.pitch > 24
-    name = add(root, "text", "writer", row.writer.name)
+    name = add(root, "text", "writer", writer)
     name.attrib.update(x=f"{_LEFT - 12:.1f}", y=f"{middle - 1 if dated else middle + 4:.1f}", **{"text-anchor": "end"})
     if dated:
-        add(root, "text", "date", f"{row.writer.built}", x=_LEFT - 12, y=middle + 11, text_anchor="end")
-    add(name, "title", "", f"writer {row.writer.name}, built {row.writer.built}: {plural(row.goldens, 'golden')}")
+        add(root, "text", "date", str(built), x=_LEFT - 12, y=middle + 11, text_anchor="end")
+    add(name, "title", "", f"writer {writer}, built {built}: {plural(row.goldens, 'golden')}")
 
 
 def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool) -> None:

@@ -39,9 +39,9 @@ def html_page(document: Document) -> str:
     not_promised = [name for name in (Judgement.BONUS, Judgement.OUTSIDE) if name in run.by_judgement]
     judgements = [*(name for name in run.by_judgement if name not in not_promised), *not_promised]
     listed, more = capped(document.findings, MOST_FINDINGS)
-    return rendered(
+    page = part_of_page(
         _TEMPLATES / "page.html",
-        SCRIPTS,
+        **_assets(),
         **_headline(document),
         causes=_cards([finding for finding in listed if _has_card(finding)], run),
         causes_count=sum(map(_has_card, document.findings)),
@@ -62,6 +62,7 @@ def html_page(document: Document) -> str:
         # JSON that cannot end the element that it is in: < is written as an escape.
         data=Markup(safe_json(page_data(document, table)).decode().replace("<", "\\u003c")),
     )
+    return str(page)
 
 
 def _headline(document: Document) -> dict[str, Any]:
@@ -196,22 +197,13 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
     }
 
 
-def rendered(template: Path, scripts: Sequence[str] = (), **values: Any) -> str:
-    """A page from its template, with style and scripts, which it allows by their hashes."""
-    files = (("page.css", "map.css"), scripts)
-    style, script = ("".join((_TEMPLATES / name).read_text("utf-8") for name in names) for names in files)
-    page = part_of_page(
-        template,
-        style=Markup(style),
-        script=Markup(script),
-        # No script that a library's message might bring along is allowed.
-        hashes={
-            name: f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-            for name, text in (("style", style), ("script", script))
-        },
-        **values,
-    )
-    return str(page)
+def _assets() -> dict[str, Any]:
+    """Style and script, which the page allows by their hashes: no other script, such as one in a library's message."""
+    files = {"style": ("page.css", "map.css"), "script": SCRIPTS}
+    texts = {kind: "".join((_TEMPLATES / name).read_text("utf-8") for name in names) for kind, names in files.items()}
+    digests = {kind: hashlib.sha256(text.encode()).digest() for kind, text in texts.items()}
+    hashes = {kind: f"sha256-{base64.b64encode(digest).decode()}" for kind, digest in digests.items()}
+    return {"hashes": hashes, **{kind: Markup(text) for kind, text in texts.items()}}
 
 
 def part_of_page(template: Path, **values: Any) -> Markup:

@@ -4,7 +4,6 @@ import datetime
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -153,9 +152,7 @@ class RunProgress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def note(self, text: str) -> None:

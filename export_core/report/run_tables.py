@@ -69,11 +69,6 @@ class MapRelease:
     several: bool = field(default=False, compare=False)
 
     @property
-    def built(self) -> datetime.date:
-        """The day on which it was built."""
-        return self.release.built
-
-    @property
     def name(self) -> str:
         """As it is called where there is little room: with its jax only where its jaxlib has several."""
         return f"{self.release.jaxlib} · {self.release.jax}" if self.several else self.release.label

@@ -7,7 +7,7 @@ import pytest
 from commands import assert_bad_input
 
 from export_core.cli.app import jaxexport as root
-from export_core.cli.near_misses import _COMMANDS
+from export_core.cli.help import _COMMANDS
 
 
 @pytest.mark.parametrize(

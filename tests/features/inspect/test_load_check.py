@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,50 +42,44 @@ def installed(monkeypatch):
     load_check._installed_reader.cache_clear()
 
 
-def test_a_release_that_loads_it_and_promises_its_calls_is_ok():
-    found = export_core.check(OLD, "0.11.0")
-    assert (found.ok, found.loads, found.reasons) == (True, True, ())
-    assert (found.custom_calls, found.unpromised) == (("lapack_spotrf_ffi", "lapack_strsm_ffi"), ())
-    assert found.promised
-    assert (found.promised_since, found.promised_until) == (datetime.date(2026, 2, 25), datetime.date(2026, 9, 14))
+OLD_CHOLESKY = DATA / "0.4.30" / "cholesky.jaxexport"
+LAPACK = ("lapack_spotrf_ffi", "lapack_strsm_ffi")
+FROM_0_9_2 = {
+    "loads": True,
+    "promised": True,
+    "promised_since": datetime.date(2026, 2, 25),
+    "promised_until": datetime.date(2026, 9, 14),
+}
+FROM_0_11_2 = {"promised_since": datetime.date(2026, 9, 29), "promised_until": datetime.date(2027, 3, 16)}
+
+
+@pytest.mark.parametrize(
+    ("artifact", "reader", "expected"),
+    [
+        (OLD, "0.11.0", {"ok": True, "reasons": (), "custom_calls": LAPACK, "unpromised": (), **FROM_0_9_2}),
+        (OLD, "0.12.0.1", {"ok": True, "promised": False}),
+        (CHOLESKY, "0.12.0.1", {"promised": True}),
+        (CHOLESKY, "0.11.2", {"promised": None, **FROM_0_11_2}),
+        (OLD_CHOLESKY, "0.9.2", {"ok": False, "unpromised": ("blas_strsm", "lapack_spotrf")}),
+        (unlisted, "0.12.0.1", {"unpromised": ("my_kernel_of_ours",)}),
+        (partial(unlisted, switched_off=True), "0.12.0.1", {"custom_calls": (LAPACK[1], "my_kernel_of_ours")}),
+        (bare, "0.12.0.1", {"loads": True, "promised": None, "promised_until": None, "exported": False}),
+        (OLD, "tensorflow==2.21.0", {"ok": False, "loads": True, "promised": True, "unpromised": LAPACK}),
+    ],
+    ids=[
+        *("loads", "outside the window", "possible writers agree", "possible writers disagree"),
+        *("a call was dropped", "a call is in no list", "a disabled check", "a bare module", "another runtime"),
+    ],
+)
+def test_a_server_is_told_what_a_release_does_with_an_artifact(artifact, reader, expected, tmp_path):
+    found = export_core.check(artifact(tmp_path) if callable(artifact) else artifact, reader)
+    assert {name: getattr(found, name) for name in expected} == expected
 
 
 def test_a_release_that_cannot_load_it_says_why():
     found = export_core.check(CHOLESKY, "0.9.2")
     assert (found.ok, found.loads, found.promised) == (False, False, False)
     assert "custom_call_v2 came with" in found.reasons[0]
-
-
-def test_a_release_outside_the_window_may_still_load_it():
-    found = export_core.check(OLD, "0.12.0.1")
-    assert (found.ok, found.promised) == (True, False)
-
-
-def test_possible_writers_that_disagree_leave_the_promise_open():
-    assert export_core.check(CHOLESKY, "0.12.0.1").promised is True
-    found = export_core.check(CHOLESKY, "0.11.2")
-    assert found.promised is None
-    assert (found.promised_since, found.promised_until) == (datetime.date(2026, 9, 29), datetime.date(2027, 3, 16))
-
-
-def test_a_call_that_the_reader_dropped_is_not_promised():
-    found = export_core.check(DATA / "0.4.30" / "cholesky.jaxexport", "0.9.2")
-    assert found.unpromised == ("blas_strsm", "lapack_spotrf")
-    assert not found.ok
-
-
-def test_a_call_in_no_list_is_not_promised(tmp_path):
-    assert export_core.check(unlisted(tmp_path), "0.12.0.1").unpromised == ("my_kernel_of_ours",)
-
-
-def test_a_disabled_check_is_no_custom_call(tmp_path):
-    found = export_core.check(unlisted(tmp_path, switched_off=True), "0.12.0.1")
-    assert found.custom_calls == ("lapack_strsm_ffi", "my_kernel_of_ours")
-
-
-def test_a_bare_module_has_no_window(tmp_path):
-    found = export_core.check(bare(tmp_path), "0.12.0.1")
-    assert (found.loads, found.promised, found.promised_until) == (True, None, None)
 
 
 def test_bytes_are_checked_like_their_file():
@@ -123,8 +118,9 @@ def test_without_a_jaxlib_a_reader_must_be_named(installed):
 
 
 def test_a_reader_that_is_no_release_is_an_error():
-    with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.1 is not in the release calendar\. Did you mean"):
-        export_core.check(CHOLESKY, "0.12.1")
+    for reader, name in (("0.12.1", "jaxlib 0.12.1"), ("tensorflow==2.21.1", "tensorflow 2.21.1")):
+        with pytest.raises(ReleaseError, match=f"{re.escape(name)} is not in the release calendar. Did you mean"):
+            export_core.check(CHOLESKY, reader)
 
 
 def test_bytes_that_are_no_artifact_are_an_error():
@@ -211,14 +207,6 @@ def test_the_name_of_a_runtime_alone_is_its_newest_release(jaxexport):
 def test_a_release_that_cannot_load_it_is_one_to_export_with(jaxexport):
     line = jaxexport("inspect", CHOLESKY, "--readers", "0.9.2", code=1).out.splitlines()[-1]
     assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2`")
-
-
-def test_a_server_checks_for_another_runtime():
-    found = export_core.check(OLD, "tensorflow==2.21.0")
-    assert (found.ok, found.loads, found.promised) == (False, True, True)
-    assert found.unpromised == ("lapack_spotrf_ffi", "lapack_strsm_ffi")
-    with pytest.raises(ReleaseError, match=r"tensorflow 2\.21\.1 is not in the release calendar\. Did you mean"):
-        export_core.check(OLD, "tensorflow==2.21.1")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
 
 if TYPE_CHECKING:
-    from export_core.features.convert.conversions import Target
     from export_core.policy import Policy
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
@@ -96,7 +95,9 @@ def convert(
 
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified.
     """
-    from export_core.features.convert.conversions import check_targets, targets_of
+    from export_core.cli.steps import Steps
+    from export_core.features.convert.conversions import Conversions, check_targets, targets_of
+    from export_core.goldens.conversion_record import CONVERTED
     from export_core.releases.names import title_of
 
     given = (values.pop("inputs"), values.pop("outputs"))
@@ -112,8 +113,38 @@ def convert(
         return
     # A single file is named by --output itself.
     values["replace"] += tuple(str(target.path) for target in targets if target.path == Path(output))
-    codes = set(map(_converter(policy, arrays=arrays, **values), targets))
-    context.exit(next((code for code in _WORST_FIRST if code in codes), VERIFIED))
+    as_json = values.pop("as_json")
+    notify = Steps(quiet=values.pop("quiet"))
+    conversions = Conversions(policy, notify, _goldens(values.pop("goldens"), policy), arrays, **values)
+    codes: set[int] = set()
+    for target in targets:
+        try:
+            with notify:
+                record = conversions.run(target)
+        except ExportCompatError as error:
+            echo(f"{PREFIX}{error}", err=True)
+            codes.add(error.exit_code)
+            continue
+        codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)
+        if as_json:
+            echo_json(record, indent=-1)
+            continue
+        origin = record.converted_from
+        echo(f"{target.written}: {record.verdict}: {record.message}")
+        echo(f"  {origin.way}: {record.why}")
+        for rewrite in origin.rewrites:
+            echo(f"  - {rewrite}")
+    context.exit(min(codes, key=_WORST_FIRST.index))
+
+
+def _goldens(named: str | None, policy: Policy) -> Path | None:
+    """The folder of goldens. Raises `ConversionError` where one is named that is none."""
+    from export_core.features.convert.errors import ConversionError
+
+    folder = Path(named or policy.goldens)
+    if named and not folder.is_dir():
+        raise ConversionError(f"--goldens {named}: expected a folder of goldens, found none.")
+    return folder if folder.is_dir() else None
 
 
 def _reader_names(readers: str, policy: Policy) -> list[str]:
@@ -133,38 +164,3 @@ def _reader_names(readers: str, policy: Policy) -> list[str]:
             f"{did_you_mean(unknown[0], [*targets, *known_runtimes()])}"
         )
     return [reader_named(name, policy.calendar()).name if names_runtime(name) else name for name in names]
-
-
-def _converter(
-    policy: Policy, goldens: str | None, *, quiet: bool, as_json: bool, **how: Any
-) -> Callable[[Target], int]:
-    """What converts one artifact, prints what comes of it, and returns its exit code."""
-    from export_core.cli.steps import Steps
-    from export_core.features.convert.conversions import Conversions
-    from export_core.features.convert.errors import ConversionError
-    from export_core.goldens.conversion_record import CONVERTED
-
-    folder = Path(goldens or policy.goldens)
-    if goldens and not folder.is_dir():
-        raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
-    notify = Steps(quiet=quiet)
-    conversions = Conversions(policy, notify, folder if folder.is_dir() else None, **how)
-
-    def convert_one(target: Target) -> int:
-        try:
-            with notify:
-                record = conversions.run(target)
-        except ExportCompatError as error:
-            echo(f"{PREFIX}{error}", err=True)
-            return error.exit_code
-        if as_json:
-            echo_json(record, indent=-1)
-        else:
-            origin = record.converted_from
-            echo(f"{target.written}: {record.verdict}: {record.message}")
-            echo(f"  {origin.way}: {record.why}")
-            for rewrite in origin.rewrites:
-                echo(f"  - {rewrite}")
-        return VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED
-
-    return convert_one

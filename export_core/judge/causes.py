@@ -120,10 +120,10 @@ def causes_in(
     """
     changes = _changes(results) if changes is None else changes
     not_replayable = {result.golden for result in results if _fails_in_own_writer(result)}
-    days: dict[str, set[datetime.date]] = {}
-    for reader in {result.reader for result in results}:
-        known = _days_known(reader.family, calendar) if calendar and reader.family not in days else ()
-        days.setdefault(reader.family, {*known}).add(reader.built)
+    readers = {result.reader for result in results}
+    days = {family: _days_known(family, calendar) if calendar else [] for family in {one.family for one in readers}}
+    for reader in readers:
+        days[reader.family].append(reader.built)
     groups = [group for (_, cause), group in Cells(results).by_cause.items() if cause]
     causes = [_cause(group, changes, not_replayable, sorted(days[group[0].reader.family])) for group in groups]
     return sorted(

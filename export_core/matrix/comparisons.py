@@ -19,7 +19,7 @@ from export_core.goldens import Check, Comparison, Golden, Leaf, Manifest
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.selection import MatrixError
-from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, rules_in_words
+from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, largest_errors, rules_in_words
 from export_core.numbers.elements import bits_of, bits_of_calls
 from export_core.numbers.noise import NO_NOISE, CallNoise, call_noise
 from export_core.numbers.user_code import UserCode
@@ -225,18 +225,8 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
 
 def _largest(differences: list[Difference]) -> Difference:
     """The largest errors of all calls so far."""
-
-    def largest(name: str, least: float | None = None) -> Any:
-        errors = (getattr(difference, name) for difference in differences)
-        return max((error for error in errors if error is not None), default=least)
-
-    least = 0.0 if differences else None
-    return Difference(
-        all(difference.ok for difference in differences),
-        max_abs_error=largest("max_abs_error", least),
-        max_rel_error=largest("max_rel_error", least),
-        max_ulp=largest("max_ulp"),
-        tolerance=rules_in_words(differences),
-        max_noise_error=largest("max_noise_error"),
-        kind=kind_of_all(differences),
-    )
+    errors = largest_errors(differences)
+    for name in ("max_abs_error", "max_rel_error") if differences else ():
+        errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
+    is_ok = all(difference.ok for difference in differences)
+    return Difference(is_ok, **errors, tolerance=rules_in_words(differences), kind=kind_of_all(differences))

@@ -161,11 +161,15 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
         return Difference(True, 0.0, 0.0)
     shown = next((difference for difference in differences if not difference.ok), differences[0])
     rules = shown.tolerance if not shown.ok else rules_in_words(differences)
+    return replace(shown, **largest_errors(differences), tolerance=rules, kind=kind_of_all(differences))
+
+
+def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
+    """The largest error of each kind over these outputs or calls, by field; None where none has one."""
     errors = {field: [getattr(difference, field) for difference in differences] for field in ERRORS}
-    worst: dict[str, Any] = {
+    return {
         field: max((value for value in values if value is not None), default=None) for field, values in errors.items()
     }
-    return replace(shown, **worst, tolerance=rules, kind=kind_of_all(differences))
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:

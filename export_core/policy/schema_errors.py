@@ -28,7 +28,6 @@ _TYPES: dict[str, tuple[str, type | tuple[type, ...]]] = {
 }
 """What a type of JSON Schema is called, and what it is in Python."""
 
-_REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
 _MONTHS = (
     " A month has 28 to 31 days, and a window has the same length whenever it begins: write 180 days for the 6 months "
     "of JAX, which counts them so itself, and 30 days for 1 month."
@@ -69,7 +68,7 @@ def _problems_of_table(
     for name in unknown:
         match = _similar(name, known)
         hint = f"Did you mean `{match}`?" if match else f"Known keys here: {', '.join(known)}."
-        yield (*key, name), _REMOVED.get((*key, name)) or f"unknown key. {hint}"
+        yield (*key, name), f"unknown key. {hint}"
     # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
     misspelled = {_similar(name, schema.get("required", ())) for name in unknown}
     missing = [f"`{name}`" for name in schema.get("required", ()) if name not in table and name not in misspelled]

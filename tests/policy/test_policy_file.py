@@ -243,8 +243,6 @@ RULES = [
          "1: windows.backward: expected a whole number or text such as '180 days', found 1.5."),
         ("windows: {backward: -1}", "1: windows.backward: expected 0 to 36500 days, found -1."),
         ("windows: {forward: 99999}", "1: windows.forward: expected 0 to 36500 days, found 99999."),
-        ("clock: jaxlib build date",
-         "1: clock: no longer a key: windows always count jaxlib build dates. Delete the line."),
         ("platforms: cpu", "1: platforms: expected a table or a list, found 'cpu'."),
         ("platforms:\n  cpu: runn",
          "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean 'run'?"),

@@ -67,7 +67,8 @@ def bisect(
     try:
         first, criterion = _good_end(choice, good, by, trials)
     except NotBisectedError as error:
-        return _answer(choice, trials, by, *error.args)
+        exit_code, message = error.args
+        return _answer(choice, trials, by, exit_code, message)
     row = between(first, choice.cell.reader, choice.plan.calendar)
     releases, left = len(row), _around_edge(row, trials, criterion, every=every)
     # Nightlies only around the edge: all of them would be hundreds.

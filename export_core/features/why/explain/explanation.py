@@ -4,7 +4,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from pathlib import Path
 
 import msgspec
 
@@ -18,7 +17,7 @@ from export_core.base.phrases import first_line, plural, ranges
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.folder import Reduction, ReductionFolder, Step
+from export_core.features.why.reduce.folder import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
 from export_core.judge.result import ReaderOf
@@ -126,11 +125,14 @@ def explain(
     if bisection:
         shown += answer(bisection)
     if reduced:
-        shown += _reduction(*reduced.read_of(str(choice.cell.key))[:2], reduced.path)
+        shown += _reduction(reduced, str(choice.cell.key))
     releases = _in_releases([*(bisection.tried if bisection else ()), *choice.stored, result])
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
-        *(str(choice.cell.key), cell_sentence(result), cause, because),
+        cell=str(choice.cell.key),
+        sentence=cell_sentence(result),
+        cause=cause,
+        because=because,
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
         steps=tuple(_steps(choice, result, cause, issue, releases, is_bisected=is_bisected)),
@@ -162,9 +164,10 @@ def _in_releases(tried: Sequence[TriedRelease | Result]) -> tuple[InRelease, ...
     return tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
 
 
-def _reduction(reduction: Reduction, steps: Sequence[Step], folder: Path) -> Iterator[tuple[str, str]]:
-    """What is left of a cell that was reduced into a folder."""
-    yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder}"
+def _reduction(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
+    """What is left of a cell that was reduced into a folder. Raises `WhyError` where the folder is of another cell."""
+    reduction, steps, _ = folder.read_of(cell)
+    yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
     if first := reduction.first_diverging:
         ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
         yield "differs at", f"{first.operation}{ulp}"

@@ -32,7 +32,7 @@ from export_core.readers.environment import Environment, cell_variables
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker import client as pool
 from export_core.readers.worker.client import ForkingWorker, start_worker
-from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, last_word
+from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, reply_of
 from export_core.readers.worker.protocol import Request, Stage
 from export_core.releases import load_calendar
 
@@ -70,8 +70,11 @@ def test_whatever_a_cell_writes_is_read_whole_or_is_garbage(noise, data):
     transcript.close()
     assert (transcript.fields["stage"], transcript.fields["check"]) == ("run", "vjp1")
     assert bool(transcript.garbage) == bool(noise)
-    assert last_word(transcript, 0)["end"] == ("fault" if noise else "ok")
-    assert last_word(transcript, None)["end"] == "crash", "a signal of its own is the verdict, whatever it wrote before"
+    assert reply_of(transcript, 0, "", b"", 0.0)["end"] == ("fault" if noise else "ok")
+    died = reply_of(transcript, -11, "", b"", 0.0)
+    assert (died["end"], died["signal"]) == ("crash", 11), (
+        "its own signal is the verdict, whatever it wrote"
+    )
 
 
 def test_an_endless_line_takes_no_more_memory_than_a_message():

@@ -24,7 +24,7 @@ from export_core.base.processes import kill_group
 from export_core.readers.build import LAST_LINES, cache_folder
 from export_core.readers.environment import Environment
 from export_core.readers.errors import WorkerDied
-from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, last_word, resident_bytes
+from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, reply_of, resident_bytes
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -188,12 +188,8 @@ class FreshInterpreters:
                 f"the interpreter of {self._environment.release.title} {what}: "
                 + pipes.ended_with(f"exit status {process.returncode}")
             )
-        transcript.close()
-        killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
-        end = {"end": killed_for} if killed_for else last_word(transcript, None if killed_by else process.returncode)
-        seconds = round(time.monotonic() - started, 4)
-        fields = {**transcript.fields, "signal": killed_by, "stderr": pipes.printed(), "seconds": seconds}
-        return msgspec.convert({**fields, **end}, Reply)
+        seconds = time.monotonic() - started
+        return msgspec.convert(reply_of(transcript, process.returncode, killed_for, pipes.printed, seconds), Reply)
 
     def _wait_until_ended(self, process: subprocess.Popen[bytes], request: Request) -> str:
         """Wait until a cell's process has ended. Answers what it was killed for: "timeout", "memory" or nothing, ""."""
@@ -233,14 +229,14 @@ class _Pipes:
 
     def __init__(self, process: subprocess.Popen[bytes], read: Callable[[], None]) -> None:
         self._process = process
-        self._printed = b""
+        self.printed = b""  # The end of what it printed on stderr.
         self._reader, self._stderr = (threading.Thread(target=do, daemon=True) for do in (read, self._read_stderr))
         self._stderr.start()
         self._reader.start()
 
     def _read_stderr(self) -> None:
         while data := available_bytes(self._process.stderr):
-            self._printed = (self._printed + data)[-LONGEST_STDERR:]
+            self.printed = (self.printed + data)[-LONGEST_STDERR:]
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a line of JSON. Raises `OSError` where the process has gone."""
@@ -248,14 +244,10 @@ class _Pipes:
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         self._process.stdin.flush()
 
-    def printed(self) -> str:
-        """The end of what was printed on stderr."""
-        return self._printed.decode(errors="replace")
-
     def ended_with(self, state: str) -> str:
         """How a process ended, with the last line that it printed; then the lines before, since reports show one."""
         self._stderr.join(timeout=1)
-        *before, last = self.printed().strip().splitlines()[-LAST_LINES:] or [""]
+        *before, last = self.printed.decode(errors="replace").strip().splitlines()[-LAST_LINES:] or [""]
         return "\n".join([f"{state}: {last}" if last else state, *before])
 
     def close(self) -> None:

@@ -56,13 +56,9 @@ class NoDevicesError(Exception):
 # --- before a cell ----------------------------------------------------------------------------------------------------
 
 
-def warm() -> dict[str, str]:
-    """Import what every cell needs. Answers the versions."""
-    import jax
-    import jaxlib.version
-
+def warm() -> None:
+    """Import what every cell needs."""
     export_module()
-    return {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__}
 
 
 def start_ahead(client: bool) -> None:

@@ -4,8 +4,7 @@ This file runs in every reader's environment. It imports the standard library, n
 project, and works on CPython 3.10 or newer. What it runs is the half of a runtime: a module that is loaded by its path,
 wherever that is. Such a half has
 
-    warm()                          imports what every cell needs, and starts no thread and no client; it may answer the
-                                    versions of what it imported, by name
+    warm()                          imports what every cell needs, and starts no thread and no client
     run(call, leaves, stage)        one call of one module in a cold process: a `ModuleCall` of protocol.py and NumPy
                                     arrays in, arrays out; `stage` is called with the name of what comes next
 
@@ -68,18 +67,14 @@ FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_ur
 
 
 class Half:
-    """What a runtime adds to this program, as its module has it. `versions` are what that has imported."""
+    """What a runtime adds to this program, as its module has it."""
 
     def __init__(self, module: Any) -> None:
-        self.versions: dict[str, str] = module.warm() or {}
+        module.warm()
         self.run_cell = getattr(module, "run_cell", None) or functools.partial(run_calls, module.run)
         self.start_ahead = getattr(module, "start_ahead", lambda client: None)
         self.has_client = getattr(module, "has_client", lambda: False)
         self.learns: bool = getattr(module, "LEARNS_MODULES", False)
-
-    def greeting(self) -> dict[str, Any]:
-        """What a worker says when it is ready."""
-        return {"ready": True, **self.versions, "python": sys.version.split()[0]}
 
 
 def start_half(path: str) -> Half:
@@ -417,13 +412,24 @@ def are_all(values: Any, kind: type) -> bool:
     return all(isinstance(value, kind) for value in values)
 
 
-def last_word(transcript: Transcript, status: int | None) -> dict[str, Any]:
-    """How a cell ended whose process ended with this exit status, or by a signal: None."""
-    if status is None:
-        return {"end": "crash"}
-    if transcript.garbage:
-        return {"end": "fault", "message": "there was garbage in the pipe of its replies: %s" % transcript.garbage}
-    return transcript.end or {"end": "crash", "message": "the process ended without a word, with status %d" % status}
+def reply_of(transcript: Transcript, status: int, killed_for: str, printed: bytes, seconds: float) -> dict[str, Any]:
+    """The reply of a cell whose process ended with this exit status, negative for a signal, or was killed by us."""
+    transcript.close()
+    died = status < 0 and not killed_for  # our own SIGKILL says nothing about the artifact
+    if killed_for or died:
+        end = {"end": killed_for or "crash"}
+    elif transcript.garbage:
+        end = {"end": "fault", "message": "there was garbage in the pipe of its replies: %s" % transcript.garbage}
+    else:
+        silent = {"end": "crash", "message": "the process ended without a word, with status %d" % status}
+        end = transcript.end or silent
+    return {
+        **transcript.fields,
+        "signal": -status if died else None,
+        "stderr": printed.decode(errors="replace"),
+        "seconds": round(seconds, 4),
+        **end,
+    }
 
 
 # --- many cells: the worker that forks --------------------------------------------------------------------------------
@@ -441,7 +447,7 @@ class CellProcess:
         self.request: dict[str, Any] = {}
         self.transcript = Transcript()
         self.printed = b""
-        self.killed_for: str | None = None
+        self.killed_for = ""
         self.silent = False  # it said its last word, closed the pipe or was killed: all that is left is that it ends
         self.status: int | None = None  # that its process ended with; None while it may still be ending
         self.started = time.monotonic()
@@ -520,21 +526,10 @@ class CellProcess:
 
     def reply(self) -> dict[str, Any]:
         """The reply of the cell, once it is over."""
-        transcript, status = self.transcript, self.status
-        transcript.close()
-        # The worker's own SIGKILL says nothing about the artifact.
-        died = status is not None and not self.killed_for and os.WIFSIGNALED(status)
-        if self.killed_for:
-            end = {"end": self.killed_for}
-        else:
-            end = last_word(transcript, None if died else os.WEXITSTATUS(status or 0))
+        status, seconds = os.waitstatus_to_exitcode(self.status or 0), time.monotonic() - self.started
         return {
             "id": self.request["id"],
-            **transcript.fields,
-            "signal": os.WTERMSIG(status or 0) if died else None,
-            "stderr": self.printed.decode(errors="replace"),
-            "seconds": round(time.monotonic() - self.started, 4),
-            **end,
+            **reply_of(self.transcript, status, self.killed_for, self.printed, seconds),
         }
 
 
@@ -586,13 +581,13 @@ class Server:
     def serve(self) -> None:
         """Run what comes in on stdin. When no more comes, all that runs is ended. With threads, nothing can run."""
         if count_threads() > 1:
-            self.say({**self.half.greeting(), "threads": count_threads()})
+            self.say({"ready": True, "threads": count_threads()})
             return
         modules = read_notes(self.notes) if self.half.learns else []
         if modules or not self.half.learns:
             self.prepare(modules)
             self.first_is_over = self.modules_known = True
-        self.say(self.half.greeting())
+        self.say({"ready": True})
         self.selector.register(0, selectors.EVENT_READ, None)
         while True:
             # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
@@ -843,7 +838,7 @@ def main() -> None:
     threading.Thread(target=end_with_coordinator, daemon=True).start()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     half = start_half(sys.argv[2])
-    say(half.greeting())
+    say({"ready": True})
     report_cell(half, request, say, [])
     os._exit(0)
 

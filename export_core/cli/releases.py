@@ -88,15 +88,15 @@ def refresh(
     from export_core.releases import Calendar
     from export_core.releases.calendar import CalendarFile
     from export_core.releases.index import configured_index
-    from export_core.releases.project_releases import HEADER, read_releases, with_entries, write_releases
+    from export_core.releases.project_releases import HEADER, read_calendar, with_entries, write_releases
     from export_core.releases.refresh import calendar_update, published_in_folder, published_on_index
 
     if index and wheels:
         raise click.UsageError("--index cannot be combined with --wheels.")
     path = Path(into) if into else releases_file(Path(), policy_file)
-    present = read_releases(path) if into or path.exists() else CalendarFile()
     # With --into, the file is a whole calendar: only its own entries are known.
     of_project = None if into else click_options.policy_of(policy_file).calendar()
+    present = read_calendar(path) if into or path.exists() else CalendarFile()
     known = of_project or Calendar(present.jaxlib, present.jax, present.requirements)
     with Steps(quiet=quiet) as steps:
         if wheels:

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.policy.entries import ExtraReleases
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import LOCATED, Policy
 from export_core.policy.source import PolicyError, PolicySource, has_table, read_source
 from export_core.policy.validation import problems, problems_of_releases
 from export_core.releases import load_calendar
 from export_core.releases.project_releases import FILE as RELEASES
-from export_core.releases.project_releases import additions, read_releases, unreleased_minimums
+from export_core.releases.project_releases import contradictions, unreleased_minimums
 
 FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"
@@ -31,7 +32,7 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
     """The policy with the releases of this file. Raises `PolicyError` for one that they date differently."""
     if not path.exists():
         return policy
-    added, written = additions(load_calendar(), read_releases(path), path), policy.releases
+    added, written = read_releases(path), policy.releases
     wrong: list[tuple[Key, str]] = []
     for package in ("jaxlib", "jax"):
         here, there = getattr(written, package), getattr(added, package)
@@ -45,6 +46,24 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
     jaxlib, jax = {**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax}
     releases = msgspec.structs.replace(written, jaxlib=jaxlib, jax=jax)
     return msgspec.structs.replace(policy, releases=releases)
+
+
+def read_releases(path: Path) -> ExtraReleases:
+    """Read a file of releases. Raises `PolicyError` with file, line and release where one cannot be right.
+
+    It is the key `releases` of a policy in a file of its own, which may also say what was withdrawn since.
+    """
+    read = read_source(path, "file of releases", "releases refresh")
+    lines = {("releases", *key): line for key, line in read.lines.items()}
+    source = PolicySource(path, {"releases": read.data or {}}, lines)
+    releases = _converted(source).releases
+    found = contradictions(load_calendar(), releases.jaxlib, releases.jax)
+    wrong: list[tuple[Key, str]] = [(("releases", package, version), problem) for package, version, problem in found]
+    if releases.runtimes:
+        wrong.append((("releases", "runtimes"), "expected jaxlib and jax alone. Those of runtimes are in the policy."))
+    if wrong:
+        raise source.error(wrong)
+    return releases
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:
@@ -85,11 +104,7 @@ def load_policy(file: Path) -> Policy:
 def read_policy(file: Path) -> tuple[Policy, PolicySource]:
     """A policy, and the lines of its keys. Raises `PolicyError` with a line for each problem."""
     source = read_source(file)
-    try:
-        # A file of comments only has the data None: every key has its default.
-        policy = msgspec.convert(source.data, Policy | None) or Policy()
-    except msgspec.ValidationError as error:
-        raise _schema_error(source, f"{error}.") from None
+    policy = _converted(source)
     if any(entry.location for table in LOCATED for entry in getattr(policy, table)):
         # The JSON form of a policy has this field, and msgspec reads it; a file must not have it.
         raise _schema_error(source, "expected no `place` in an entry.")
@@ -104,6 +119,14 @@ def read_policy(file: Path) -> tuple[Policy, PolicySource]:
         for table in LOCATED
     }
     return msgspec.structs.replace(policy, **located), source
+
+
+def _converted(source: PolicySource) -> Policy:
+    try:
+        # A file of comments only has the data None: every key has its default.
+        return msgspec.convert(source.data, Policy | None) or Policy()
+    except msgspec.ValidationError as error:
+        raise _schema_error(source, f"{error}.") from None
 
 
 def _schema_error(source: PolicySource, otherwise: str) -> PolicyError:

@@ -60,15 +60,18 @@ def dotted(key: Key) -> str:
     return text.removeprefix(".")
 
 
-def read_source(file: Path) -> PolicySource:
-    """Read a policy file: a .toml has the table [tool.jaxexport], all else is YAML. Raises `PolicyError`."""
+def read_source(file: Path, what: str = "policy file", command: str = "policy init") -> PolicySource:
+    """Read a policy file: a .toml has the table [tool.jaxexport], all else is YAML. Raises `PolicyError`.
+
+    A file of releases is read in the same way. `what` is what messages call it, `command` writes one.
+    """
     try:
         # Editors on Windows put a byte order mark before the first key, which is no TOML.
         text = read_named(file).decode("utf-8-sig")
     except FileNotFoundError:
-        raise PolicyError(f"{file}: expected a policy file, found no such file.") from None
+        raise PolicyError(f"{file}: expected a {what}, found no such file.") from None
     except OSError as error:
-        raise PolicyError(f"{file}: cannot read this policy file: {error.strerror}.") from None
+        raise PolicyError(f"{file}: cannot read this {what}: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise PolicyError(
@@ -76,8 +79,8 @@ def read_source(file: Path) -> PolicySource:
         ) from None
     if not text.strip():
         raise PolicyError(
-            f"{file}: expected a policy, found an empty file. `jaxexport policy init` writes a first one where there "
-            "is none; without a file every key has its default."
+            f"{file}: expected a {what}, found an empty one. `jaxexport {command}` writes a first one where there is "
+            "none; without a file every key has its default."
         )
     return _toml(file, text) if file.suffix == ".toml" else _yaml(file, text)
 

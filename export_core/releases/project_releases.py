@@ -1,4 +1,4 @@
-"""The releases that a project adds to the shipped calendar: reading, checking, editing its export_releases.yaml.
+"""The releases that a project adds to the shipped calendar: checking them, and editing its export_releases.yaml.
 
 Windows count from build dates, so whoever may date a release decides what is promised. The calendar decides: a project
 adds releases, and changes none. What it may not say of one is what the calendar, or the release's number, contradicts.
@@ -27,34 +27,13 @@ HEADER = """\
 NIGHTLY_DAYS = 1  # A nightly is numbered when its build starts, and its files may be stamped after midnight.
 
 
-def read_releases(path: Path) -> CalendarFile:
-    """Read a file of releases. Raises `ReleaseError` naming the file and what is wrong in it."""
-    data: object = None
+def read_calendar(path: Path) -> CalendarFile:
+    """Read a calendar, or the part of one that a project adds, unchecked. Raises `ReleaseError` for what is none."""
     try:
-        data = decode_yaml(read_named(path))
-        releases = msgspec.convert(data, CalendarFile, builtin_types=(datetime.date,))
-    except OSError as error:
-        raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None
-    except msgspec.MsgspecError as error:
-        raise ReleaseError(
-            f"{_wrong_entry(path, data) or f'{path}: {schema_problem(error)}'}. Correct it, or delete the file and let "
-            "`jaxexport releases refresh` write it."
-        ) from None
-    for version in (*releases.jaxlib, *releases.jax, *(entry.minimum_jaxlib for entry in releases.jax.values())):
-        version_key(version)
-    return releases
-
-
-def additions(shipped: Calendar, releases: CalendarFile, path: Path) -> CalendarFile:
-    """What a project's file adds to the shipped calendar, which may have its releases by now.
-
-    Raises `ReleaseError`, with its line, for a release whose date cannot be right: see `contradiction`.
-    """
-    for package, version, problem in _contradictions(shipped, releases.jaxlib, releases.jax):
-        raise ReleaseError(f"{path}{_line_of(path, package, version)}: {package} {version}: {problem}")
-    extended = project_calendar(shipped, releases.jaxlib, releases.jax)
-    jaxlib = {version: extended.jaxlib[version] for version in releases.jaxlib}
-    return CalendarFile(jaxlib, {version: extended.jax[version] for version in releases.jax})
+        return decode_yaml(read_named(path), CalendarFile | None) or CalendarFile()
+    except (OSError, msgspec.MsgspecError) as error:
+        problem = error.strerror if isinstance(error, OSError) else schema_problem(error)
+        raise ReleaseError(f"{path}: expected a calendar of releases: {problem}.") from None
 
 
 def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
@@ -64,7 +43,7 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
     jaxlib a jax is paired with decides no promise, and is the project's choice. Raises `ReleaseError` for a release
     whose date cannot be right.
     """
-    for package, version, problem in _contradictions(shipped, jaxlib, jax):
+    for package, version, problem in contradictions(shipped, jaxlib, jax):
         raise ReleaseError(f"releases.{package}.{version}: {problem}")
     merged = dict(jaxlib)
     for version in jaxlib.keys() & shipped.jaxlib.keys():
@@ -185,7 +164,7 @@ def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
     return f'  "{version}": {{{", ".join(fields)}}}'
 
 
-def _contradictions(
+def contradictions(
     shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
 ) -> Iterator[tuple[str, str, str]]:
     """Package, version and problem of each release whose date cannot be right: see `contradiction`."""
@@ -195,27 +174,3 @@ def _contradictions(
                 yield package, version, problem
     for version, problem in unreleased_minimums(shipped.jaxlib.keys() | jaxlib.keys(), jax):
         yield "jax", version, problem
-
-
-def _wrong_entry(path: Path, data: object) -> str:
-    """File, line, release and what is wrong with it; empty where no single release is to blame."""
-    # msgspec names the key inside a release, and not the release.
-    for package, kind in (("jaxlib", JaxlibRelease), ("jax", JaxRelease)):
-        entries = data.get(package) if isinstance(data, dict) else None
-        for version, entry in entries.items() if isinstance(entries, dict) else ():
-            try:
-                msgspec.convert(entry, kind, builtin_types=(datetime.date,))
-            except msgspec.ValidationError as error:
-                return f"{path}{_line_of(path, package, str(version))}: {package} {version}: {schema_problem(error)}"
-    return ""
-
-
-def _line_of(path: Path, package: str, version: str) -> str:
-    """``:12``, the line of a release in a file with one release a line; empty in any other form."""
-    section = ""
-    for number, line in enumerate(read_named(path).decode(errors="replace").splitlines(), 1):
-        name = line.partition(":")[0]
-        section = name if line[:1].strip() else section
-        if section == package and name.strip(" \"'") == version:
-            return f":{number}"
-    return ""

@@ -39,11 +39,11 @@ from export_core.goldens.manifest_file import load_manifest
 from export_core.matrix.cache_keys import expected_content
 from export_core.policy import PolicyError
 from export_core.policy.known_issues import known_issues
-from export_core.policy.load import load_policy
+from export_core.policy.load import load_policy, read_releases
 from export_core.policy.terms import Terms
 from export_core.releases import ReleaseError, load_calendar
 from export_core.releases.entries import shipped_entries
-from export_core.releases.project_releases import read_releases
+from export_core.releases.project_releases import read_calendar
 from export_core.releases.wheels import read_wheel
 from export_core.run.errors import RunError
 from export_core.run.plan_record import recorded_plan
@@ -101,6 +101,7 @@ PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a policy": ("export_compat.yaml", load_policy),
     "a policy in TOML": ("pyproject.toml", load_policy),
     "a file of releases": ("export_releases.yaml", read_releases),
+    "a calendar": ("releases.yaml", read_calendar),
     "a table of known issues": ("issues.yaml", lambda path: known_issues(str(path))),
     "a wheel": ("jaxlib-0.12.0-cp312-cp312-none-any.whl", read_wheel),
     "a manifest": ("golden.yaml", load_manifest),
@@ -263,10 +264,11 @@ def test_no_array_of_a_golden_is_compressed(tmp_path):
         (read_artifact_list, "artifacts:\n  - file: a\n    writer: 0.9.2\n    writer: 0.6.2\n"),
         (load_manifest, "format: 3\ncase: a\nwriter: {}\nwriter: {}\n"),
         (read_releases, "jaxlib:\n  0.9.2: {built: 2026-01-01}\njax: {}\njax: {}\n"),
+        (read_calendar, "jaxlib:\n  0.9.2: {built: 2026-01-01}\njax: {}\njax: {}\n"),
         (known_issues, "- id: a\n  todo: b\n  link: c\n  id: d\n"),
         (load_policy, "goldens: a\nrtol: {float32: 1}\natol: 1\nrtol: {float32: 2}\n"),
     ],
-    ids=["artifacts.yaml", "golden.yaml", "releases", "known issues", "policy"],
+    ids=["artifacts.yaml", "golden.yaml", "releases", "calendar", "known issues", "policy"],
 )
 def test_a_file_with_a_key_twice_is_an_error_with_its_line(read, text, tmp_path):
     path = tmp_path / "file.yaml"
@@ -355,21 +357,22 @@ DEEP = ["[" * 40_000, "a: " + "{a: " * 40_000, "- " * 40_000 + "x", "a: &a [1]\n
 
 
 @pytest.mark.parametrize("text", DEEP, ids=["lists", "tables", "blocks", "aliases"])
-def test_a_deep_file_of_releases_is_an_error(tmp_path, text):
-    path = tmp_path / "export_releases.yaml"
+def test_a_deep_calendar_is_an_error(tmp_path, text):
+    path = tmp_path / "releases.yaml"
     path.write_text(text)
     with pytest.raises(
-        ReleaseError, match=r"export_releases\.yaml: (expected (at most 100 lists|no alias)|.*maximum nesting depth)"
+        ReleaseError, match=r"releases\.yaml: .*(expected (at most 100 lists|no alias)|maximum nesting depth)"
     ):
-        read_releases(path)
+        read_calendar(path)
 
 
 @pytest.mark.parametrize("text", DEEP[:3], ids=["lists", "tables", "blocks"])
-def test_a_deep_policy_is_an_error(tmp_path, text):
+def test_a_deep_policy_or_file_of_releases_is_an_error(tmp_path, text):
     path = tmp_path / "export_compat.yaml"
     path.write_text(text)
-    with pytest.raises(PolicyError, match=r"export_compat\.yaml.*nested deeper than any policy needs"):
-        load_policy(path)
+    for read_file in (load_policy, read_releases):
+        with pytest.raises(PolicyError, match=r"export_compat\.yaml.*nested deeper than any policy needs"):
+            read_file(path)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def nothing(project: Path) -> None:
         # before anything runs; bad input of other commands too: tests/cli/test_cli.py
         (lambda p: (remove("golden")(p), (p / "golden" / "t.f").mkdir(parents=True)), MATRIX, 2, "golden: expected goldens, found none."),
         (write("export_compat.yaml", "requird: {}"), MATRIX, 2, "export_compat.yaml:1: requird: unknown key. Did you mean `required`?"),
-        (write("export_compat.yaml", ""), MATRIX, 2, "export_compat.yaml: expected a policy, found an empty file."),
+        (write("export_compat.yaml", ""), MATRIX, 2, "export_compat.yaml: expected a policy file, found an empty one."),
         (write("export_compat.yml", "goldens: golden"), MATRIX, 2, "export_compat.yml: expected the policy in export_compat.yaml."),
         (write("export_compat.yaml", "readers: ' , '"), ("matrix", "--dry-run"), 2, "export_compat.yaml:1: readers: expected window, all, newest, deployed or jaxlib"),
         (write("export_compat.yaml", "readers: []"), ("matrix", "--dry-run"), 2, "readers: expected window, all, newest, deployed or jaxlib versions, found none."),

@@ -72,9 +72,7 @@ def test_whatever_a_cell_writes_is_read_whole_or_is_garbage(noise, data):
     assert bool(transcript.garbage) == bool(noise)
     assert reply_of(transcript, 0, "", b"", 0.0)["end"] == ("fault" if noise else "ok")
     died = reply_of(transcript, -11, "", b"", 0.0)
-    assert (died["end"], died["signal"]) == ("crash", 11), (
-        "its own signal is the verdict, whatever it wrote"
-    )
+    assert (died["end"], died["signal"]) == ("crash", 11), "its own signal is the verdict, whatever it wrote"
 
 
 def test_an_endless_line_takes_no_more_memory_than_a_message():

@@ -294,8 +294,8 @@ RULES = [
         ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(9)),
          "its aliases make it endless"),
         ("[" * 500, " not a policy: it is nested deeper than any policy needs to be."),
-        ("", " expected a policy, found an empty file."),
-        (b"\xef\xbb\xbf \n", " expected a policy, found an empty file."),
+        ("", " expected a policy file, found an empty one."),
+        (b"\xef\xbb\xbf \n", " expected a policy file, found an empty one."),
     ],
     ids=lambda value: value[:40].replace("\n", " ") if isinstance(value, str) else None,
 )  # fmt: skip

@@ -339,7 +339,7 @@ def test_a_line_with_the_calendars_own_facts_changes_nothing(tmp_path):
 def test_a_line_of_the_releases_file_is_named_by_its_number(tmp_path):
     file = tmp_path / "export_releases.yaml"
     file.write_text('# ours\njaxlib:\n  "0.13.0": {built: 2026-11-20}\n  "0.12.0.1": {built: 2025-10-20}\n')
-    with pytest.raises(ReleaseError, match=r"export_releases.yaml:4: jaxlib 0.12.0.1: expected built: 2026-10-20"):
+    with pytest.raises(PolicyError, match=r"export_releases.yaml:4: releases.jaxlib.0.12.0.1: expected built: 2026-10"):
         find_policy(tmp_path)
 
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from making import day, make_wheel
 from shipped import CALENDAR, LAST, SHIPPED, calendar_of, measured, shortened
 
+from export_core.base.errors import ExportCompatError
 from export_core.cli.app import jaxexport
 from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.entries import ExtraReleases
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError
 from export_core.releases.calendar import CalendarFile
-from export_core.releases.project_releases import HEADER, read_releases, release_line, with_entries
+from export_core.releases.project_releases import HEADER, release_line, with_entries
 from export_core.releases.refresh import calendar_update, published_in_folder
 
 
@@ -222,22 +223,37 @@ def test_two_files_with_two_dates_of_a_release_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("jaxlib: []", "export_releases.yaml: `jaxlib`: expected a table, found a list. Correct it, or delete"),
+        ("jaxlib: []", "export_releases.yaml:1: releases.jaxlib: expected a table, found"),
         (
             'jax: {}\njaxlib:\n  "0.13.0": {built: soon}',
-            "export_releases.yaml:3: jaxlib 0.13.0: `built`: expected a date such as 2026-10-25",
+            "yaml:3: releases.jaxlib.0.13.0.built: expected a date",
         ),
-        ("jaxlib:\n  0.13.0: {}", "export_releases.yaml:2: jaxlib 0.13.0: expected the key `built`, found none."),
-        ("jax:\n  0.13.0: {built: 2026-11-20}", "yaml:2: jax 0.13.0: expected the key `minimum_jaxlib`"),
-        ("jaxlib: {0.13.0: {built: 2026-11-20, bulit: 1}}", "jaxlib 0.13.0: `bulit`: unknown key. Correct it"),
-        ("jaxlibs: {}", "export_releases.yaml: `jaxlibs`: unknown key. Correct it"),
+        ("jaxlib:\n  0.13.0: {}", "yaml:2: releases.jaxlib.0.13.0: expected the key `built`, found none."),
+        ("jax:\n  0.13.0: {built: 2026-11-20}", "yaml:2: releases.jax.0.13.0: expected the key `minimum_jaxlib`"),
+        ("jaxlib: {0.13.0: {built: 2026-11-20, bulit: 1}}", "yaml:1: releases.jaxlib.0.13.0.bulit: unknown key"),
+        ("jaxlibs: {}", "export_releases.yaml:1: releases.jaxlibs: unknown key. Did you mean `jaxlib`"),
         ("jaxlib: {nightly: {built: 2026-11-20}}", "found 'nightly'"),
+        (
+            "runtimes: {}\njax: {0.13.0: {built: 2026-11-20, minimum_jaxlib: 0.12.9}}",
+            "expected minimum_jaxlib",
+        ),
+        ("runtimes: {iree: {}}", "yaml:1: releases.runtimes: expected jaxlib and jax alone"),
+        ("", "export_releases.yaml: expected a file of releases, found an empty one"),
     ],
 )
-def test_a_file_of_releases_that_is_none_is_an_error(tmp_path, text, said):
+def test_a_file_of_releases_that_is_none_is_an_error(tmp_path, monkeypatch, text, said):
     (tmp_path / "export_releases.yaml").write_text(text)
-    with pytest.raises(ReleaseError, match=said):
-        read_releases(tmp_path / "export_releases.yaml")
+    with pytest.raises(ExportCompatError, match=said):
+        find_policy(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert said in str(run("refresh", "--wheels", tmp_path).exception)
+
+
+@pytest.mark.parametrize("text", ["jaxlib: []", "jaxlibs: {}", "["])
+def test_a_calendar_that_is_none_is_an_error(tmp_path, text):
+    (tmp_path / "cal.yaml").write_text(text)
+    done = run("refresh", "--wheels", tmp_path, "--into", tmp_path / "cal.yaml")
+    assert str(done.exception).startswith(f"{tmp_path}/cal.yaml: expected a calendar of releases: ")
 
 
 @pytest.mark.matrix

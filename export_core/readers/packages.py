@@ -13,7 +13,6 @@ import hashlib
 import io
 import json
 import sys
-import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
@@ -43,14 +42,15 @@ def installed_packages() -> dict[str, str]:
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:
-    """The versions that a lock, if one each, or `pip freeze` holds packages to. Raises `EnvironmentFailed`."""
+    """The versions to which requirements, such as those of `pip freeze`, hold packages. Raises `EnvironmentFailed`.
+
+    A package that has several versions, one for each platform or Python, is held to none.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-        return _constraints(_locked(text) if path.suffix in (".lock", ".toml") else _required(text))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, InvalidRequirement) as error:
+        return _constraints(_required(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, InvalidRequirement) as error:
         raise EnvironmentFailed(
-            f"--constraints {path}: expected a lock (uv.lock, poetry.lock, pylock.toml) or a file of requirements as "
-            f"`pip freeze` writes it: {error}"
+            f"--constraints {path}: expected requirements, as `pip freeze` and `uv export` write them: {error}"
         ) from error
 
 
@@ -60,18 +60,6 @@ def _constraints(versions: dict[str, list[str]]) -> tuple[str, ...]:
         for name, specifiers in sorted(versions.items())
         if name not in _DECIDED and len(set(specifiers)) == 1
     )
-
-
-def _locked(text: str) -> dict[str, list[str]]:
-    """The packages of a lock: [[package]] of uv and poetry, [[packages]] of pylock.toml."""
-    lock = tomllib.loads(text)
-    versions: dict[str, list[str]] = {}
-    for package in [*lock.get("package", ()), *lock.get("packages", ())]:
-        source = package.get("source", {})
-        # The project itself, and packages in its folders, have a version here that nobody can install.
-        if "version" in package and not {"editable", "virtual", "directory"}.intersection(source):
-            versions.setdefault(canonicalize_name(package["name"]), []).append(f"=={package['version']}")
-    return versions
 
 
 def _required(text: str) -> dict[str, list[str]]:

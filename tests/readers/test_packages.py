@@ -35,34 +35,6 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 # --- what a project holds its packages to -----------------------------------------------------------------------------
 
-UV_LOCK = """
-version = 1
-[[package]]
-name = "mine"
-version = "0.1"
-source = { editable = "." }
-[[package]]
-name = "Optax"
-version = "0.2.5"
-source = { registry = "https://index" }
-[[package]]
-name = "jaxlib"
-version = "0.9.2"
-[[package]]
-name = "scipy"
-version = "1.15.3"
-[[package]]
-name = "scipy"
-version = "1.17.1"
-"""
-PYLOCK = """
-lock-version = "1.0"
-[[packages]]
-name = "numpy"
-version = "2.3.1"
-[[packages]]
-name = "folder"
-"""
 FROZEN = """
 # by pip-compile
 --index-url https://index
@@ -73,29 +45,21 @@ numpy==2.3.1 \\
 Flax_Thing>=1,<2  # via mine
 jax==0.9.2
 optax @ file:///tmp/optax.whl
+scipy==1.15.3 ; python_version < "3.11"
+scipy==1.17.1 ; python_version >= "3.11"
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("uv.lock", UV_LOCK, ("optax==0.2.5",)),
-        ("pylock.toml", PYLOCK, ("numpy==2.3.1",)),
-        ("requirements.txt", FROZEN, ("flax-thing<2,>=1", "numpy==2.3.1")),
-    ],
-)
-def test_a_lock_holds_what_the_writer_does_not_decide(tmp_path, name, text, expected):
-    (tmp_path / name).write_text(text)
-    assert constraints_of(tmp_path / name) == expected
+def test_requirements_hold_what_the_writer_does_not_decide(tmp_path):
+    (tmp_path / "requirements.txt").write_text(FROZEN)
+    assert constraints_of(tmp_path / "requirements.txt") == ("flax-thing<2,>=1", "numpy==2.3.1")
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("uv.lock", "no toml"), ("a.txt", "not a requirement"), ("a.txt", "-r base.txt")]
-)
-def test_a_file_that_is_no_lock_is_reported(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(EnvironmentFailed, match=rf"--constraints .*{name}: expected a lock .*: "):
-        constraints_of(tmp_path / name)
+@pytest.mark.parametrize("text", ["not a requirement", "-r base.txt"])
+def test_a_file_that_has_no_requirements_is_reported(tmp_path, text):
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.raises(EnvironmentFailed, match=r"--constraints .*a\.txt: expected requirements, .*: "):
+        constraints_of(tmp_path / "a.txt")
 
 
 def test_the_packages_that_are_installed_here_have_their_versions():

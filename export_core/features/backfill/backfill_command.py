@@ -41,8 +41,8 @@ from export_core.cli.help import command
     "--constraints",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Install other packages than jax and jaxlib in the versions of a lock (uv.lock, poetry.lock, pylock.toml) or "
-    "of requirements as `pip freeze` writes them.",
+    help="Install other packages than jax and jaxlib in the versions of these requirements, as `pip freeze` and `uv "
+    "export` write them.",
 )
 @dry_run_option("Only show which releases would write goldens, and what would be installed beside them.")
 @quiet_option

@@ -41,9 +41,9 @@ def test_an_older_writers_golden_is_written_replayed_and_judged(
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "-k", "wave").code == 0
     own = project.stored()
-    (project.folder / "uv.lock").write_text('[[package]]\nname = "iniconfig"\nversion = "2.0.0"\n')
+    (project.folder / "held.txt").write_text("iniconfig==2.0.0\n")
     command = [sys.executable, "-m", "export_core", "goldens", "backfill", "--writers", writer, "--install", "numpy"]
-    command += ["--constraints", "uv.lock"]
+    command += ["--constraints", "held.txt"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(command, cwd=project.folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,13 +7,14 @@ JSON Schemas of manifest, policy, results, inspections.
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from export_core.base.feature import feature_schemas
+from export_core.base.feature import FOLDER, features
 from export_core.base.field_docs import add_field_docs
 from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
@@ -42,7 +43,12 @@ KERNEL: dict[str, tuple[type, str]] = {
 }
 
 
-KINDS = dict(sorted((KERNEL | feature_schemas()).items()))
+OF_FEATURES = {
+    schema: (pkgutil.resolve_name(f"{FOLDER}.{name}.{where}"), title)
+    for name, feature in features().items()
+    for schema, (where, title) in feature.schemas.items()
+}
+KINDS = dict(sorted((KERNEL | OF_FEATURES).items()))
 
 
 def schema(name: str) -> dict[str, Any]:

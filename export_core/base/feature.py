@@ -19,7 +19,8 @@ class Feature(NamedTuple):
     commands: Mapping[str, str] = {}
     """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "commands:add"}``."""
     schemas: Mapping[str, tuple[str, str]] = {}
-    """Its types that other programs read, by the name of their schema: ``module:Type``, and what the file is."""
+    """Its types that other programs read, by the name of their schema: ``module:Type``, and what the file is. Of these
+    tools/schemas.py makes schemas."""
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
@@ -65,15 +66,6 @@ def feature_commands() -> Iterator[tuple[str, Any]]:
     for name, feature in features().items():
         for words, where in feature.commands.items():
             yield words, _imported(name, where)
-
-
-def feature_schemas() -> dict[str, tuple[type, str]]:
-    """Every type of a feature that other programs read, with what the file is, by the name of its schema."""
-    return {
-        schema: (_imported(name, where), title)
-        for name, feature in features().items()
-        for schema, (where, title) in feature.schemas.items()
-    }
 
 
 def hooks(field: str) -> list[Any]:

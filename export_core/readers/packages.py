@@ -47,19 +47,13 @@ def constraints_of(path: Path) -> tuple[str, ...]:
     A package that has several versions, one for each platform or Python, is held to none.
     """
     try:
-        return _constraints(_required(path.read_text(encoding="utf-8")))
+        versions = _required(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, InvalidRequirement) as error:
         raise EnvironmentFailed(
             f"--constraints {path}: expected requirements, as `pip freeze` and `uv export` write them: {error}"
         ) from error
-
-
-def _constraints(versions: dict[str, list[str]]) -> tuple[str, ...]:
-    return tuple(
-        f"{name}{specifiers[0]}"
-        for name, specifiers in sorted(versions.items())
-        if name not in _DECIDED and len(set(specifiers)) == 1
-    )
+    held = {name: specifiers[0] for name, specifiers in sorted(versions.items()) if len(set(specifiers)) == 1}
+    return tuple(f"{name}{specifier}" for name, specifier in held.items() if name not in _DECIDED)
 
 
 def _required(text: str) -> dict[str, list[str]]:

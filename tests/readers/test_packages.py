@@ -62,7 +62,7 @@ def test_a_file_that_has_no_requirements_is_reported(tmp_path, text):
         constraints_of(tmp_path / "a.txt")
 
 
-def test_the_packages_that_are_installed_here_have_their_versions():
+def test_what_is_installed_here_is_known_by_name():
     assert installed_packages()["jaxlib"] == version("jaxlib")
 
 

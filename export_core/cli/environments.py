@@ -33,7 +33,7 @@ UNUSED_DAYS = 30
     "--older-than",
     type=click.IntRange(min=0),
     metavar="DAYS",
-    help="Only those that nothing has used for this many days, and builds that were killed. "
+    help="Only those that nothing has used for this many days, 0 for all, and builds that were killed. "
     f"[default: {UNUSED_DAYS}, with --clean and without NAME]",
 )
 @dry_run_option("With --clean: only show what would be removed.")
@@ -42,20 +42,21 @@ def environments(names: Sequence[str], clean: bool, older_than: int | None, dry_
     """Show the cached environments in which readers and writers run, or remove them.
 
     Each line says what it was built for, its size, when it was last used, and whether it is in use. NAME is a folder or
-    a glob of folders, as the last column has them: '*' are all. What is removed and needed again is built again.
+    a glob of folders, as the last column has them. What is removed and needed again is built again.
     """
     import datetime
 
     from export_core.readers.build import cache_folder
     from export_core.readers.inventory import cached_environments, named, remove, to_clean
 
+    if names and older_than is not None:
+        raise click.UsageError("NAME cannot be combined with --older-than.")
     chosen = cached_environments()
     if names:
         chosen = named(chosen, names)
-    elif clean and older_than is None:
-        older_than = UNUSED_DAYS
-    if older_than is not None:
-        chosen = to_clean(chosen, datetime.datetime.now(datetime.UTC).date(), older_than)
+    elif clean or older_than is not None:
+        today = datetime.datetime.now(datetime.UTC).date()
+        chosen = to_clean(chosen, today, UNUSED_DAYS if older_than is None else older_than)
     rows = [("release", "platform", "for", "MB", "last used", "", "packages", "folder")]
     for cached in chosen:
         state = "in use" if cached.in_use else "" if cached.is_built else "half built"

@@ -78,9 +78,7 @@ def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
     assert old.exists()
     assert "2 environments" in run("--clean", "--yes")
     assert (old.exists(), half.exists(), new.exists()) == (False, False, True)
-    run("--clean", "*", "--older-than", "1", "--yes")
-    assert new.exists()
-    run("--clean", "*", "--yes")
+    run("--clean", "--older-than", "0", "--yes")
     assert not new.exists()
 
 
@@ -102,6 +100,8 @@ def test_a_name_of_one_in_use_or_of_none_removes_nothing(cache):
             assert "jaxlib-0.9.0-a: in use, not removed\n0 environments of 0.0 GB" in printed
     with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*s` shows all"):
         CliRunner().invoke(jaxexport, ["environments", "--clean", "*-a", "jaxlib-0.9.9"], catch_exceptions=False)
+    done = CliRunner().invoke(jaxexport, ["environments", "--clean", "x", "--older-than", "3"])
+    assert "NAME cannot be combined with --older-than." in done.output
     assert folder.exists()
 
 

@@ -94,7 +94,7 @@ class Placement:
         return f"{self.reader.title} for {self.name}" if self.name else self.reader.title
 
     def requirements(self) -> tuple[str, ...]:
-        """The plugin of exactly this release beside jax and jaxlib: for TPUs as jax pins it, with CUDA only to run."""
+        """The plugin of exactly this release beside jax and jaxlib. To run, CUDA comes too: 2 GB of wheels."""
         if self.target is None:
             return ()
         plugin = self.target.plugin

@@ -354,7 +354,7 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
 
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
-    """The context of a call without arguments: its devices are those of the mesh around. Not in 0.6.2 or older."""
+    """The context of a call without arguments: its devices are those of the mesh around. Until 0.6.2 jax has none."""
     import jax
 
     if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):

@@ -270,7 +270,10 @@ def are_figures(value: Any) -> bool:
 
 
 def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
-    """Run a cell and say how it ended, last of all: nobody waits until the process has gone. See `written_pages`."""
+    """Run a cell and say how it ended, last of all: so nobody has to wait 20 ms until the system has ended the process.
+
+    `shared_memory` is the memory of which the worker asks for the pages that the cell wrote; empty where it knows them.
+    """
     try:
         half.run_cell(request, say)
         if shared_memory:
@@ -768,6 +771,7 @@ def written_pages(memory: list[tuple[int, int]]) -> list[int]:
                     # Source: Linux, Documentation/admin-guide/mm/pagemap.rst.
                     if entry >> 56 & 0b10100001 == 0b10000001:
                         address = start + number * size
+                        # With the page between two, if there is one: another call costs more than its copy.
                         if ranges and address <= ranges[-2] + ranges[-1] + size:
                             ranges[-1] = address + size - ranges[-2]
                         else:

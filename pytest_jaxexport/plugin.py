@@ -5,20 +5,20 @@ Nothing heavy is imported before a marked test runs.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import marker, settings, unittest_classes
+from pytest_jaxexport import marker, settings
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ _ATTACHED = "_jaxexport"  # The attribute of a test's report that carries our da
 _REFUSED = "jaxexport_refused"
 _COLLECTED = "jaxexport_collected"
 _REPORTER = "jaxexport-reporter"
+UNITTEST_HINT = (
+    f"export_golden exists in tests that are marked with @pytest.mark.{marker.NAME}, on the method or on its class. "
+    "With absl's parameterized the marker of a method is the line above its def, below @parameterized: absl drops it "
+    "elsewhere. Without pytest (absltest.main, python -m unittest) it does not exist."
+)
+"""Why a test of a `unittest.TestCase` has no `self.export_golden`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -139,8 +145,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     item.stash[FAILED] = False
     try:
-        if unittest_classes.is_test_case(item):
-            unittest_classes.attach(item, _recorder(item), partial(_finish, item))
+        if _is_unittest(item):
+            _attach(item)
             return (yield)
         result = yield
         _finish(item)
@@ -156,7 +162,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Attach what happened to goldens to a marked test's report, as text: xdist's workers send nothing else."""
     report = yield
-    unittest_classes.explain_missing(report, call)
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, AttributeError) and error.name == "export_golden":
+        report.sections.append((f"no {error.name}", UNITTEST_HINT))
     if item.stash.get(MARKED, None) is not None:
         item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
         recorder = item.stash.get(RECORDER, None)
@@ -336,13 +344,13 @@ def _finish(item: pytest.Item) -> None:
 
 def _recorder(item: pytest.Item) -> Recorder:
     """A new `export_golden` of this test."""
-    from pytest_jaxexport.recorder import Recorder
+    from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.second_export import SEEDS, SecondExport
 
     config = item.config
     if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
-        item.stash[RECORDER] = second_run.recorder(item, item.stash[MARKED], config.stash[SETTINGS])
+        item.stash[RECORDER] = SecondRecorder(item, item.stash[MARKED], config.stash[SETTINGS], second_run.exports)
         return item.stash[RECORDER]
     if SECOND_EXPORT not in config.stash:
         config.stash[SECOND_EXPORT] = tuple(
@@ -361,3 +369,27 @@ def _recorder(item: pytest.Item) -> Recorder:
         item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER], config.stash[SECOND_EXPORT]
     )
     return item.stash[RECORDER]
+
+
+def _is_unittest(item: pytest.Item) -> bool:
+    """Whether this is a test of a `unittest.TestCase`, absltest's too: it has no fixtures."""
+    unittest = sys.modules.get("unittest")  # a class of it cannot be collected before it is imported
+    return unittest is not None and isinstance(getattr(item, "instance", None), unittest.TestCase)
+
+
+def _attach(item: Any) -> None:
+    """Set `self.export_golden`, and check it when the test method has passed, before its tearDown.
+
+    unittest reports what a test raises and does not raise it, so only a call inside the test can know, and can fail it.
+    """
+    method = item.obj
+    item.instance.export_golden = _recorder(item)
+
+    @functools.wraps(method)
+    def checked(*args: Any) -> Any:
+        __tracebackhide__ = True
+        result = method(*args)
+        _finish(item)
+        return result
+
+    item.obj = checked

@@ -13,9 +13,7 @@ from typing import IO, TYPE_CHECKING, cast
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.second_export import SecondArtifact
-    from pytest_jaxexport.settings import Marked, Settings
 
 
 def main() -> None:
@@ -30,26 +28,20 @@ def main() -> None:
     plugins = [*options.pop("plugins", []), "no:terminal", "no:cacheprovider", "no:junitxml"]
     words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs({**options, "plugins": plugins}, [*words, setup["path"]])
-    from pytest_jaxexport.recorder import SecondRecorder
     from pytest_jaxexport.settings import SECOND_RUN
 
-    config.pluginmanager.register(_Session(SecondRecorder, requests, answers, setup["root"]), SECOND_RUN)
+    config.pluginmanager.register(_Session(requests, answers, setup["root"]), SECOND_RUN)
     config.hook.pytest_cmdline_main(config=config)
 
 
 class _Session:
-    """Collects and runs the tests that the first process names, one at a time."""
+    """Collects and runs the tests that the first process names, one at a time; `exports` are those of the last one."""
 
-    def __init__(self, kind: type[SecondRecorder], requests: IO[str], answers: IO[str], root: str) -> None:
-        self._kind = kind
+    def __init__(self, requests: IO[str], answers: IO[str], root: str) -> None:
         self._requests = requests
         self._answers = answers
         self._root = root
         self.exports: dict[str, SecondArtifact] = {}
-
-    def recorder(self, item: pytest.Item, marked: Marked, settings: Settings) -> Recorder:
-        """The `export_golden` of a test."""
-        return self._kind(item, marked, settings, self.exports)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool:

@@ -9,7 +9,7 @@ it is a part of one that is there. Comments steer:
                                the name of a function of tools/page_folders.py
     <!-- run with: wheel -->   first in a page: pip finds a wheel of this repository, and no outcome is cached yet
     <!-- continues: PAGE -->   first in a page: it runs in the folder and the shell that this page left, after it
-    <!-- group: matrix -->     first in a page: it needs environments of other jaxlib releases
+    <!-- group: matrix -->     first in a page: the mark of its test, matrix or weekly, as pyproject.toml explains them
     <!-- exit: 1 -->           of the last command of the next block; 0 unless said
     <!-- columns: 120 -->      from the next block on; 100 unless said
     <!-- not run: REASON -->   for the next block: what no test can do

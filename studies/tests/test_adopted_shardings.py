@@ -11,7 +11,7 @@ READ_BY = {"0.6.2": {"0.6.2", "0.9.2"}, "0.9.2": {"0.9.2", "0.12.0.1"}, "0.12.0.
 """The readers of each writer that load its artifacts for several devices at all."""
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_an_adopted_artifact_for_four_devices_is_right(tmp_path):
     _, refused = adopt_all(tuple(READ_BY), (4,), tmp_path, PROGRAMS)
     assert not refused

@@ -63,7 +63,7 @@ def test_goldens_are_counted_by_platform_and_those_of_the_cpu_by_file():
     ]
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_goldens_of_the_newest_release_agree_with_its_own_test(tmp_path):
     words = ["--only", "top_k", "--readers", NEWEST, "--compiling", "none", "--release", NEWEST, "--work", tmp_path]
     done = subprocess.run(

@@ -99,7 +99,7 @@ def test_the_fuzzer_counts_what_takes_too_much_time_or_memory(monkeypatch):
     assert watched.broken == 2
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_two_releases_agree_with_the_reader_on_their_artifacts():
     words = [sys.executable, "-m", reader_check.__name__, "--releases", "2"]
     here = {**os.environ, "PYTHONPATH": str(Path(DATA).parent)}

@@ -14,7 +14,7 @@ from export_core.features.why.reduce.folder import STEPS, ReductionFolder
 from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest
 
-pytestmark = pytest.mark.matrix
+pytestmark = pytest.mark.weekly
 ROOT = Path(__file__).parents[2]
 CELL = ("--cases", "tests.compat.test_linear_algebra.test_svd", "--writers", "0.11.0", "--readers", "0.9.2")
 

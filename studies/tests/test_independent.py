@@ -49,7 +49,7 @@ def independent_verdict(cell: Cell, python: Path) -> set[str]:
     return {0: {Verdict.PASS}, 42: {Verdict.NUMERICS}}.get(code, {Verdict.ERROR, Verdict.REFUSED})
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     policy = load_policy(ROOT / "export_compat.yaml")
     whole = os.environ.get("JAXEXPORT_INDEPENDENT") == "all"

@@ -39,7 +39,7 @@ def test_two_small_integers_are_in_a_byte():
     assert nibbles(np.array([1, -1, 2], ml_dtypes.int4)) == b"\xf1\x02"
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 @pytest.mark.parametrize("reader", ["stablehlo==0.12.0.1", "iree==3.13.0"])
 def test_it_agrees_with_a_matrix(tmp_path, reader):
     cases = ("*test_tiny_dtype*int4*", "*test_dtype*complex64*", "*test_random_key*rbg*", "*test_types_alone*")

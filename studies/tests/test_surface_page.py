@@ -69,7 +69,7 @@ def test_each_module_of_cases_has_goldens_by_two_writers():
         assert len(writers) >= 2, module
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_the_data_say_what_runs_say_today(tmp_path):
     day = day_of(surface_page.PAGE.read_text(encoding="utf-8"))
     words = ["--cases", f"{CASE}*", "--writers", "0.9.2", "--readers", "0.12.0.1,0.10.0,0.8.1", "--as-of", day]

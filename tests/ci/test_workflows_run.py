@@ -32,10 +32,12 @@ WAVE = """
 import jax, jax.numpy as jnp, pytest
 
 @pytest.mark.export_compat(compare="waves.checks:close")
+@pytest.mark.matrix
 def test_wave(export_golden):
     export_golden(jax.jit(lambda x: jnp.sin(x) * 2), jnp.ones(3))
 
 @pytest.mark.export_compat
+@pytest.mark.matrix
 def test_sum(export_golden):
     export_golden(jax.jit(lambda x: jnp.cumsum(x)), jnp.ones(3))
 """
@@ -73,9 +75,6 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
             wheel.writestr(path, text)
     return name
 """
-
-pytestmark = pytest.mark.matrix
-
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory) -> Path:
@@ -174,6 +173,7 @@ def results_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} & {"results.jsonl", "summary.json", *REPORTS}
 
 
+@pytest.mark.matrix
 def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project):
     run = actions(project)
     jobs = run.run(CI / "github.yml", event="pull_request")
@@ -190,6 +190,7 @@ def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project)
     ]
 
 
+@pytest.mark.matrix
 def test_a_broken_golden_makes_the_gate_red_with_results_stored(actions, broken):
     run = actions(broken)
     jobs = run.run(CI / "github.yml", event="push")
@@ -203,6 +204,7 @@ def test_a_broken_golden_makes_the_gate_red_with_results_stored(actions, broken)
     assert len(results_in(run.artifacts["results"])) == 5
 
 
+@pytest.mark.matrix
 def test_a_lost_machine_makes_the_gate_incomplete_never_green(actions, project):
     run = actions(project)
     (judge,) = run.run(CI / "github.yml", die="jaxlib 0.11.2 on cpu")["judge"]
@@ -230,6 +232,7 @@ def index(tmp_path) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.weekly
 def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, readers, index):
     run = actions(project, UV_DEFAULT_INDEX=index)
     (job,) = run.run(CI / "github-weekly.yml", event="schedule")["weekly"]
@@ -266,6 +269,7 @@ def candidate(folder: Path) -> list[Path]:
     return made
 
 
+@pytest.mark.weekly
 def test_a_release_candidate_reads_and_writes_for_todays_readers(actions, project, tmp_path):
     repository = Path(shutil.copytree(project, tmp_path / "repository"))
     wheels = repository / "candidates"
@@ -285,6 +289,7 @@ def test_a_release_candidate_reads_and_writes_for_todays_readers(actions, projec
     assert "KEPT" in job.summary
 
 
+@pytest.mark.matrix
 def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
     # It installs itself from its own folder; what it depends on is here.
     run = actions(broken, PYTHONPATH=sysconfig.get_path("purelib"))
@@ -340,6 +345,7 @@ def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
     return codes
 
 
+@pytest.mark.weekly
 def test_the_pipeline_of_gitlab_is_the_same_gate(broken, tmp_path, python):
     codes = gitlab(broken, tmp_path, python)
     assert codes["pytest"] == [1]

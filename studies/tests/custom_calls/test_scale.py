@@ -97,7 +97,7 @@ def test_a_reader_without_the_target_says_its_name(replayed, day, target):
     assert target in outcome.message
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 @pytest.mark.usefixtures("libraries")
 def test_the_committed_results_are_what_real_releases_say(tmp_path):
     """Those that docs/how-to/change-a-custom-call.md shows; `nox -s custom_calls` writes them."""

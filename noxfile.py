@@ -58,7 +58,7 @@ def tests_newest(session: nox.Session) -> None:
 @nox.session(python=newest_python(), default=False)
 def weekly(session: nox.Session) -> None:
     """The tests that install what no other test does, or run a whole study: each week, not for each change."""
-    session.install("-e", ".", "--group", "tests")
+    session.install("-e", ".[nox]", "--group", "tests")
     session.run("pytest", "-m", "weekly", *session.posargs)
 
 

@@ -76,6 +76,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
     return name
 """
 
+
 @pytest.fixture(scope="module")
 def python(tmp_path_factory) -> Path:
     """What setup-python gives: an interpreter and its pip, for which what is installed here is installed already."""

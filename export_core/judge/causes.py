@@ -305,11 +305,18 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
         words = f"Began to fail {began}" + (f"; works again in {release_name(after)}" if after else "")
     elif before:
         again = f", and again in {release_name(after)}" if after else ""
-        words = f"Fails since {release_name(first)}; works in {release_name(before)}{again}"
+        words = f"Fails since {release_name(first)}; {_works_in(before, stretch)}{again}"
     else:
-        words = f"Works in {release_name(after)}" if after else ""
+        words = _works_in(after, stretch) if after else ""
+        words = f"{words[:1].upper()}{words[1:]}"
     since, skipped_from = first.name if before else "", before.name if before and began else ""
     return words, since, skipped_from, after.name if after else ""
+
+
+def _works_in(release: ReaderOf, stretch: FailingStretch) -> str:
+    # Its writer ran the function; whether it can replay the artifact is another question, which often no cell answers.
+    is_writer = release == stretch.results[0].writer.release
+    return f"{'ran in its writer,' if is_writer else 'works in'} {release_name(release)}"
 
 
 def _between(earlier: ReaderOf | None, later: ReaderOf | None, days: Sequence[datetime.date]) -> str:

@@ -222,3 +222,15 @@ def test_a_known_upstream_issue_is_one_cause_whatever_fails():
     one, other = (judge_again(result(verdict), Policy()) for verdict in (Verdict.CRASH, Verdict.ERROR))
     named = [msgspec.structs.replace(each, upstream="jax-1") for each in (one, other)]
     assert cell_signature(named[0]) == cell_signature(named[1])
+
+
+@pytest.mark.parametrize(
+    ("reader", "change"),
+    [
+        ("0.9.1", "Ran in its writer, jaxlib 0.9.2"),
+        ("0.10.0", "Fails since jaxlib 0.10.0 (built 2026-04-16); ran in its writer, jaxlib 0.9.2"),
+    ],
+)
+def test_a_writer_that_replayed_nothing_only_ran_the_function(reader, change):
+    (cause,) = causes(failed(writer="0.9.2", reader=reader))
+    assert cause.change.startswith(change)

@@ -125,6 +125,15 @@ def test_no_list_of_jax_is_asked_about_the_custom_calls_of_another_runtime():
     assert "jaxlib pjrt" not in str(found)
 
 
+def test_a_known_refusal_of_a_runtime_is_the_cause_and_its_way_out_the_first_step():
+    choice = choice_of("tests.compat.test_models.test_convolution", "0.12.0.1", "litert==2.3.0")
+    message = "a loop (while, scan, fori_loop), which litert-converter cannot write: unroll it\nFailed to export"
+    found = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.COMPILE, message=message))
+    assert (found.cause, found.because) == ("not supported by the runtime", f"{message.splitlines()[0]}.")
+    assert found.steps[0] == "Unroll it."
+    assert "Report it" not in str(found.steps)
+
+
 # --- since which release ----------------------------------------------------------------------------------------------
 
 

@@ -44,6 +44,9 @@ class FailureCause(StrEnum):
     """The writer or the reader does not promise one of its custom calls."""
     REGISTRATION = "missing registration"
     """The process lacks a custom call's target or a pytree node, which a library registers."""
+    LACKING = (
+        "not supported by the runtime"  # A known refusal of another runtime, which names the way out.
+    )
     NUMBERS = "different numbers"  # It runs, and the outputs differ by more than the writer's noise allows.
     UNKNOWN = "not known"  # None of these.
 
@@ -206,7 +209,16 @@ def _cause(
         return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."
     if calls:
         return FailureCause.CUSTOM_CALL, " ".join(calls)
+    if _way_out(result):
+        return FailureCause.LACKING, f"{first_line(result.message)}."
     return FailureCause.UNKNOWN, "Nothing in the artifact predicts it, and no known issue matches it."
+
+
+def _way_out(result: Result) -> str:
+    """What the message of a known refusal of a runtime advises, behind its colon; empty for any other result."""
+    if not result.reader.family or result.verdict is not Verdict.REFUSED:
+        return ""
+    return first_line(result.message).partition(": ")[2]
 
 
 def _evidence(
@@ -240,6 +252,8 @@ def _steps(
     working = [row.reader.name for row in rows if row.verdict.works]
     if works := ranges(working, [row.reader.name for row in rows]):
         yield f"Pin: it works in {title_of(works)}."
+    if advice := _way_out(result):
+        yield f"{advice[0].upper()}{advice[1:]}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."
         return

@@ -44,9 +44,7 @@ class FailureCause(StrEnum):
     """The writer or the reader does not promise one of its custom calls."""
     REGISTRATION = "missing registration"
     """The process lacks a custom call's target or a pytree node, which a library registers."""
-    LACKING = (
-        "not supported by the runtime"  # A known refusal of another runtime, which names the way out.
-    )
+    LACKING = "not supported by the runtime"  # A known refusal of another runtime, which names the way out.
     NUMBERS = "different numbers"  # It runs, and the outputs differ by more than the writer's noise allows.
     UNKNOWN = "not known"  # None of these.
 

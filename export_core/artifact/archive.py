@@ -1,19 +1,35 @@
-"""The files of an archive, of any size: never more than one of them in memory."""
+"""The files of an archive, of any size, read in parallel: never more of them in memory than are being read."""
 
+import functools
+import multiprocessing
 import os
-from collections import Counter
+import signal
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
 from typing import Generic, NamedTuple, TypeVar
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.artifact import unreadable, what_else
+from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.untrusted import open_regular
 
 Result = TypeVar("Result")
 
+CHUNK = 64  # files that a process is given at once: 100 ms of work
 SUFFIX = ".jaxexport"
 HEAD = 1 << 14  # bytes that show what a file is
+FEW = 4  # chunks that take less time than processes to start
+AHEAD = 4  # chunks for each process that wait
+
+
+class ArchiveError(ExportCompatError):
+    """An archive that could not be read to its end."""
+
+    exit_code = 3
 
 
 class Found(NamedTuple):
@@ -84,37 +100,53 @@ def artifact_in(found: Found) -> Artifact | str:
 
 
 class ReadFile(NamedTuple, Generic[Result]):
-    """What was read of a file: a result, or an error where it cannot be read."""
+    """What was read of a file: a result, an error where it cannot be read, or why it is left out."""
 
     path: str
     result: Result | None = None
     error: str = ""
+    left_out: str = ""
 
 
 def read_archive(
-    read: Callable[[Artifact], Result], paths: Sequence[str], left_out: Counter[str], *, hidden: bool = True
+    read: Callable[[Artifact], Result],
+    paths: Sequence[str],
+    left_out: Counter[str],
+    jobs: int | None = None,
+    *,
+    hidden: bool = True,
 ) -> Iterator[ReadFile[Result]]:
     """What `read` returns of each artifact among these files and below these folders, in order; or its error.
 
-    What is no artifact is counted in `left_out`; `hidden` is that of `files_of`. Raises `ArtifactError` where there is
-    no artifact.
+    `read` must be importable by its name, since other processes run it: `jobs`, or one for each core. What is no
+    artifact is counted in `left_out`; `hidden` is that of `files_of`.
+
+    Raises:
+        ArtifactError: there is no artifact.
+        ArchiveError: a process was killed.
     """
     is_empty = True
-    for found in files_of(paths, hidden=hidden):
-        try:
-            artifact = artifact_in(found)
-            if isinstance(artifact, str):
-                left_out[artifact] += 1
-                continue
-            file = ReadFile(found.path, read(artifact))
-        except ArtifactError as error:
-            file = ReadFile(found.path, error=str(error).removeprefix(f"{found.path}: "))
-        except MemoryError:
-            file = ReadFile(found.path, error="expected memory to read it, found too little.")
-        is_empty = False
-        yield file
+    found = files_of(paths, hidden=hidden)
+    for file in in_parallel(functools.partial(_read_file, read), found, jobs or os.cpu_count() or 1):
+        if file.left_out:
+            left_out[file.left_out] += 1
+        else:
+            is_empty = False
+            yield file
     if is_empty:
         raise no_artifacts(paths, left_out)
+
+
+def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Result]:
+    try:
+        artifact = artifact_in(found)
+        if isinstance(artifact, str):
+            return ReadFile(found.path, left_out=artifact)
+        return ReadFile(found.path, read(artifact))
+    except ArtifactError as error:
+        return ReadFile(found.path, error=str(error).removeprefix(f"{found.path}: "))
+    except MemoryError:
+        return ReadFile(found.path, error="expected memory to read it, found too little.")
 
 
 def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:
@@ -122,3 +154,36 @@ def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:
     advice = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
     found = f"none in {plural(left_out.total(), 'file')}"
     return ArtifactError("artifacts", found, name=" ".join(paths), advice=advice)
+
+
+def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
+    """What `read`, which other processes import, returns of each, in order. `ArchiveError` where one was killed."""
+    files = iter(found)
+    chunks = iter(lambda: list(islice(files, CHUNK)), [])
+    first = list(islice(chunks, FEW))
+    if jobs == 1 or len(first) < FEW:
+        yield from map(read, chain.from_iterable(chain(first, chunks)))
+        return
+    pending: deque[Future[list[Result]]] = deque()
+    # New interpreters, since a process that has imported jax must not be forked.
+    context = multiprocessing.get_context("spawn")
+    leave_ctrl_c = (signal.SIGINT, signal.SIG_IGN)  # the command ends these processes itself
+    with ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=leave_ctrl_c) as pool:
+        try:
+            for chunk in chain(first, chunks):
+                pending.append(pool.submit(_read_all, read, chunk))
+                if len(pending) > AHEAD * jobs:
+                    yield from pending.popleft().result()
+            while pending:
+                yield from pending.popleft().result()
+        except BrokenProcessPool:
+            raise ArchiveError(
+                "expected all files to be read, found a process killed that read them, most likely for its memory. "
+                "With --jobs 1 less memory is needed."
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C nobody wants the rest
+
+
+def _read_all(read: Callable[[Found], Result], chunk: list[Found]) -> list[Result]:
+    return [read(one) for one in chunk]

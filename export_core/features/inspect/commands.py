@@ -41,6 +41,7 @@ class _Asked:
     goldens: str | None
     policy_file: str | None
     as_of: str | None
+    jobs: int | None
 
     def terms(self) -> Terms:
         """The releases, windows and allowed calls of the policy, without releases that were built after --as-of."""
@@ -93,6 +94,7 @@ def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., No
         @goldens_option
         @policy_option
         @declared("as_of", text="Ignore releases built after this day, and count days from it. [default: today]")
+        @declared("jobs", text="Processes that read the files of a folder. [default: one for each core]")
         @functools.wraps(about)
         def with_asked(*args: Any, **given: Any) -> None:
             about(*args, asked=_Asked(**{name: given.pop(name) for name in _Asked.__dataclass_fields__}), **given)
@@ -177,7 +179,7 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
     terms = asked.terms()
     inventory = Inventory(day_of(asked.as_of), terms.releases[-1].jaxlib if terms.releases else "")
     row_of = functools.partial(inventory_row, terms)
-    for file in read_archive(row_of, paths, inventory.left_out, hidden=False):
+    for file in read_archive(row_of, paths, inventory.left_out, asked.jobs, hidden=False):
         row = file.result or InventoryRow(file.path, file.error)
         inventory.add(row)
         if as_json:
@@ -219,7 +221,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     below = any(map(os.path.isdir, names))
     left_out: Counter[str] = Counter()
     auditing = functools.partial(audit_text, terms, writers, asked.readers_in(terms))
-    ended = _show_each(read_archive(auditing, asked.files(names), left_out), below=below)
+    ended = _show_each(read_archive(auditing, asked.files(names), left_out, asked.jobs), below=below)
     if below:
         others = plural(left_out.total(), "other file")
         echo(
@@ -268,7 +270,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     below = os.path.isdir(old)  # noqa: PTH112 - it is shown as typed
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
-    ended = _show_each(read_archive(comparing, [old], Counter()), below=below)
+    ended = _show_each(read_archive(comparing, [old], Counter(), asked.jobs), below=below)
     for found in files_of([new] if below else []):
         other = old + found.path.removeprefix(new)
         if not os.path.lexists(other) and isinstance(artifact_in(found), Artifact):

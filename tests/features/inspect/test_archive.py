@@ -1,6 +1,7 @@
 """`jaxexport inspect DIR`: what is in an archive, whatever else lies in it."""
 
 import json
+import operator
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from artifacts import DATA, bare, unlisted
 from commands import assert_bad_input
 
 from export_core.artifact import archive
-from export_core.artifact.archive import files_of
+from export_core.artifact.archive import ArchiveError, Found, files_of, in_parallel
 from tools.schemas import schema
 
 DAY = ("--as-of", "2026-11-22")
@@ -207,6 +208,37 @@ def test_a_folder_without_artifacts_is_bad_input(jaxexport, tmp_path):
     ended = jaxexport("inspect", tmp_path)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"jaxexport: error: {tmp_path}: expected artifacts, found none in 1 file.")
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_many_files_are_read_by_other_processes_in_order(jobs, folder, jaxexport, monkeypatch):
+    for number in range(8):
+        shutil.copy(OLD, folder / f"{number}.jaxexport")
+    alone = jaxexport("inspect", folder, "--json", *DAY)
+    monkeypatch.setattr(archive, "CHUNK", 2)
+    assert jaxexport("inspect", folder, "--json", "--jobs", jobs, *DAY) == alone
+
+
+def test_no_more_files_are_listed_than_are_read(monkeypatch):
+    monkeypatch.setattr(archive, "CHUNK", 2)
+    listed: list[str] = []
+
+    def found():
+        for number in range(1000):
+            listed.append(str(number))
+            yield Found(str(number))
+
+    results = in_parallel(operator.attrgetter("path"), found(), 2)
+    assert [next(results) for _ in range(5)] == ["0", "1", "2", "3", "4"]
+    assert len(listed) < 40
+    results.close()
+
+
+def test_a_process_that_is_killed_is_one_error(monkeypatch):
+    monkeypatch.setattr(archive, "CHUNK", 1)
+    monkeypatch.setattr(archive, "FEW", 2)
+    with pytest.raises(ArchiveError, match="found a process killed that read them"):
+        list(in_parallel(os._exit, [1, 1, 1], 2))
 
 
 def test_folders_and_files_can_be_named_together(folder):

@@ -7,6 +7,8 @@ import pytest
 from artifacts import DATA, bare, changed, unlisted, with_an_unknown_operation, with_another_dialect
 from commands import assert_bad_input
 
+from export_core.artifact import archive
+
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
 
@@ -131,6 +133,14 @@ def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
     ended = jaxexport("audit", folder, code=2)
     assert ended.err.startswith(f"jaxexport: error: {folder}/cut: expected ")
     assert "1 with problems, 1 not read" in ended.out
+
+
+def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):
+    files = [CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.4.30" / "cholesky.jaxexport"]
+    alone = jaxexport("audit", *files, "--jobs", "1")
+    monkeypatch.setattr(archive, "CHUNK", 1)
+    monkeypatch.setattr(archive, "FEW", 2)
+    assert jaxexport("audit", *files, "--jobs", "2") == alone
 
 
 def test_every_reader_that_is_named_must_take_the_calls(jaxexport):

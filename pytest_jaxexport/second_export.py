@@ -33,7 +33,7 @@ SEEDS = 12
 and all twelve in 1 of 4,096. Of a golden that is written, one is tried."""
 
 
-_AT_ONCE = min(4, os.cpu_count() or 1)
+AT_ONCE = min(4, os.cpu_count() or 1)
 """Processes that export one test at the same time: each imports jax, so that one after another would be a long wait."""
 
 
@@ -130,13 +130,11 @@ class SecondExport:
 
 
 def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:
-    """Whether one of these processes exports a case otherwise; None where the first that is asked cannot export it."""
+    """Whether one of these processes, which run at once, exports a case otherwise; None where the first cannot."""
     case, artifact, flags = produced.case.id, produced.artifact, produced.manifest.flags
-    for start in range(0, len(processes), _AT_ONCE):
-        asked = processes[start : start + _AT_ONCE]
-        for process in asked:
-            process.begin(test)
-        for process in asked:
-            if (differs := process.differs(test, case, artifact, flags)) is not False:
-                return differs
+    for process in processes:
+        process.begin(test)
+    for process in processes:
+        if (differs := process.differs(test, case, artifact, flags)) is not False:
+            return differs
     return False

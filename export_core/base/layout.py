@@ -58,7 +58,7 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
     """Texts with their labels, wrapped. Lines of a text stay lines, as deep as they were.
 
-    With `most`, sentences at the end of a text are left out where it would need more lines; of a message, one is shown.
+    With `most`, sentences at the end of a text are left out where it would need more lines.
     """
     lines: list[str] = []
     for label, text in pairs:
@@ -68,8 +68,7 @@ def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int 
             if label in _COMMANDS:
                 lines.append(f"{first}{line}")
             else:
-                limit = min(most, 1) if label == "message" else most
-                lines += _fitting(line.strip(), width, first + " " * depth, INDENT + depth, limit)
+                lines += _fitting(line.strip(), width, first + " " * depth, INDENT + depth, most)
     return lines
 
 

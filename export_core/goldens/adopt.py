@@ -14,6 +14,7 @@ from msgspec import structs
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.writers import contradiction, find_writer
+from export_core.base.phrases import plural
 from export_core.base.untrusted import UnexpectedFileError, open_regular, read_named
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, numpy_dtype, to_npz
@@ -207,7 +208,7 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
     arrays = _read_arrays(given, where) if isinstance(given, Path) else given
     if len(arrays) != len(avals):
         raise GoldenError(
-            f"{where}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), "
+            f"{where}: expected {plural(len(avals), 'array')} ({', '.join(map(str, avals)) or 'none'}), "
             f"found {len(arrays)}. They are the leaves of the arguments or results, in order: "
             "np.savez(file, *jax.tree.leaves(values))."
         )

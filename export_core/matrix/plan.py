@@ -135,13 +135,17 @@ def _cells(
             f"the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none for "
             f"{', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
-    return _asked_for(_some(cells, why), readers, selection)
+    return _asked_for(_some(cells, why), readers, selection, deployed)
 
 
-def _asked_for(cells: tuple[Cell, ...], readers: Readers, selection: Selection) -> tuple[Cell, ...]:
+def _asked_for(
+    cells: tuple[Cell, ...], readers: Readers, selection: Selection, deployed: Sequence[DeploymentTarget]
+) -> tuple[Cell, ...]:
     """The cells that --touching and --only ask for; in the readers of deployment targets, what has to run there."""
+    targets = "; ".join(f"{target.location} {target.name}: {', '.join(target.cases)}".strip() for target in deployed)
     why = (
-        "no deployment target of the policy (`deployed`) has to run a selected golden. Name other --readers or --cases."
+        f"no deployment target of the policy has to run a selected golden ({targets}). Name other --readers or "
+        "--cases, or correct the cases of the target."
     )
     cells = _some((cell for cell in cells if cell.deployed or cell.reader not in readers.for_targets), why)
     if release := readers.touching:
@@ -226,6 +230,7 @@ def _select_goldens(
     for pattern in selection.cases:
         if not any(_matches(golden.manifest.case, pattern, cases) for golden in goldens):
             advice = _cases_of_test(pattern, goldens) or "`jaxexport goldens list` shows all."
+            advice = "Give --cases once for each." if "," in pattern else advice
             raise MatrixError(f"--cases: no case is called or matches {pattern!r}. {advice}")
     selected = [
         golden

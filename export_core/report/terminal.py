@@ -18,7 +18,7 @@ from export_core.report.wording import LEGEND, cell_mark, named_folder
 from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
-_MOST_LINES = 2  # Lines of one text in the short report.
+_MOST_LINES = 3  # Lines of one text in the short report.
 
 
 def print_report(console: Console, document: Document, *, full: bool = False) -> None:

@@ -305,7 +305,7 @@ class Adoption:
                 manifest = msgspec.structs.replace(golden.manifest, options=computed)
                 cells.append(Cell(replace(golden, manifest=manifest), _writer_release(golden), "cpu"))
             if cells:
-                self.notify(f"computing the outputs of {plural(len(cells), 'artifact')} with their own writers")
+                self.notify(f"computing the outputs of {plural(len(cells), 'artifact')}, each by its own writer")
             with (
                 ReaderEnvironments.of(self.policy, options.calendar, notify=self.notify) as environments,
                 closing(replay_with_outputs(cells, environments.build, options)) as ran,
@@ -350,7 +350,7 @@ class Adoption:
 
     def _replay(self, drafts: list[_Draft]) -> None:
         if drafts:
-            self.notify(f"running {plural(len(drafts), 'golden')} with their own writers, in cold processes")
+            self.notify(f"running {plural(len(drafts), 'golden')}, each by its own writer in a cold process")
         with _staged(drafts) as goldens:
             replays = replays_by_writer(goldens, self.policy, self.notify)
         for draft in drafts:

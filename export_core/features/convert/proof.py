@@ -164,11 +164,11 @@ def prove(
     reader = release.title
     match outcome.verdict:
         case Verdict.PASS if evidence.compared:
-            outputs = f"golden {evidence.golden}" if evidence.golden else "outputs that were given"
+            outputs = f"the golden {evidence.golden}" if evidence.golden else "--outputs"
             if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
                 names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
                 outputs += f", compared as factors of {names}, which are unique up to sign"
-            return Proof(True, f"{reader} gives the outputs of the {outputs}", outcome.difference)
+            return Proof(True, f"{reader} gives the outputs of {outputs}", outcome.difference)
         case Verdict.PASS:
             return Proof(False, f"{reader} loads, compiles and runs it; no golden has this artifact")
         case Verdict.NOT_RUN:

@@ -263,5 +263,9 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
             f"None of these cells fails in the results ({len(candidates)} work or were not run). To ask about one "
             "anyway, name it with --readers."
         )
-    where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
-    raise WhyError(f"Expected a reader, found none: {where}. Name one with --readers, or other results with --results.")
+    if not run:
+        raise WhyError(
+            f"Expected a run in {RESULTS}, found none that has finished. Run `jaxexport matrix` first, name other "
+            "results with --results, or a cell with its reader."
+        )
+    raise WhyError("Expected a reader, found none: the results have no such cell. Name one with --readers.")

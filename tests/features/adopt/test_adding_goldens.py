@@ -100,8 +100,8 @@ def test_prng_keys_are_given_as_their_key_data(add, tmp_path):
 @pytest.mark.parametrize(
     ("inputs", "outputs", "said"),
     [
-        (zeros((3, 4), (1,)), zeros((3, 3)), "i.npz: expected 1 arrays (float32[b,4]), found 2"),
-        (zeros((3, 4)), [], "o.npz: expected 1 arrays (float32[b,b]), found 0"),
+        (zeros((3, 4), (1,)), zeros((3, 3)), "i.npz: expected 1 array (float32[b,4]), found 2"),
+        (zeros((3, 4)), [], "o.npz: expected 1 array (float32[b,b]), found 0"),
         (zeros((3, 5)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4] with b = 3, found float32[3,5]"),
         (zeros((3, 4)), zeros((2, 2)), "o.npz: array 0: expected float32[b,b] with b = 3, found float32[2,2]"),
         (zeros((3,)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4], found float32[3]"),

@@ -97,7 +97,7 @@ def test_what_reproduces_a_stored_cell_names_its_day_and_its_reader_as_the_run_d
 def test_a_golden_or_a_case_needs_a_reader_beside_it(project):
     assert str(chosen(cell=f"{CASE}/0.9.2-cpu", reader="0.10.2-jax0.10.2").cell.key) == CELL
     assert str(chosen(cell=CASE, writer="0.9.2-cpu", reader="0.10.2").cell.key) == CELL
-    assert "no finished run is in .jaxexport. Name one with --readers" in refusal(cell=CASE)
+    assert "or a cell with its reader" in refusal(cell=CASE)
 
 
 def test_the_one_cell_that_fails_in_the_results_is_meant(project):

@@ -35,7 +35,7 @@ def newest_python() -> str | None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The fast tests. -- tests/compat for the cases of golden/, -- -m matrix for what needs other jaxlib releases."""
+    """The fast tests. -- -m matrix for those that need other jaxlib releases."""
     groups = ("tests", "schema", "engines", "workflows")
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Set to anything else, each of the hundreds of processes would compile the bytecode of jax anew.
@@ -45,9 +45,7 @@ def tests(session: nox.Session) -> None:
     # One process more than there are cores, since some tests wait. In their order: files with the fewest tests, which
     # would come last otherwise, are among the slowest.
     processes = str((os.cpu_count() or 1) + 1)
-    # JAX compiles each case of tests/compat three times or more: a fifth of all processor time.
-    cases = () if any(word.startswith("tests/compat") for word in session.posargs) else ("--ignore", "tests/compat")
-    session.run("pytest", "-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *cases, *session.posargs)
+    session.run("pytest", "-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *session.posargs)
 
 
 # The newest jax needs a newer CPython than the oldest one that this package supports.

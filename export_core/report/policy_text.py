@@ -2,7 +2,6 @@
 
 import datetime
 import itertools
-import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -82,7 +81,7 @@ def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
         schema=schema, goldens=_scalar(folder), summary=summary, windows=Policy().windows, plural=plural,
         exported=Counter(platform for m in manifests for platform in m.options.platforms),
         writers=yaml_text(writers, default_flow_style=True, width=10_000).strip() if writers else "",
-        calls=grouped(_unpromised_calls(goldens), operator.itemgetter(0)),
+        calls=[*_unpromised_calls(goldens)],
     )  # fmt: skip
     return text
 

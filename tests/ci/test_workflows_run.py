@@ -32,12 +32,10 @@ WAVE = """
 import jax, jax.numpy as jnp, pytest
 
 @pytest.mark.export_compat(compare="waves.checks:close")
-@pytest.mark.matrix
 def test_wave(export_golden):
     export_golden(jax.jit(lambda x: jnp.sin(x) * 2), jnp.ones(3))
 
 @pytest.mark.export_compat
-@pytest.mark.matrix
 def test_sum(export_golden):
     export_golden(jax.jit(lambda x: jnp.cumsum(x)), jnp.ones(3))
 """

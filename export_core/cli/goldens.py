@@ -132,7 +132,7 @@ def rename(project: click_options.Project, old: str, new: str, test: str | None,
     if named := renamed[-1].manifest.test:
         echo(f"They belong to the test {named}.")
     else:
-        echo("They belong to no test, since the new name is not that of a test: --test names one.")
+        echo("They belong to no test that is here: --test names one.")
     for entry in entries_that_name(project.policy, old, new, writers):
         echo(f"{entry} names {old}: change it too.", err=True)
 

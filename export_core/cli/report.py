@@ -168,7 +168,9 @@ def judged_run(
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
+    from export_core.judge.gate import recorded_policy
     from export_core.policy import load
+    from export_core.run.plan_record import policy_hash
     from export_core.run.run import judge_run
 
     before, earlier = recorded.summary, recorded.policy
@@ -185,7 +187,8 @@ def judged_run(
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = click_options.with_fail_on(policy, fail_on)
-    facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day))
+    identity = replace(before.identity, policy_sha256=policy_hash(recorded_policy(policy)))
+    facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day), identity=identity)
     results = (judge_again(result, policy, day) for result in recorded.results)
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 

@@ -17,9 +17,12 @@ from making import result
 from export_core.base.errors import ExportCompatError
 from export_core.cli.app import jaxexport
 from export_core.judge import Judgement
+from export_core.judge.gate import recorded_policy
 from export_core.matrix import Verdict
+from export_core.policy import load_policy
 from export_core.readers.worker.protocol import Stage
 from export_core.run.errors import IncompleteResults
+from export_core.run.plan_record import policy_hash
 from export_core.run.results import read_run
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11", signal=11)
@@ -103,6 +106,9 @@ def test_judge_ends_with_the_report_that_says_the_same(command):
     assert command(*words).stdout.splitlines()[-2:] == judged.splitlines()[-2:]
     assert "BROKEN:" not in judged
     assert "BROKEN:" in command("report", "new").stdout
+    other = policy_hash(recorded_policy(load_policy(Path("other.yaml"))))[:12]
+    heads = [command(*named, "--markdown", "-").stdout for named in (words, ("report", "new"))]
+    assert [f"policy {other}" in head for head in heads] == [True, False], "the head names the policy that judged"
 
 
 def test_judge_recommends_no_policy_where_the_run_has_the_same(command):

@@ -348,7 +348,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         if day.release != before:
             yield from _obligation_lines(day.release)
         before = day.release
-    if not forecast.days:
+    if not forecast.days and forecast.until > forecast.as_of:
         yield f"nothing happens until {forecast.until}"
 
 
@@ -356,8 +356,9 @@ def _obligation_lines(release: Obligations) -> Iterator[str]:
     runs = f"{plural(release.goldens, 'golden')} by {', '.join(release.runs)}" if release.runs else "no golden"
     exports = f"what it exports must run in {', '.join(release.readers)}"
     if not release.readers:
-        exports = "no release that is published has to run what it exports"
-    yield f"  a jaxlib built that day must run {runs}; {exports}; it has {plural(release.cases, 'golden')} to write"
+        exports = "no published release has to run what it exports"
+    own = plural(release.cases, "golden")
+    yield f"  a jaxlib built that day must run {runs}; {exports}; it also writes {own} of its own"
     if release.unwritten:
         counts = (f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
         yield f"  no goldens exist by these writers, which it must run too: {', '.join(counts)}"

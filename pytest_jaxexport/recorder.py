@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since, source_difference
 from pytest_jaxexport.marker import full_name, locate, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
-from pytest_jaxexport.second_export import AT_ONCE, SecondArtifact, SecondExport, exports_again_otherwise
+from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
 from pytest_jaxexport.settings import Marked, Settings
 from pytest_jaxexport.unused_goldens import rename_hint
 
@@ -245,14 +245,12 @@ class Recorder:
         """Whether one of so many other hash seeds exports something else. None where it cannot, or is not wanted."""
         if not self._can_be_repeated(produced):
             return None
-        asked = self._second_exports[:seeds]
-        for start in range(0, len(asked), AT_ONCE):
-            some = asked[start : start + AT_ONCE]
-            count = f", {start + len(some)} of up to {seeds}: --no-second-export leaves it out" if seeds > 1 else ""
-            with self._progress(f"exporting {shown(produced.case.id)} again{count}"):
-                if (differs := exports_again_otherwise(some, self._item.nodeid, produced)) is not False:
-                    return differs
-        return False
+
+        def progress(asked: int) -> AbstractContextManager[None]:
+            count = f", {asked} of up to {seeds}: --no-second-export leaves it out" if seeds > 1 else ""
+            return self._progress(f"exporting {shown(produced.case.id)} again{count}")
+
+        return exports_again_otherwise(self._second_exports[:seeds], self._item.nodeid, produced, progress)
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""

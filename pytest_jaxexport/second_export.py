@@ -4,8 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,7 +34,7 @@ SEEDS = 12
 and all twelve in 1 of 4,096. Of a golden that is written, one is tried."""
 
 
-AT_ONCE = min(4, os.cpu_count() or 1)
+_AT_ONCE = min(4, os.cpu_count() or 1)
 """Processes that export one test at the same time: each imports jax, so that one after another would be a long wait."""
 
 
@@ -129,12 +130,23 @@ class SecondExport:
         return exports
 
 
-def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:
-    """Whether one of these processes, which run at once, exports a case otherwise; None where the first cannot."""
+def exports_again_otherwise(
+    processes: Sequence[SecondExport],
+    test: str,
+    produced: ProducedGolden,
+    progress: Callable[[int], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> bool | None:
+    """Whether one of these processes exports a case otherwise; None where the first that is asked cannot export it.
+
+    `progress` shows that so many of them are asked, while those that run at once are waited for.
+    """
     case, artifact, flags = produced.case.id, produced.artifact, produced.manifest.flags
-    for process in processes:
-        process.begin(test)
-    for process in processes:
-        if (differs := process.differs(test, case, artifact, flags)) is not False:
-            return differs
+    for start in range(0, len(processes), _AT_ONCE):
+        asked = processes[start : start + _AT_ONCE]
+        with progress(start + len(asked)):
+            for process in asked:
+                process.begin(test)
+            for process in asked:
+                if (differs := process.differs(test, case, artifact, flags)) is not False:
+                    return differs
     return False

@@ -94,10 +94,10 @@ def test_what_fails_is_not_written(verdict, changes, monkeypatch):
         proved(monkeypatch, verdict, **changes)
 
 
-@pytest.mark.parametrize(("golden", "outputs"), [(GOLDEN.id, f"golden {GOLDEN.id}"), (None, "outputs that were given")])
+@pytest.mark.parametrize(("golden", "outputs"), [(GOLDEN.id, f"the golden {GOLDEN.id}"), (None, "--outputs")])
 def test_a_proof_says_whose_outputs_it_has(golden, outputs, monkeypatch):
     shown = proved(monkeypatch, golden=golden)
-    assert (shown.verified, shown.message) == (True, f"jaxlib {READER.jaxlib} gives the outputs of the {outputs}")
+    assert (shown.verified, shown.message) == (True, f"jaxlib {READER.jaxlib} gives the outputs of {outputs}")
 
 
 @pytest.mark.parametrize(

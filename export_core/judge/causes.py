@@ -316,7 +316,7 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
 def _works_in(release: ReaderOf, stretch: FailingStretch) -> str:
     # Its writer ran the function; whether it can replay the artifact is another question, which often no cell answers.
     is_writer = release == stretch.results[0].writer.release
-    return f"{'ran in its writer,' if is_writer else 'works in'} {release_name(release)}"
+    return f"{'ran when it was exported by' if is_writer else 'works in'} {release_name(release)}"
 
 
 def _between(earlier: ReaderOf | None, later: ReaderOf | None, days: Sequence[datetime.date]) -> str:

@@ -169,7 +169,10 @@ def _plain(printed: str) -> str:
 
 
 def renewed(said: str, printed: str) -> str:
-    """The output as a page should show it, with the ellipses it had where they still fit."""
+    """The output as a page should show it, with the ellipses it had where they still fit.
+
+    Of several lines `[...]` nobody knows where they would be now: then all of the output, which is cut by hand.
+    """
     if matches(said, printed):
         return said
     had, lines = said.splitlines(), _plain(printed).splitlines()
@@ -177,7 +180,7 @@ def renewed(said: str, printed: str) -> str:
         next((old for old in had if old.strip() != ANY and ANY in old and matches(old, line)), line) for line in lines
     ]
     gaps = [number for number, line in enumerate(had) if line.strip() == ANY]
-    if gaps and len(kept) > len(had) - 1:
+    if len(gaps) == 1 and len(kept) > len(had) - 1:
         tail = len(had) - 1 - gaps[-1]
         kept = [*kept[: gaps[0]], had[gaps[0]], *kept[len(kept) - tail :]]
     return "".join(f"{line}\n" for line in kept)

@@ -130,6 +130,7 @@ def test_an_ellipsis_stands_for_lines_or_for_text(said, printed, same):
 def test_renewed_output_keeps_ellipses():
     assert renewed("in [...] s\nold\n", "in 4 s\nnew\n") == "in [...] s\nnew\n"
     assert renewed("a\n[...]\nz\n", "b\n1\n2\ny\n") == "b\n[...]\ny\n"
+    assert renewed("[...]\nold\n[...]\nz\n", "1\nnew\n2\nz\n") == "1\nnew\n2\nz\n", "nothing is lost"
 
 
 PAGE = """\

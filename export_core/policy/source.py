@@ -1,5 +1,8 @@
 """A policy file as plain data, YAML or TOML, with the line of every key."""
 
+import contextlib
+import functools
+import operator
 import re
 import tomllib
 from collections import Counter
@@ -20,6 +23,18 @@ MOST_NODES = 100_000
 """Values that a file may hold once its aliases are expanded: ten lines of aliases of aliases make billions."""
 
 MOST_PROBLEMS = 20  # Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times.
+
+
+_NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_NAMES = rf"\s*(?P<names>{_NAME}(?:\s*\.\s*{_NAME})*)\s*"
+_HEADER = re.compile(rf"\s*\[(?P<array>\[?){_NAMES}\]\]?\s*(?:#.*)?")
+_ASSIGNMENT = re.compile(f"{_NAMES}=")
+_LONG_TEXT = re.compile(
+    r"""#[^\n]*|"(?!"")(?:[^"\\\n]|\\.)*"|'(?!'')[^'\n]*'"""
+    r"""|(?P<long>"{3}(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|'{3}(?:[^']|'{1,2}(?!'))*'{3,5})""",
+    re.DOTALL,
+)
+"""A text of several lines; and comments and short texts, which may look like the beginning of one."""
 
 
 class PolicyError(ExportCompatError):
@@ -100,12 +115,13 @@ def has_table(file: Path) -> bool:
 
 def _toml(file: Path, text: str) -> PolicySource:
     data: Any = _parsed(file, text)
+    whole = data
     for name in TABLE:
         data = data.get(name) if isinstance(data, dict) else None
     if data is None:
         raise PolicyError(f"{file}: expected a table [{'.'.join(TABLE)}], found none.")
     depth = len(TABLE)
-    lines = {key[depth:]: line for key, line in toml_lines(text).items() if key[:depth] == TABLE}
+    lines = {key[depth:]: line for key, line in toml_lines(text, whole).items() if key[:depth] == TABLE}
     return PolicySource(file, data, lines)
 
 
@@ -204,36 +220,54 @@ def _yaml_error(file: Path, node: yaml.Node, problem: str) -> PolicyError:
     return PolicyError(f"{file}:{node.start_mark.line + 1}: {problem}")
 
 
-def toml_lines(text: str) -> dict[Key, int]:
+def toml_lines(text: str, data: Any) -> dict[Key, int]:
     """The line, counted from 1, of each table and key that begins a line: ``("tool", "jaxexport", "rtol")``.
 
-    Neither tomllib nor tomlkit says in which line an item is, so each header and each assignment is read by itself.
+    Neither tomllib nor tomlkit says in which line an item is. `data` is what tomllib makes of the text: a line inside
+    of a list may look like a key, and is none of these.
     """
     lines: dict[Key, int] = {(): 1}
     counts: Counter[Key] = Counter()  # how many tables an array of tables has so far
     table: Key = ()
-    statement, begun = "", 1
+    text = _LONG_TEXT.sub(lambda match: "\n" * match[0].count("\n") if match["long"] else match[0], text)
     for number, line in enumerate(text.split("\n"), 1):
-        begun, statement = begun if statement else number, f"{statement}{line}\n"
-        # No statement ends so: a list of a thousand lines is not read a thousand times.
-        if line.rstrip().endswith((",", "[")) and "#" not in line:
-            continue
-        try:
-            value: Any = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:  # it goes on in the next line
-            continue
-        is_header, statement = statement.lstrip().startswith("["), ""
-        key: Key = () if is_header else table
-        while isinstance(value, dict) and len(value) == 1:
-            ((name, value),) = value.items()
+        header = _HEADER.fullmatch(line)
+        match = header or _ASSIGNMENT.match(line)
+        names = _names(match["names"]) if match else []
+        key: Key = () if header else table
+        keys: list[Key] = []
+        for place, name in enumerate(names, 1):
             key = (*key, name)
-            lines.setdefault(key, begun)
-            is_new = is_header and isinstance(value, list)
+            keys.append(key)
+            is_new = bool(header and header["array"]) and place == len(names)
             # A header such as [a.b] after [[a]] is about the newest element of a.
-            if is_header and (is_new or counts[key]):
-                counts[key] += is_new
-                key = (*key, counts[key] - 1)
-                lines.setdefault(key, begun)
-        if is_header:
+            if header and (is_new or counts[key]):
+                key = (*key, counts[key] - (not is_new))
+                keys.append(key)
+        if not names or not _has(data, key):
+            continue
+        for begun in keys:
+            lines.setdefault(begun, number)
+        if header:
             table = key
+            counts[key[:-1]] += bool(header["array"])
     return lines
+
+
+def _names(dotted_names: str) -> list[str]:
+    """The names in ``a."b c"``, by tomllib, with all its escapes; none where it is no key."""
+    names: list[str] = []
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        value: Any = tomllib.loads(f"{dotted_names} = 0")
+        while isinstance(value, dict):
+            ((name, value),) = value.items()
+            names.append(name)
+    return names
+
+
+def _has(data: Any, key: Key) -> bool:
+    try:
+        functools.reduce(operator.getitem, key, data)
+    except (LookupError, TypeError):
+        return False
+    return True

@@ -2,8 +2,10 @@
 
 import functools
 import operator
+import time
 import tomllib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +43,7 @@ deep = +inf
 
 
 def test_every_table_and_key_has_its_line():
-    lines = toml_lines(TEXT)
+    lines = toml_lines(TEXT, tomllib.loads(TEXT))
     own = ("tool", "jaxexport")
     assert lines == {
         (): 1, ("title",): 2, ("tool",): 3, own: 3, (*own, "goldens"): 4, (*own, "windows"): 5,
@@ -57,7 +59,7 @@ def test_every_table_and_key_has_its_line():
 def test_a_line_of_a_long_text_is_no_key_though_it_looks_like_one_that_is_there():
     text = 'a = """\n[t]\nk = 1\n"""\nb = \'\'\'\nc = 1 # ""\'\'\'\n# """\nc = \'"""\'\nd = "\'\'\'" # \'\n[t]\nk = 2\n'
     where = {"a": 1, "b": 5, "c": 8, "d": 9, "t": 10}
-    assert toml_lines(text) == {
+    assert toml_lines(text, tomllib.loads(text)) == {
         (): 1,
         ("t", "k"): 11,
         **{(key,): line for key, line in where.items()},
@@ -90,11 +92,21 @@ def test_whatever_tomllib_takes_has_lines_of_its_own_keys(some):
     text, keys = "", {()}
     for line in some:  # those that go with the ones before
         try:
-            tomllib.loads(f"{text}{line}\n")
+            data = tomllib.loads(f"{text}{line}\n")
         except tomllib.TOMLDecodeError:
             continue
         text += f"{line}\n"
-        before, keys = keys, set(toml_lines(text))
+        before, keys = keys, set(toml_lines(text, data))
         assert keys >= before, "a line more takes no key away"
     for key in keys:
         functools.reduce(operator.getitem, key, tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    "value", ['"""\n' + "some words of a text\n" * 5_000 + '"""', "[\n" + '"abc", # d\n' * 5_000 + "]"]
+)
+def test_a_long_value_is_read_once_and_not_once_a_line(value):
+    text = f"[tool.x]\na = {value}\nb = 1\n"
+    data, started = tomllib.loads(text), time.process_time()
+    assert toml_lines(text, data)["tool", "x", "b"] == 5_004
+    assert time.process_time() - started < 5

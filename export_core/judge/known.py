@@ -42,7 +42,10 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
-    """Raise `PolicyError` for an entry that covers more promised cells than it may: none that nobody has looked at."""
+    """Raise `PolicyError` for an entry that covers more promised cells than its `at_most`.
+
+    Its globs would otherwise excuse new cells that its author has never seen.
+    """
     # By scope: a reader with two releases of jax is still one reader to an entry.
     scopes = set(promised) if known else set()
     for number, entry in enumerate(known):

@@ -120,7 +120,7 @@ class EnvironmentsCost(msgspec.Struct, frozen=True):
     built: int  # Those of them that are built on this machine.
     megabytes: int  # Disk space of the others.
     download_megabytes: int  # Downloads for the others.
-    unmeasured: int = 0  # Those of the others whose size on disk nobody has measured: they are not in `megabytes`.
+    unmeasured: int = 0  # Those of the others whose size on disk is not known: `megabytes` does not count them.
 
 
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:

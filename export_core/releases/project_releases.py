@@ -6,7 +6,6 @@ adds releases, and changes none. What it may not say of one is what the calendar
 
 import datetime
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -121,17 +120,11 @@ def _difference(source: str, expected: datetime.date, found: datetime.date) -> s
 
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:
     """The text of a file of releases with these entries, each on a line in order of version; other lines stay."""
-    text = text.rstrip("\n") + "\n"
+    lines = text.splitlines()
     for section, entries in (("jaxlib", jaxlib), ("jax", jax)):
-        block = re.search(rf'(?m)^{section}:\n((?:  ".*\n)*)', text)
-        lines = {version: line for line, version in re.findall(r'(  "(.*?)".*)\n', block[1] if block else "")}
-        lines |= {version: release_line(version, entry) for version, entry in entries.items()}
-        in_order = "".join(f"{lines[version]}\n" for version in sorted(lines, key=version_key))
-        if block:
-            text = text[: block.start(1)] + in_order + text[block.end(1) :]
-        elif entries:
-            text += f"{section}:\n{in_order}"
-    return text
+        for version, entry in entries.items():
+            _put_line(lines, section, version, release_line(version, entry))
+    return "\n".join(lines) + "\n"
 
 
 def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
@@ -162,6 +155,25 @@ def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
     else:
         fields.append(f"minimum_jaxlib: {json.dumps(entry.minimum_jaxlib)}")
     return f'  "{version}": {{{", ".join(fields)}}}'
+
+
+def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
+    """Put the line of a version into a section: over its old one, else before the next higher number."""
+    if f"{section}:" not in lines:
+        # A calendar's file has jaxlib before jax.
+        at = lines.index("jax:") if section == "jaxlib" and "jax:" in lines else len(lines)
+        lines.insert(at, f"{section}:")
+    at = lines.index(f"{section}:") + 1
+    while at < len(lines) and (lines[at].startswith(("  ", "#")) or not lines[at].strip()):
+        present = lines[at].strip().partition(":")[0].strip('"') if lines[at].startswith('  "') else ""
+        if present == version:
+            lines[at] = line
+            return
+        # A comment at the start of a line belongs to the next section.
+        if (present and version_key(present) > version_key(version)) or lines[at].startswith("#"):
+            break
+        at += 1
+    lines.insert(at, line)
 
 
 def contradictions(

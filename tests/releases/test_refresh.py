@@ -187,9 +187,8 @@ def test_a_refused_refresh_leaves_every_file_as_it_was(tmp_path, monkeypatch, wh
     [
         'jax: {}\njaxlib:\n    "0.11.0":\n        built: 2026-07-16\n',
         'jax: {}\njaxlib:\n  "0.11.0": {built: 2026-07-16}\n',
-        'jaxlib:\n  # a comment\n  "0.12.0": {built: 2026-10-16, yanked: true}\n',
     ],
-    ids=["block", "flow", "comment"],
+    ids=["block", "flow"],
 )
 def test_a_calendar_in_another_form_is_not_written_into(tmp_path, monkeypatch, wheels, text):
     """It has no line, or not in its section, for a release, which would be there twice."""
@@ -199,6 +198,15 @@ def test_a_calendar_in_another_form_is_not_written_into(tmp_path, monkeypatch, w
     assert isinstance(done.exception, ReleaseError)
     assert "expected one release a line, as `jaxexport releases refresh` writes them" in str(done.exception)
     assert (tmp_path / "cal.yaml").read_text() == text
+
+
+def test_comments_between_releases_stay_where_they_are():
+    text = 'jaxlib:\n  "0.12.0": {built: 2026-10-16}\n  # of mine\n  "0.13.0": {built: 2026-11-20}\n\n# of jax\njax:\n'
+    new = {"0.13.0": JaxlibRelease(day("2026-11-21")), "0.12.1": JaxlibRelease(day("2026-11-19"))}
+    assert [line.split(",")[0] for line in with_entries(text, new, {}).splitlines()] == [
+        *("jaxlib:", '  "0.12.0": {built: 2026-10-16}', "  # of mine", '  "0.12.1": {built: 2026-11-19'),
+        *('  "0.13.0": {built: 2026-11-21', "", "# of jax", "jax:"),
+    ]
 
 
 def test_shipped_release_comes_before_the_projects_own_line(tmp_path):

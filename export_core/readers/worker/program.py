@@ -270,7 +270,7 @@ def are_figures(value: Any) -> bool:
 
 
 def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
-    """Run a cell and say how it ended, last of all: so nobody has to wait 20 ms until the system has ended the process.
+    """Run a cell. Its last message says how it ended, so the worker need not wait 20 ms until the process is gone.
 
     `shared_memory` is the memory of which the worker asks for the pages that the cell wrote; empty where it knows them.
     """

@@ -156,7 +156,7 @@ def other(folder: Path, **changes: object) -> None:
         ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
         ({"cells": "0" * 64}, "other cells"),
         ({"selection": {"readers": "all"}}, "another selection"),
-        ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout, --memory or --repeat"),
+        ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout, --memory"),
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
         ({"runtimes": "0" * 64}, "another version of a runtime's worker half, or of the file beside it"),
     ],

@@ -19,7 +19,7 @@ from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
-from export_core.matrix.comparisons import GoldenOutputs
+from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
 from export_core.readers.hardware import instruction_set
 

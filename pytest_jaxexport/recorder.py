@@ -25,7 +25,8 @@ from export_core.export.produce import LARGE, ProducedGolden, export_again, free
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
-from export_core.matrix.comparisons import GoldenOutputs, under_policy
+from export_core.matrix.comparisons import under_policy
+from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, outputs_to_name
 from export_core.policy.feature_keys import with_entries

@@ -1,33 +1,22 @@
-"""How a golden is compared: under a policy's rules and quirks, and what the calls of a cell gave beside what it has.
+"""How a golden is compared under a policy's rules and quirks.
 
 Rules of the table `numbers` and quirks on top of them are applied before cells are planned, since the keys of stored
 outcomes and what is sent to other machines follow from the goldens.
 """
 
 import fnmatch
-import functools
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from export_core.base.tolerances import AMOUNTS, GOLDEN, ROUNDING, Tolerances, takes_tolerances
-from export_core.goldens import Check, Comparison, Golden, Leaf, Manifest
-from export_core.goldens.arrays import from_npz
-from export_core.matrix.replay_options import ReplayOptions
+from export_core.base.tolerances import AMOUNTS, GOLDEN, takes_tolerances
+from export_core.goldens import Comparison, Golden, Manifest
 from export_core.matrix.selection import MatrixError
-from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, largest_errors, rules_in_words
-from export_core.numbers.elements import bits_of, bits_of_calls
-from export_core.numbers.noise import NO_NOISE, CallNoise, call_noise
-from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.entries import NumbersRule, Quirk, matches
-from export_core.readers.cell import Cell, checks_of
-from export_core.readers.placement import Mode
-from export_core.readers.worker.protocol import Reply
 
 
 def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[Golden]:
@@ -130,103 +119,3 @@ def _override(own: Any, quirk: Any) -> Any:
 def _by_dtype(amount: Any, source: Any) -> Any:
     """What set a tolerance, for each dtype that the tolerance names, if it names some."""
     return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source
-
-
-def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """How the outputs of a call are compared: derivatives are no factorizations, whatever the function gives."""
-    return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
-
-
-@dataclass(frozen=True)
-class GoldenOutputs:
-    """The outputs that a golden expects, and how others are compared with them on a platform, under a policy."""
-
-    golden: Golden
-    platform: str
-    tolerances: Tolerances
-    user_code: UserCode | None = None
-
-    @functools.cached_property
-    def _noise(self) -> dict[str, CallNoise]:
-        return call_noise(self.golden)
-
-    def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
-        """The difference of a call's outputs from the expected ones, which the file that the check names has."""
-        manifest = self.golden.manifest
-        return compare_leaves(
-            expected,
-            actual,
-            comparison_of(check, manifest.comparison),
-            noise=self._noise.get(check.outputs or "", NO_NOISE),
-            platforms=(manifest.writer.platform, self.platform),
-            tolerances=self.tolerances,
-            sources=self.golden.sources,
-            user_code=self.user_code,
-            factors=() if check.vjp else self.golden.factors,
-        )
-
-
-@dataclass(frozen=True)
-class CallResults:
-    """What the calls of a cell gave."""
-
-    difference: Difference  # The largest errors of all calls.
-    problem: str = ""  # What is wrong; empty if nothing is.
-    outputs: str = ""  # A digest of the bits of all outputs; empty where there are none to compare.
-    as_written: bool = False  # Whether they are the bits of the golden.
-
-
-def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
-    """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
-
-    After one that does not look like rounding, only the bits of later calls are of interest. Of what was only compiled,
-    there are only refusals to compare.
-    """
-    problem = ""
-    differences: list[Difference] = []
-    written: list[bytes] = []
-    found: list[bytes] = []
-    wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)
-    for number, check in enumerate(checks_of(cell)):
-        prefix = f"{check.name}: " if check.name else ""
-        if check.refused is not None:
-            message = reply.refusals.get(check.name, "")
-            # Another runtime refuses in words of its own.
-            if not problem and not (message if cell.reader.runtime else check.expects(message)):
-                problem = f"{prefix}expected a refusal with {check.refused!r} in its message, found {message}"
-        elif check.outputs is not None and cell.mode is Mode.RUN:
-            expected, actual = from_npz(cell.golden.folder / check.outputs), from_npz(scratch / f"{number}.npz")
-            written.append(bits_of(expected))
-            found.append(bits_of(actual))
-            if problem and not kind_of_all(differences).startswith(ROUNDING):
-                continue
-            differences.append(difference := wanted.compare(check, expected, actual))
-            problem = problem or ("" if difference.ok else f"{prefix}{difference}")
-    return CallResults(
-        _largest(differences),
-        problem or _sharding_problem(cell, reply),
-        outputs=bits_of_calls(found),
-        as_written=bool(found) and found == written,
-    )
-
-
-def _sharding_problem(cell: Cell, reply: Reply) -> str:
-    """Which output is sharded differently than its writer saw; empty if none is."""
-    manifest = cell.golden.manifest
-    expected = manifest.out_shardings
-    if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or not expected or cell.reader.runtime:
-        return ""
-    pairs = itertools.zip_longest(expected, reply.shardings, fillvalue="none")
-    for number, (writer, reader) in enumerate(pairs):
-        if writer != reader:
-            return f"output {number} is sharded differently: expected {writer}, got {reader}"
-    return ""
-
-
-def _largest(differences: list[Difference]) -> Difference:
-    """The largest errors of all calls so far."""
-    errors = largest_errors(differences)
-    for name in ("max_abs_error", "max_rel_error") if differences else ():
-        errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
-    is_ok = all(difference.ok for difference in differences)
-    return Difference(is_ok, **errors, tolerance=rules_in_words(differences), kind=kind_of_all(differences))

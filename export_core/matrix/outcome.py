@@ -1,21 +1,32 @@
-"""What happened to a cell: its verdict, and how that follows from what its worker replied."""
+"""What happened to a cell: its verdict, and how that follows from what its worker replied.
+
+What counts as refused, or as the need of a driver, is in data/: messages with the releases that say them. The same
+words from any other release are an error, which is judged.
+"""
 
 from __future__ import annotations
 
+import datetime
+import functools
+import itertools
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from export_core.base.errors import InfrastructureFault
 from export_core.base.escaping import without_credentials
 from export_core.base.phrases import signal_name
+from export_core.base.tolerances import ROUNDING
 from export_core.goldens import GoldenError
-from export_core.matrix.comparisons import CallResults, check_calls
-from export_core.matrix.refusals import find_driver_need, find_refusal
+from export_core.goldens.arrays import from_npz
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import CompareError
-from export_core.numbers.compare import Difference
+from export_core.numbers.compare import Difference, GoldenOutputs, kind_of_all, largest_errors, rules_in_words
+from export_core.numbers.elements import bits_of, bits_of_calls
 from export_core.policy.run_options import GIB
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings
@@ -85,13 +96,14 @@ class Outcome:
     @property
     def stored(self) -> Outcome:
         """The outcome as it is stored, and as it travels between machines: only the mode is left of its cell."""
-        return replace(self, cell=cast(Any, self.mode))
+        return replace(self, cell=cast("Any", self.mode))
 
     def for_cell(self, cell: Cell) -> Outcome:
         """A stored outcome as that of this cell, in the mode in which it was run."""
-        return replace(self, cell=replace(cell, mode=cast(Mode, self.cell)))
+        return replace(self, cell=replace(cell, mode=cast("Mode", self.cell)))
 
 
+_DATA = Path(__file__).with_name("data")
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
 
@@ -153,7 +165,8 @@ def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Out
         reason = cell.golden.manifest.options.without_outputs
         why = f"the golden has no outputs: {reason}" if reason else ""
         return _ended(cell, reply, verdict, results.problem or why, Stage.COMPILE)
-    return _ended(cell, reply, verdict, results.problem, Stage.COMPARE, results)
+    outcome = _ended(cell, reply, verdict, results.problem, Stage.COMPARE)
+    return replace(outcome, difference=results.difference, outputs=results.outputs, as_written=results.as_written)
 
 
 def _failed(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> tuple[Verdict, str]:
@@ -186,14 +199,7 @@ def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict
     return Verdict.ERROR, "\n".join(dict.fromkeys((said, *errors[:3])))
 
 
-def _ended(
-    cell: Cell,
-    reply: Reply,
-    verdict: Verdict,
-    message: str,
-    stage: Stage | None = None,
-    results: CallResults | None = None,
-) -> Outcome:
+def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Outcome:
     """An outcome with what the reply has of its process; `stage` is the reply's unless given."""
     return Outcome(
         cell,
@@ -202,9 +208,6 @@ def _ended(
         without_credentials(message),
         signal=reply.signal,
         stderr=without_credentials(reply.stderr),
-        difference=results.difference if results else None,
-        outputs=results.outputs if results else "",
-        as_written=bool(results and results.as_written),
         seconds=reply.seconds,
         device=reply.device,
         driver=reply.driver,
@@ -227,3 +230,127 @@ def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
     if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
         return ""
     return f"\nIts custom calls: {', '.join(targets)}."
+
+
+# --- what the calls of a cell gave, beside what its golden has --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CallResults:
+    """What the calls of a cell gave."""
+
+    difference: Difference  # The largest errors of all calls.
+    problem: str = ""  # What is wrong; empty if nothing is.
+    outputs: str = ""  # A digest of the bits of all outputs; empty where there are none to compare.
+    as_written: bool = False  # Whether they are the bits of the golden.
+
+
+def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
+    """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
+
+    After one that does not look like rounding, only the bits of later calls are of interest. Of what was only compiled,
+    there are only refusals to compare.
+    """
+    problem = ""
+    differences: list[Difference] = []
+    expected_bits: list[bytes] = []
+    actual_bits: list[bytes] = []
+    wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)
+    for number, check in enumerate(cell.checks):
+        prefix = f"{check.name}: " if check.name else ""
+        if check.refused is not None:
+            message = reply.refusals.get(check.name, "")
+            # Another runtime refuses in words of its own.
+            if not problem and not (message if cell.reader.runtime else check.expects(message)):
+                problem = f"{prefix}expected a refusal with {check.refused!r} in its message, found {message}"
+        elif check.outputs is not None and cell.mode is Mode.RUN:
+            expected, actual = from_npz(cell.golden.folder / check.outputs), from_npz(scratch / f"{number}.npz")
+            expected_bits.append(bits_of(expected))
+            actual_bits.append(bits_of(actual))
+            if problem and not kind_of_all(differences).startswith(ROUNDING):
+                continue
+            differences.append(difference := wanted.compare(check, expected, actual))
+            problem = problem or ("" if difference.ok else f"{prefix}{difference}")
+    return CallResults(
+        _largest(differences),
+        problem or _sharding_problem(cell, reply),
+        outputs=bits_of_calls(actual_bits),
+        as_written=bool(actual_bits) and actual_bits == expected_bits,
+    )
+
+
+def _sharding_problem(cell: Cell, reply: Reply) -> str:
+    """Which output is sharded differently than its writer saw; empty if none is."""
+    manifest = cell.golden.manifest
+    expected = manifest.out_shardings
+    if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or not expected or cell.reader.runtime:
+        return ""
+    pairs = itertools.zip_longest(expected, reply.shardings, fillvalue="none")
+    for number, (writer, reader) in enumerate(pairs):
+        if writer != reader:
+            return f"output {number} is sharded differently: expected {writer}, got {reader}"
+    return ""
+
+
+def _largest(differences: list[Difference]) -> Difference:
+    """The largest errors of all calls so far."""
+    errors = largest_errors(differences)
+    for name in ("max_abs_error", "max_rel_error") if differences else ():
+        errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
+    is_ok = all(difference.ok for difference in differences)
+    return Difference(is_ok, **errors, tolerance=rules_in_words(differences), kind=kind_of_all(differences))
+
+
+# --- messages by which releases are known to refuse an artifact, or to need a driver ----------------------------------
+
+
+class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message, as a regular expression, of releases built from `since` to `until`, both days included."""
+
+    message: str
+    meaning: str
+    since: datetime.date | None = None
+    until: datetime.date | None = None
+
+    def is_said(self, text: str, built: datetime.date) -> bool:
+        """Whether a release built on this day is known to say this."""
+        known = (self.since is None or self.since <= built) and (self.until is None or built <= self.until)
+        return known and bool(re.search(self.message, text))
+
+
+class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What jax releases raise on purpose: "I do not take this artifact". Their days are those of jax."""
+
+    stage: str
+    exception: str
+
+
+class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What releases say in compile mode where only a driver or a device could help. Their days are those of jaxlib."""
+
+    platform: str
+    stages: tuple[str, ...]
+
+
+def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
+    """The table's entry for this error, or None: then it is no refusal but an error."""
+    entries = (entry for entry in load_refusals() if (entry.stage, entry.exception) == (stage, exception))
+    return next((entry for entry in entries if entry.is_said(message, jax_built)), None)
+
+
+def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
+    """The table's entry for this error in compile mode, or None: then it is an error of the artifact."""
+    entries = (entry for entry in load_driver_needs() if platform == entry.platform and stage in entry.stages)
+    return next((entry for entry in entries if entry.is_said(message, built)), None)
+
+
+@functools.cache
+def load_refusals() -> tuple[Refusal, ...]:
+    """The table of refusals."""
+    return msgspec.yaml.decode((_DATA / "refusals.yaml").read_bytes(), type=tuple[Refusal, ...])
+
+
+@functools.cache
+def load_driver_needs() -> tuple[NeedsDriver, ...]:
+    """The table of what cannot be compiled without a driver."""
+    return msgspec.yaml.decode((_DATA / "driverless.yaml").read_bytes(), type=tuple[NeedsDriver, ...])

@@ -7,12 +7,14 @@ abs(expected)`` or by some units in the last place; NaN equals NaN, infinities m
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from export_core.base.phrases import plural
 from export_core.base.tolerances import (
@@ -29,13 +31,13 @@ from export_core.base.tolerances import (
     problem_of_name,
     tolerance_for,
 )
-from export_core.goldens import Comparison, FactorGroup, Leaf
+from export_core.goldens import Check, Comparison, FactorGroup, Golden, Leaf
 from export_core.goldens.arrays import Array
 from export_core.numbers import CompareError
 from export_core.numbers.diagnosis import diagnose
 from export_core.numbers.elements import largest, to_double, ulp_distance
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
-from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, noise_with_floors
+from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, call_noise, noise_with_floors
 from export_core.numbers.user_code import UserCode, opened
 
 FIRST_ROWS = 5  # differing elements that a message lists
@@ -153,6 +155,40 @@ def compare_leaves(
     errors = {field: getattr(difference, field) for field in ERRORS}
     problem = "" if message is None else f"{name}: {message}"
     return Difference(message is None, **errors, problem=problem, tolerance=name)
+
+
+def comparison_of(check: Check, how: Comparison) -> Comparison:
+    """How the outputs of a call are compared: derivatives are no factorizations, whatever the function gives."""
+    return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
+
+
+@dataclass(frozen=True)
+class GoldenOutputs:
+    """The outputs that a golden expects, and how others are compared with them on a platform, under a policy."""
+
+    golden: Golden
+    platform: str
+    tolerances: Tolerances
+    user_code: UserCode | None = None
+
+    @functools.cached_property
+    def _noise(self) -> dict[str, CallNoise]:
+        return call_noise(self.golden)
+
+    def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
+        """The difference of a call's outputs from the expected ones, which the file that the check names has."""
+        manifest = self.golden.manifest
+        return compare_leaves(
+            expected,
+            actual,
+            comparison_of(check, manifest.comparison),
+            noise=self._noise.get(check.outputs or "", NO_NOISE),
+            platforms=(manifest.writer.platform, self.platform),
+            tolerances=self.tolerances,
+            sources=self.golden.sources,
+            user_code=self.user_code,
+            factors=() if check.vjp else self.golden.factors,
+        )
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:

@@ -33,7 +33,7 @@ from export_core.numbers.noise import (
     undecided_outputs,
 )
 from export_core.policy import Policy
-from export_core.readers.cell import Cell, Limits, checks_of, request_of
+from export_core.readers.cell import Cell, Limits, request_of
 from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
 from export_core.readers.hardware import instruction_set, other_openblas_core
 from export_core.readers.placement import Placement
@@ -179,7 +179,7 @@ def measure_noise(
             failed |= {**reply.failed, **dict.fromkeys([first.name, *lost], _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
         calls: dict[str, list[CheckRequest]] = {}
-        for check, asked in zip(checks_of(cell), request.checks, strict=True):
+        for check, asked in zip(cell.checks, request.checks, strict=True):
             if check.outputs is not None:
                 calls.setdefault(check.outputs, []).append(replace(asked, variants=tuple(variants_of[asked.name])))
         kernel = other.run(golden, environment, request, limits.fork) if other else ("", {})

@@ -74,6 +74,20 @@ class Cell:
         """What its environment and its worker are for."""
         return Placement(self.reader, self.platform, self.mode, self.target)
 
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Its calls in order, the plain one first: its name is empty."""
+        manifest = self.golden.manifest
+        options, checks = manifest.options, manifest.checks
+        plain = Check("", inputs=INPUTS, outputs=None if options.without_outputs else OUTPUTS)
+        if self.reader.runtime:
+            # Meshes, and that a derivative is missing, are of jax.export: a runtime calls what is in the artifact.
+            called = (check for check in checks if not (check.mesh or check.spread) and check.vjp <= options.vjp_order)
+            return (plain, *called)
+        if self.platform in options.refused_on:
+            return (Check("", inputs=INPUTS, refused=WRONG_PLATFORM),)
+        return (msgspec.structs.replace(plain, mesh=options.mesh), *checks)
+
 
 @dataclass(frozen=True)
 class Limits(CellOptions):
@@ -90,28 +104,11 @@ class Limits(CellOptions):
         return cls(**of_cell(options), jobs=options.jobs or cores, device_jobs=options.device_jobs)
 
 
-def checks_of(cell: Cell) -> tuple[Check, ...]:
-    """The calls of a cell in order, the plain one first: its name is empty."""
-    options = cell.golden.manifest.options
-    if cell.reader.runtime:
-        # Meshes, and that a derivative is missing, are of jax.export: another runtime calls what is in the artifact.
-        checks = [
-            check
-            for check in cell.golden.manifest.checks
-            if not check.mesh and not check.spread and check.vjp <= options.vjp_order
-        ]
-        return (Check("", inputs=INPUTS, outputs=None if options.without_outputs else OUTPUTS), *checks)
-    if cell.platform in options.refused_on:
-        return (Check("", inputs=INPUTS, refused=WRONG_PLATFORM),)
-    outputs = None if options.without_outputs else OUTPUTS
-    return (Check("", inputs=INPUTS, outputs=outputs, mesh=options.mesh), *cell.golden.manifest.checks)
-
-
 def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = None) -> Request:
     """A cell as a request to its worker: outputs go into `scratch`, modules as text into `dump` unless None."""
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
-    specs, calls = adopted_specs(golden.manifest), checks_of(cell)
+    specs, calls = adopted_specs(golden.manifest), cell.checks
     checks = tuple(
         CheckRequest(
             name=check.name,

@@ -11,7 +11,6 @@ from export_core.goldens import Check, Golden, GoldenStore, Leaf
 from export_core.goldens.arrays import from_npz, leaf_of
 from export_core.numbers.noise import knows_inputs_only
 from export_core.readers.cell import Cell as MatrixCell
-from export_core.readers.cell import checks_of
 from export_core.releases import Release
 from export_core.run.results import read_results
 from studies.numbers.changes import Change, change_of
@@ -113,7 +112,7 @@ def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple
         golden, jaxlib = goldens[result.golden], result.reader.jaxlib
         reader = Release(jaxlib, result.reader.jax, result.reader.built)
         place = replay.outputs(folders) / jaxlib / golden.folder.parent.name / golden.folder.name
-        checks = checks_of(MatrixCell(golden, reader, "cpu"))
+        checks = MatrixCell(golden, reader, "cpu").checks
         calls = [
             (number, check, from_npz(file))
             for number, check in enumerate(checks)

@@ -11,8 +11,7 @@ import numpy as np
 
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Comparison, Golden, Leaf
-from export_core.matrix.comparisons import GoldenOutputs, comparison_of
-from export_core.numbers.compare import compare_leaves
+from export_core.numbers.compare import GoldenOutputs, compare_leaves, comparison_of
 from export_core.numbers.elements import to_double
 from export_core.numbers.factorizations import FACTORIZATIONS
 from export_core.numbers.noise import FACTOR

@@ -31,7 +31,8 @@ import numpy as np
 
 from export_core.goldens import Check, Golden, GoldenStore
 from export_core.goldens.arrays import KEYS, Leaf, from_npz, key_leaf, leaf_of
-from export_core.matrix.comparisons import GoldenOutputs, under_policy
+from export_core.matrix.comparisons import under_policy
+from export_core.numbers.compare import GoldenOutputs
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement

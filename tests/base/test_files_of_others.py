@@ -304,7 +304,7 @@ OWN = {
     "export_core/goldens/arrays.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
-    "export_core/matrix/refusals.py": "data of the package",
+    "export_core/matrix/outcome.py": "data of the package",
     "export_core/releases/calendar.py": "data of the package",
     "export_core/releases/runtimes.py": "data of a package that is installed",
     "export_core/releases/entries.py": "data of the package",

@@ -19,7 +19,7 @@ from export_core.export.jaxprs import factored_results
 from export_core.goldens import Check, FactorGroup
 from export_core.goldens.arrays import leaf_of
 from export_core.goldens.store import OUTPUTS, staged_golden
-from export_core.matrix.comparisons import GoldenOutputs
+from export_core.numbers.compare import GoldenOutputs
 
 SQUARE = np.arange(9, dtype=np.float32).reshape(3, 3) + np.eye(3, dtype=np.float32)
 

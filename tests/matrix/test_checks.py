@@ -9,15 +9,15 @@ from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Opt
 from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
-from export_core.matrix import Cell, comparisons
-from export_core.matrix.comparisons import CallResults, check_calls, comparison_of
+from export_core.matrix import Cell
+from export_core.matrix.outcome import CallResults, check_calls
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import compare
-from export_core.numbers.compare import Difference
+from export_core.numbers.compare import Difference, comparison_of
 from export_core.numbers.diagnosis import Diagnosis
 from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS, call_noise
 from export_core.policy.run_options import of_cell
-from export_core.readers.cell import WRONG_PLATFORM, Limits, checks_of, request_of
+from export_core.readers.cell import WRONG_PLATFORM, Limits, request_of
 from export_core.readers.placement import Mode, Target
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import load_calendar
@@ -115,14 +115,14 @@ def cell_of(platform="cpu", mode=Mode.RUN, target=None, *, options=None, **chang
 def test_a_golden_is_only_refused_on_a_platform_that_it_was_not_exported_for():
     options = Options(("tpu",), refused_on=("cpu",))
     more = Check("vjp1", vjp=1, inputs="vjp1.npz", outputs="vjp1-out.npz")
-    on_cpu, on_tpu = (checks_of(cell_of(platform, options=options, checks=(more,))) for platform in ("cpu", "tpu"))
+    on_cpu, on_tpu = (cell_of(platform, options=options, checks=(more,)).checks for platform in ("cpu", "tpu"))
     assert on_cpu == (Check("", inputs=INPUTS, refused=WRONG_PLATFORM),)
     assert on_tpu == (Check("", inputs=INPUTS, outputs=OUTPUTS), more)
 
 
 def test_a_golden_without_outputs_has_a_call_without_them():
     options = Options(("cpu",), without_outputs="no TPU here")
-    assert checks_of(cell_of(options=options)) == (Check("", inputs=INPUTS),)
+    assert cell_of(options=options).checks == (Check("", inputs=INPUTS),)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_worker_is_told_the_files_of_a_golden_and_where_to_put_text(tmp_path):
 
 def test_derivatives_are_no_factors(monkeypatch):
     factors = (FactorGroup("svd", (0, 1, 2)),)
-    monkeypatch.setattr(comparisons, "compare_leaves", lambda *_, factors, **__: factors)
-    monkeypatch.setattr(comparisons, "call_noise", lambda _: {})
-    outputs = comparisons.GoldenOutputs(golden(factors=factors), "cpu", {})
+    monkeypatch.setattr(compare, "compare_leaves", lambda *_, factors, **__: factors)
+    monkeypatch.setattr(compare, "call_noise", lambda _: {})
+    outputs = compare.GoldenOutputs(golden(factors=factors), "cpu", {})
     assert [outputs.compare(Check("c", vjp=vjp), [], []) for vjp in (0, 1)] == [factors, ()]

@@ -10,8 +10,7 @@ from export_core.base.errors import InfrastructureFault
 from export_core.goldens import GoldenError, Options
 from export_core.matrix import Cell, Verdict
 from export_core.matrix import outcome as outcome_module
-from export_core.matrix.comparisons import CallResults
-from export_core.matrix.outcome import machine_fault, outcome_of
+from export_core.matrix.outcome import CallResults, machine_fault, outcome_of
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference

@@ -5,7 +5,7 @@ import datetime
 import pytest
 from making import day
 
-from export_core.matrix.refusals import find_refusal, load_refusals
+from export_core.matrix.outcome import find_refusal, load_refusals
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 

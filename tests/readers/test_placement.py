@@ -14,7 +14,7 @@ from rich.console import Console
 
 from export_core.goldens import Options
 from export_core.matrix import Cell, Selection, Verdict, make_plan
-from export_core.matrix.refusals import find_driver_need, load_driver_needs
+from export_core.matrix.outcome import find_driver_need, load_driver_needs
 from export_core.policy import Policy
 from export_core.readers import hardware as hardware_module
 from export_core.readers.environment import cell_variables, this_interpreter

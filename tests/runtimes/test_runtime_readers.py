@@ -20,7 +20,7 @@ from export_core.matrix.outcome import outcome_of
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
-from export_core.readers.cell import Cell, cannot_pass, checks_of
+from export_core.readers.cell import Cell, cannot_pass
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import ReleaseError, Windows, load_calendar, runtimes
 from export_core.releases.runtimes import (
@@ -231,9 +231,9 @@ def test_a_runtime_has_cells_on_the_cpu_alone():
 
 
 def test_only_calls_that_a_runtime_can_make_are_asked_of_it():
-    assert [check.name for check in checks_of(cell_of(IREE, refused_on=("cpu",)))] == [""]
-    assert checks_of(cell_of(IREE))[0].refused is None
-    assert checks_of(cell_of("0.9.2", refused_on=("cpu",)))[0].refused is not None
+    assert [check.name for check in cell_of(IREE, refused_on=("cpu",)).checks] == [""]
+    assert cell_of(IREE).checks[0].refused is None
+    assert cell_of("0.9.2", refused_on=("cpu",)).checks[0].refused is not None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from export_core.matrix.refusals import load_driver_needs, load_refusals
+from export_core.matrix.outcome import load_driver_needs, load_refusals
 from export_core.policy.known_issues import known_issues
 from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
 from tools.reference.markdown import code, table

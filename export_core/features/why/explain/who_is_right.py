@@ -25,10 +25,9 @@ from export_core.judge import Result
 from export_core.judge.result import titles
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.comparisons import GoldenOutputs
 from export_core.matrix.replay import Ran, replay_with_outputs
+from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import to_double
-from export_core.readers.cell import checks_of
 from export_core.readers.environment import Environment
 
 INTERPRETER = "stablehlo"
@@ -81,7 +80,7 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
         return "agrees with the writer"
     if outcome.verdict is not Verdict.NUMERICS:
         return f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})"
-    cell, options, plain = choice.cell, choice.options, checks_of(choice.cell)[0]
+    cell, options, plain = choice.cell, choice.options, choice.cell.checks[0]
     written = from_npz(cell.golden.folder / (plain.outputs or OUTPUTS))
     # As a reader has to agree with the writer.
     wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)

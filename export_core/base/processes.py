@@ -10,6 +10,7 @@ import re
 import shlex
 import signal
 import subprocess
+import threading
 from collections.abc import Iterable, Mapping
 
 SYSTEM = frozenset(
@@ -71,3 +72,20 @@ def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
+
+
+def ask(process: subprocess.Popen[bytes], question: bytes, seconds: float, longest: int) -> bytes:
+    """The line by which a process answers a line; empty where it has ended, and where it is killed after `seconds`."""
+    assert process.stdin
+    assert process.stdout
+    watch = threading.Timer(seconds, kill_group, (process,))
+    watch.daemon = True
+    watch.start()
+    try:
+        process.stdin.write(question + b"\n")
+        process.stdin.flush()
+        return process.stdout.readline(longest)
+    except OSError:  # it is gone: its exit status says more
+        return b""
+    finally:
+        watch.cancel()

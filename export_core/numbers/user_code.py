@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 
 from export_core.base.phrases import signal_name
-from export_core.base.processes import kill_group, passed_variables
+from export_core.base.processes import ask, kill_group, passed_variables
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import problem_of_name
 from export_core.base.untrusted import decode_json
@@ -119,22 +119,9 @@ class UserCode:
 
     def _exchange(self, request: dict[str, object], seconds: float) -> _Answer | str:
         """The answer to a request line, or what the process did instead, which is then ended."""
-        process = self._process
-        assert process
-        assert process.stdin
-        assert process.stdout
+        assert self._process
         number, started = secrets.randbits(53), time.monotonic()
-        timer = threading.Timer(seconds, kill_group, (process,))
-        timer.daemon = True
-        timer.start()
-        try:
-            process.stdin.write(json.dumps({"id": number, **request}).encode() + b"\n")
-            process.stdin.flush()
-            line = process.stdout.readline(_LONGEST_ANSWER)
-        except OSError:  # it is gone: its exit status says more
-            line = b""
-        finally:
-            timer.cancel()
+        line = ask(self._process, json.dumps({"id": number, **request}).encode(), seconds, _LONGEST_ANSWER)
         late = time.monotonic() - started >= seconds
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
             answer: _Answer = decode_json(line, _Answer)

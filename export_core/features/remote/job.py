@@ -1,32 +1,18 @@
 """A job: what travels to another machine, the cells of one reader with their goldens; and what comes back."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
 
 from export_core.base.scratch import scratch_folder
-from export_core.base.tolerances import Sources
-from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache_keys import tool
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.outcome import Outcome, Verdict
+from export_core.matrix.outcome import Outcome, not_run
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.readers.cell import Cell, CellKey
-from export_core.readers.placement import Mode, Target
-from export_core.readers.worker.protocol import Stage
-from export_core.releases import Release, ReleaseError
+from export_core.releases import ReleaseError
 from export_core.releases.runtimes import runtime_of
-
-
-@dataclass(frozen=True)
-class PackedGolden:
-    """A golden as it travels: its manifest, and the bytes of each file but those for the eye."""
-
-    manifest: Manifest
-    sources: Sources
-    files: Mapping[str, bytes]
-    mode: Mode
 
 
 @dataclass(frozen=True)
@@ -37,17 +23,15 @@ class Job:
     sent the job: another version may see other things, and its outcomes are not mixed in.
     """
 
-    reader: Release
-    platform: str
-    goldens: tuple[PackedGolden, ...]
+    cells: tuple[Cell, ...]  # Their goldens have no folder.
+    files: tuple[Mapping[str, bytes], ...]  # Of each cell's golden all but those for the eye.
     options: ReplayOptions
     tool: str
-    target: Target | None = None
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What comes back: a stored outcome for each golden of the job, in its order, and the notes of the replay."""
+    """What comes back: a stored outcome for each cell of the job, in its order, and the notes of the replay."""
 
     outcomes: tuple[Outcome, ...]
     notes: tuple[str, ...] = ()
@@ -55,34 +39,29 @@ class JobResult:
 
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     """A job of cells that share their reader and platform. Reads the files of their goldens."""
-    first = cells[0]
-    options = replace(options, user_code=None)  # a process does not travel: each machine has its own
-    packed = []
-    for cell in cells:
-        golden = cell.golden
-        # No cell reads the files for the eye, and no key of an outcome covers them.
-        files = {name: golden.content(name) for name in golden.manifest.files if name not in FOR_THE_EYE}
-        packed.append(PackedGolden(golden.manifest, golden.sources, files, cell.mode))
-    return Job(first.reader, first.platform, tuple(packed), options, tool(), first.target)
+    goldens = [cell.golden for cell in cells]
+    # No cell reads the files for the eye, and no key of an outcome covers them.
+    files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
+    packed = [replace(cell, golden=replace(cell.golden, folder=Path())) for cell in cells]
+    # A process does not travel: each machine has its own for users' comparators.
+    return Job(tuple(packed), tuple(files), replace(options, user_code=None), tool())
 
 
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
     """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
     if problem := _why_not_here(job):
-        modes: Iterable[Any] = (golden.mode for golden in job.goldens)
-        return JobResult(tuple(Outcome(mode, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem) for mode in modes))
+        return JobResult(tuple(not_run(cell, problem).stored for cell in job.cells))
     notes: list[str] = []
     own_user_code = user_code_within(job.options.limits, job.options.policy.environment)
     with scratch_folder() as scratch, own_user_code as user_code:
         cells = []
-        for number, packed in enumerate(job.goldens):
+        for number, (cell, files) in enumerate(zip(job.cells, job.files, strict=True)):
             folder = scratch / str(number)
             folder.mkdir()
-            for name, data in packed.files.items():
+            for name, data in files.items():
                 (folder / name).write_bytes(data)
-            golden = Golden(packed.manifest, folder, packed.sources)
-            cells.append(Cell(golden, job.reader, job.platform, packed.mode, job.target))
-        # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
+            cells.append(replace(cell, golden=replace(cell.golden, folder=folder)))
+        # They arrive in the order in which they end; what is sent back has the order of the job's cells.
         outcomes: dict[CellKey, Outcome] = {}
         for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):
             outcomes[outcome.cell.key] = outcome.stored
@@ -96,11 +75,12 @@ def _why_not_here(job: Job) -> str:
             f"this machine has pytest-jaxexport {tool()}, and the job was sent by {job.tool}: "
             "install the same version on all machines"
         )
-    if job.reader.runtime:
+    reader = job.cells[0].reader
+    if reader.runtime:
         try:
-            runtime_of(job.reader.runtime)
+            runtime_of(reader.runtime)
         except ReleaseError as error:
-            return f"this machine does not know {job.reader.title}: {error}"
+            return f"this machine does not know {reader.title}: {error}"
     # They are some 100 MB each, and would travel with every job.
     sources = job.options.sources
     missing = [str(wheel.path) for wheel in (*sources.files, *sources.held) if not wheel.path.exists()]

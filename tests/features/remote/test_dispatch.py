@@ -63,7 +63,7 @@ PASSED = Outcome("run", Stage.COMPARE, Verdict.PASS, seconds=0.1)
 
 def passes(job: Job) -> JobResult:
     """What a job comes to where nothing goes wrong, without running it."""
-    return JobResult(tuple(PASSED for _ in job.goldens))
+    return JobResult(tuple(PASSED for _ in job.cells))
 
 
 def test_another_process_gives_the_outcomes_of_a_local_run(cells):
@@ -110,7 +110,7 @@ def test_a_worker_with_other_code_runs_nothing_and_names_it(cells):
 
 def test_a_machine_without_the_runtime_of_a_job_says_so(cells):
     reader = Release("", "", day("2026-10-01"), "acme==1.0")
-    (ended,) = run_job(dataclasses.replace(make_job(cells[:1], OPTIONS), reader=reader)).outcomes
+    (ended,) = run_job(make_job([dataclasses.replace(cells[0], reader=reader)], OPTIONS)).outcomes
     assert (ended.verdict, ended.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert ended.message.startswith("this machine does not know acme 1.0: Expected a runtime of jaxlib, iree,")
 
@@ -217,7 +217,7 @@ def test_promised_cells_of_all_readers_are_sent_first(goldens, here):
     sent = []
 
     def remembers(job):
-        sent.append([packed.manifest.case for packed in job.goldens])
+        sent.append([cell.golden.manifest.case for cell in job.cells])
         return passes(job)
 
     with ThreadPoolExecutor(1) as pool:

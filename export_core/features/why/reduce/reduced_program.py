@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ import msgspec
 
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import Aval, ByteSpan, Tree
-from export_core.base.processes import kill_group
+from export_core.base.processes import ask, kill_group
 from export_core.base.scratch import scratch_folder
 from export_core.features.why.errors import WhyError
 from export_core.goldens.arrays import Leaf, to_npz
@@ -105,20 +104,13 @@ class ModuleEditor:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        assert process.stdin
-        assert process.stdout
-        watch = threading.Timer(SECONDS, kill_group, (process,))
-        watch.start()
         try:
-            process.stdin.write(msgspec.json.encode(request) + b"\n")
-            process.stdin.flush()
-            return msgspec.json.decode(process.stdout.readline(LONGEST_REPLY), type=ModuleSummary)
-        except (OSError, msgspec.MsgspecError):
+            reply = ask(process, msgspec.json.encode(request), SECONDS, LONGEST_REPLY)
+            return msgspec.json.decode(reply, type=ModuleSummary)
+        except msgspec.MsgspecError:
             # MLIR may abort where an edit makes a module that is none; the next one gets a new process.
             self._end()
             return ModuleSummary(refused="the process that changes modules died, or answered nothing that can be read")
-        finally:
-            watch.cancel()
 
     def _end(self) -> None:
         if process := self._process:

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import msgspec
 from making import summarize, with_causes
 
+from export_core.base.escaping import safe_json
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import sha256
 from export_core.judge import Result, Summary, judge_again
 from export_core.policy import Policy
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, hash_of, policy_hash
-from export_core.run.results import RESULTS, SUMMARY, result_line, write_summary
+from export_core.run.results import RESULTS, SUMMARY, write_summary
 
 
 class Ended(NamedTuple):
@@ -94,7 +95,7 @@ def finished(
     """
     folder.mkdir(parents=True, exist_ok=True)
     results = tuple(with_causes(results))
-    lines = b"".join(result_line(result) + b"\n" for result in results)
+    lines = b"".join(safe_json(result) + b"\n" for result in results)
     (folder / RESULTS).write_bytes(lines)
     summary = summarize(
         results,

@@ -103,7 +103,7 @@ def judge(
 
 def _joined(shards: Sequence[Path], folder: Path) -> tuple[Run, tuple[str, ...]]:
     """The run whose shards these are, whose results are written into a folder; and the shards that are missing."""
-    from export_core.run.merge import merge_shards, missing_shards
+    from export_core.run.merge import merge_shards
     from export_core.run.results import Journal, finish_run
 
     # `.jaxexport` is the default of every --results: a shard is easily named by mistake.
@@ -111,8 +111,8 @@ def _joined(shards: Sequence[Path], folder: Path) -> tuple[Run, tuple[str, ...]]
         raise RunError(
             f"--results {folder}: this is one of the shards, which are never overwritten. Choose another folder."
         )
-    run = merge_shards(shards)
+    run, missing = merge_shards(shards)
     assert run.plan
     with Journal(folder, run.plan) as journal:
         finish_run(journal, folder, run)
-    return run, missing_shards(shards)
+    return run, missing

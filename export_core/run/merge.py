@@ -20,17 +20,12 @@ class NoShardError(RunError):
     exit_code = ExitCode.INCOMPLETE
 
 
-def missing_shards(folders: Sequence[Path]) -> tuple[str, ...]:
-    """The shards of a plan, such as ``2/3``, that did not finish in any of these folders. Raises as `merge_shards`."""
-    return _finished(folders)[1]
-
-
-def merge_shards(folders: Sequence[Path]) -> Run:
+def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
     """Join the results of all shards of a plan, and judge them: the run that an undivided matrix would have left.
 
-    A shard that is not among them, or did not finish, makes the run incomplete. Raises `NoShardError` if none has
-    finished, and `RunError` for a folder with something else or with a shard of another plan, for a shard that is given
-    twice, and for results that are not those of the shard: see `read_run`.
+    And the shards, such as ``2/3``, that are not among them or did not finish, which make the run incomplete. Raises
+    `NoShardError` if none has finished, and `RunError` for a folder with something else or with a shard of another
+    plan, for a shard that is given twice, and for results that are not those of the shard: see `read_run`.
     """
     finished, missing = _finished(folders)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.
@@ -64,7 +59,8 @@ def merge_shards(folders: Sequence[Path]) -> Run:
     )
     # By the policy of any of them: all have the hash that is in the plan. The causes of a shard are those of its own
     # cells, and the cell of a golden's own writer may be in another one.
-    return judge_run(results, runs[0].policy, facts, plan=replace(plan, shard="", own_cells=own_cells))
+    merged = judge_run(results, runs[0].policy, facts, plan=replace(plan, shard="", own_cells=own_cells))
+    return merged, missing
 
 
 def _finished(folders: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:

@@ -222,14 +222,9 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
     return [judge_again(result, policy, plan.as_of) for result in results.values()]
 
 
-def result_line(result: Result) -> bytes:
-    """A result as its line of results.jsonl, without the line break."""
-    return safe_json(result)
-
-
 def finish_run(journal: Journal, folder: Path, run: Run) -> Run:
     """Write the files of a run that has ended: its results in order, and its summary with their hash."""
-    digest = journal.finish(map(result_line, run.results))
+    digest = journal.finish(map(safe_json, run.results))
     summary = msgspec.structs.replace(run.summary, results_sha256=digest)
     write_summary(folder, summary)
     return replace(run, summary=summary, folder=folder)

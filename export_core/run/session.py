@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from export_core.base.escaping import safe_json
 from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
@@ -44,7 +45,7 @@ from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
 from export_core.run.plan_record import PlanRecord, has_whole_run, record_of, recorded_plan
-from export_core.run.results import WHOLE, Journal, finish_run, result_line, results_so_far
+from export_core.run.results import WHOLE, Journal, finish_run, results_so_far
 from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Outcome, None, None]
@@ -140,7 +141,7 @@ def run_matrix(
                 result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing), plan.as_of)
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
-                    journal.append(result_line(result))
+                    journal.append(safe_json(result))
                 results.append(result)
                 observer.result(result)
         for go_on in hooks("after_replay"):

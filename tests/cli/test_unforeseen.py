@@ -25,7 +25,6 @@ from export_core.matrix.cached_replay import FILE, OutcomeCache
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.run.results import result_line
 
 MLP = ARTIFACTS / "0.9.2" / "mlp.jaxexport"
 UNFORESEEN = 70
@@ -160,7 +159,7 @@ def test_json_escapes_only_a_name_that_is_not_utf8():
 
 
 def test_results_and_cache_keys_take_names_that_are_not_utf8():
-    line = result_line(result(Verdict.ERROR, message=NAME))
+    line = safe_json(result(Verdict.ERROR, message=NAME))
     assert json.loads(line)["message"] == "m\\xffd.jaxexport"
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from making import day, document, result, rules, summarize
 
+from export_core.base.escaping import safe_json
 from export_core.judge import Judgement, RunFacts, gate, judge_again
 from export_core.judge.gate import exit_code_of, facts_at_end, in_order
 from export_core.judge.verdicts import ExitCode
@@ -17,7 +18,7 @@ from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
 from export_core.run.errors import RunError
-from export_core.run.results import RESULTS, SUMMARY, read_results, read_summary, result_line, write_summary
+from export_core.run.results import RESULTS, SUMMARY, read_results, read_summary, write_summary
 
 LEFTOVER = KnownFailure(
     ("gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", added=day("2026-10-01"), expires=day("2026-12-01")
@@ -80,7 +81,7 @@ def test_a_summary_counts_and_names_what_it_was_made_with():
 
 
 def test_results_and_summary_read_as_they_were_written(tmp_path):
-    (tmp_path / RESULTS).write_bytes(b"".join(result_line(each) + b"\n" for each in (PASS, BROKEN, NOT_RUN)))
+    (tmp_path / RESULTS).write_bytes(b"".join(safe_json(each) + b"\n" for each in (PASS, BROKEN, NOT_RUN)))
     write_summary(tmp_path, summary(PASS, BROKEN))
     assert list(read_results(tmp_path)) == [PASS, BROKEN, NOT_RUN]
     read = read_summary(tmp_path)
@@ -90,8 +91,8 @@ def test_results_and_summary_read_as_they_were_written(tmp_path):
 def test_a_message_of_any_text_stays_on_its_line(tmp_path):
     text = {"message": 'a\nb\r\n\u2028\x85\x00"é', "stderr": "\udcff".encode("utf8", "replace").decode()}
     odd = result(Verdict.ERROR, Judgement.BROKEN, **text)
-    assert len(result_line(odd).splitlines()) == 1
-    (tmp_path / RESULTS).write_bytes(result_line(odd) + b"\n")
+    assert len(safe_json(odd).splitlines()) == 1
+    (tmp_path / RESULTS).write_bytes(safe_json(odd) + b"\n")
     assert list(read_results(tmp_path)) == [odd]
 
 

@@ -54,7 +54,6 @@ from export_core.report.progress import RunProgress
 from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
 from export_core.report.terminal import print_report
-from export_core.run.results import result_line
 from export_core.run.run import Run
 from pytest_jaxexport.summary import summary_lines
 
@@ -285,7 +284,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "annotations": lambda results, summary: disarmed(annotation_commands(document(results, summary))),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
-    "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
+    "JSON lines": lambda results, summary: "\n".join(safe_json(one).decode() for one in results),
     "proposal": lambda results, summary: proposal(
         results, msgspec.structs.replace(summary, uncovered=[], shard=None, judgements={}, partial="")
     ),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import day, golden, manifest, result, write_golden
 
+from export_core.base.escaping import safe_json
 from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
@@ -25,7 +26,7 @@ from export_core.releases.runtimes import RuntimeRefusal, known_runtimes
 from export_core.run import plan_record, session
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
-from export_core.run.results import RESULTS, SUMMARY, Journal, read_results, result_line, results_so_far
+from export_core.run.results import RESULTS, SUMMARY, Journal, read_results, results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -266,7 +267,7 @@ def test_an_unfinished_run_believes_no_date_or_judgement(tmp_path, changes, cont
     plan = make_plan(goldens, load_calendar(), Windows(300, 21), Selection("0.12.0.1"), day("2026-11-21"))
     made = record_of(plan, Policy(windows=WindowDays(300, 21)), Limits())
     line = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1")
-    begun(tmp_path, result_line(msgspec.structs.replace(line, **changes)), made=made)
+    begun(tmp_path, safe_json(msgspec.structs.replace(line, **changes)), made=made)
     with Journal(tmp_path, made, resume=True) as journal:
         found = results_so_far(journal, plan, Policy(windows=WindowDays(300, 21)))
     assert len(found) == continues
@@ -283,7 +284,7 @@ def test_a_password_in_a_policy_is_neither_stored_nor_missed():
 
 def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
     written = [result(reader=reader, message="as before") for reader in ("0.10.2", "0.11.0")]
-    (tmp_path / RESULTS).write_bytes(b"".join(result_line(each) + b"\n" for each in written))
+    (tmp_path / RESULTS).write_bytes(b"".join(safe_json(each) + b"\n" for each in written))
     first, second = read = list(read_results(tmp_path))
     assert read == written
     assert all(getattr(first, name) is getattr(second, name) for name in ("writer", "golden", "message"))

@@ -18,7 +18,7 @@ from export_core.policy.run_options import Shard
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
 from export_core.run.errors import IncompleteResults, RunError
-from export_core.run.merge import merge_shards, missing_shards
+from export_core.run.merge import merge_shards
 from export_core.run.plan_record import PLAN, recorded_plan
 from export_core.run.results import RESULTS, SUMMARY, read_summary, write_summary
 
@@ -98,8 +98,8 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
 
 @pytest.mark.parametrize("given", [1, 2, 3])
 def test_one_shard_alone_names_every_other_one_as_missing(shards, given):
-    merged = merge_shards([shards[given - 1]])
-    assert missing_shards([shards[given - 1]]) == tuple(f"{index}/{COUNT}" for index in (1, 2, 3) if index != given)
+    merged, missing = merge_shards([shards[given - 1]])
+    assert missing == tuple(f"{index}/{COUNT}" for index in (1, 2, 3) if index != given)
     assert merged.summary.plan == read_summary(shards[given - 1]).plan
 
 
@@ -109,7 +109,7 @@ def test_a_merge_is_of_whole_windows_only_with_every_shard(shards, lost):
         selection = {**recorded_plan(folder).selection, "whole": True}
         other(folder, selection=selection)
         write_summary(folder, msgspec.structs.replace(read_summary(folder), selection=selection))
-    assert merge_shards(shards[lost:]).summary.selection["whole"] is (lost == 0)
+    assert merge_shards(shards[lost:])[0].summary.selection["whole"] is (lost == 0)
 
 
 def test_with_a_shard_missing_the_others_cannot_have_all_cells(ran, shards):
@@ -129,7 +129,7 @@ def test_a_merge_lasted_from_the_first_start_to_the_last_end(shards):
         summary = read_summary(folder)
         identity = msgspec.structs.replace(summary.identity, machine=f"machine {day:%d}", started=day, ended=day)
         write_summary(folder, msgspec.structs.replace(summary, identity=identity))
-    merged = merge_shards(shards).summary.identity
+    merged = merge_shards(shards)[0].summary.identity
     assert (merged.started, merged.ended) == (days[1], days[2])
     assert merged.machine == "machine 03", "that of the first shard"
 

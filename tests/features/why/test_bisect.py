@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import golden, make_wheel, manifest, release, result, write_golden
 
-from export_core.features.why.bisect.bisection import Edge, edge_in, find_edge
+from export_core.features.why.bisect.bisection import edge_in, find_edge
 from export_core.features.why.bisect.report import Answer, BisectBy, Bisection, changes_between, commits_between
 from export_core.features.why.reduce.failing_alike import Failure
 from export_core.goldens import GoldenStore
@@ -288,17 +288,18 @@ ROWS = st.lists(ANSWERS, max_size=60).map(lambda inner: [False, *inner, True])
 """Histories of any kind between a good end and a bad one."""
 
 
-def is_edge(row: list[Answer], edge: Edge) -> bool:
+def is_edge(row: list[Answer], edge: tuple[int, int]) -> bool:
     """Whether one side is good, the other one bad, and nothing between them says anything."""
-    between = row[edge.last_good + 1 : edge.first_bad]
-    return row[edge.last_good] is False and row[edge.first_bad] is True and set(between) <= {None}
+    last_good, first_bad = edge
+    between = row[last_good + 1 : first_bad]
+    return row[last_good] is False and row[first_bad] is True and set(between) <= {None}
 
 
 @given(ROWS)
 def test_all_releases_give_the_edge_next_to_the_bad_end(row):
     edge = edge_in(row)
     assert is_edge(row, edge)
-    assert False not in row[edge.first_bad :]
+    assert False not in row[edge[1] :]
 
 
 @given(ROWS)
@@ -320,7 +321,7 @@ def test_where_a_failure_stays_the_search_finds_what_trying_all_finds(good, bad)
     row: list[Answer] = [False] * good + [True] * bad
     asked: list[int] = []
     edge = find_edge(len(row), lambda place: asked.append(place) or row[place])
-    assert edge == edge_in(row) == Edge(good - 1, good)
+    assert edge == edge_in(row) == (good - 1, good)
     assert len(asked) <= math.ceil(math.log2(len(row)))
 
 

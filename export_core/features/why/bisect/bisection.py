@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -178,15 +177,6 @@ class Criterion:
     bad: Result
     threshold: float | None = None
 
-    @classmethod
-    def between(cls, by: BisectBy, bad: Result, good: Result) -> Criterion:
-        """What tells the bad result from the good one. Raises `WhyError` where one of both has no error."""
-        if by is not BisectBy.NUMBERS:
-            return cls(by, bad)
-        good_size, bad_size = known_size(good), known_size(bad)
-        # The middle between both ends.
-        return cls(by, bad, (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1)
-
     def is_bad(self, result: Result) -> Answer:
         """Whether a result is like the bad one; None where it says nothing."""
         if result.verdict is Verdict.NOT_RUN:
@@ -211,19 +201,21 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
     bad = trials[reader]
     if bad.verdict is Verdict.NOT_RUN:
         raise NotBisectedError(NO_ANSWER, f"{reader.title} could not be run: {bad.message}")
-    is_size = by is BisectBy.NUMBERS
-    if is_size:
-        known_size(bad)
-    elif bad.verdict.works:
+    bad_size = known_size(bad) if by is BisectBy.NUMBERS else None
+    if bad_size is None and bad.verdict.works:
         then = f". The results say {result_line(choice.result)}" if choice.result else ""
         raise NotBisectedError(NOT_REPRODUCED, f"it does not fail here in {reader.title}: {bad.verdict}{then}")
     for candidate in candidates:
         result = trials[candidate]
-        is_good = by.size(result) is not None if is_size else result.verdict.works
+        is_good = result.verdict.works if bad_size is None else by.size(result) is not None
         if result.verdict is Verdict.NOT_RUN or not (good or is_good):
             continue
-        criterion = Criterion.between(by, bad, result)
-        if not is_size and criterion.is_bad(result):
+        criterion = Criterion(by, bad)
+        if bad_size is not None:  # the middle between both ends
+            good_size = known_size(result)
+            middle = (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1
+            criterion = Criterion(by, bad, middle)
+        elif criterion.is_bad(result):
             raise WhyError(f"--good {good}: it fails there as in {reader.name}: {result_line(result)}. Name another.")
         if criterion.is_bad(result) or not criterion.is_bad(bad):
             sizes = " and ".join(f"{by.size(end) or 0:.6g}" for end in (result, bad))
@@ -295,37 +287,29 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
     return row if row[0] == first else row[::-1]
 
 
-class Edge(NamedTuple):
-    """Positions in a row of releases: the last that is good and the first that is bad. Those between say nothing.
-
-    The row begins with a good release and ends with the bad one. Nothing else is assumed: a failure may come and go.
-    """
-
-    last_good: int
-    first_bad: int
-
-
 def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *, every: bool) -> Sequence[Release]:
-    """The last good release of a row, those after it that say nothing, and the first bad one."""
+    """The last good release of a row, those after it that say nothing, and the first bad one.
+
+    A row begins with a good release and ends with the bad one. Nothing else is assumed: a failure may come and go.
+    """
     if every or len(row) <= AT_ONCE:
         trials.run(row)
-        edge = edge_in([criterion.is_bad(trials[release]) for release in row])
+        last_good, first_bad = edge_in([criterion.is_bad(trials[release]) for release in row])
     else:
-        edge = find_edge(len(row), lambda place: criterion.is_bad(trials[row[place]]))
-    return row[edge.last_good : edge.first_bad + 1]
+        last_good, first_bad = find_edge(len(row), lambda place: criterion.is_bad(trials[row[place]]))
+    return row[last_good : first_bad + 1]
 
 
-def edge_in(answers: Sequence[Answer]) -> Edge:
-    """The edge that is nearest to the bad end, where every release was asked."""
+def edge_in(answers: Sequence[Answer]) -> tuple[int, int]:
+    """The last good place and the first bad one of the edge that is nearest to the bad end, where all were asked."""
     last_good = max(place for place, answer in enumerate(answers) if answer is False)
-    first_bad = min(place for place, answer in enumerate(answers) if answer and place > last_good)
-    return Edge(last_good, first_bad)
+    return last_good, min(place for place, answer in enumerate(answers) if answer and place > last_good)
 
 
-def find_edge(count: int, ask: Callable[[int], Answer]) -> Edge:
-    """An edge in a row of so many releases, by binary search: the only one, where there is only one.
+def find_edge(count: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
+    """The places of an edge in a row of so many releases, by binary search: the only one, where there is only one.
 
-    `ask` is called once for a position, and for neither end.
+    Places between the last good one and the first bad one say nothing. `ask` is called once for a position, and for neither end.
     """
     good, bad = 0, count - 1
     silent: set[int] = set()
@@ -338,4 +322,4 @@ def find_edge(count: int, ask: Callable[[int], Answer]) -> Edge:
                 good = middle
             case None:
                 silent.add(middle)
-    return Edge(good, bad)
+    return good, bad

@@ -15,7 +15,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 from export_core.base.errors import InfrastructureFault
 from export_core.base.phrases import plural
@@ -32,7 +31,7 @@ from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, shares_device
 from export_core.readers.placement import Mode, Placement
-from export_core.readers.worker.client import WarmWorkers, start_worker
+from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 _DEFECT = "a defect of pytest-jaxexport, please report it"
@@ -437,33 +436,3 @@ def replay_with_outputs(
         for outcome in outcomes:
             lost, outputs = replied.pop(outcome.cell.key, (True, ()))
             yield Ran(outcome, outputs, lost and outcome.verdict is Verdict.NOT_RUN)
-
-
-class OneReader:
-    """One reader for many small replays: its worker stays, and its environment is looked at once. A context manager.
-
-    The `options` may be changed from one replay to the next. `start` starts its worker; without one, it has a worker
-    that is closed at the end.
-    """
-
-    def __init__(self, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None) -> None:
-        self.options = options
-        self._environment_for = lambda placement: environment
-        self._workers = WarmWorkers()
-        self._start = start or self._workers.start
-        self._repairs = Repairs(self._environment_for, ignore)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._workers.close()
-
-    def run(self, cells: Sequence[Cell]) -> list[Ran]:
-        """Run cells, and return each in their order. Raises `InfrastructureFault` where a second try fails too."""
-        run = replay_with_outputs(cells, self._environment_for, self.options, start=self._start, repairs=self._repairs)
-        with contextlib.closing(run) as each:
-            ran = {one.outcome.cell.key: one for one in each}
-        if lost := next((one for one in ran.values() if one.lost), None):
-            raise InfrastructureFault(lost.outcome.message)
-        return [ran[cell.key] for cell in cells]

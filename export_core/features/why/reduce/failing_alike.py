@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from msgspec import structs
 
+from export_core.base.errors import InfrastructureFault
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.reduce.reduced_program import ReducedProgram
@@ -21,11 +22,13 @@ from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.judge.causes import FailureSignature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.replay import OneReader, Ran
+from export_core.matrix.replay import Ran, Repairs, ignore, replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment
 from export_core.readers.hardware import shares_device
+from export_core.readers.placement import Placement
+from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import WorkerStarter
 
 KEPT_SHARE = 0.5
@@ -126,32 +129,28 @@ def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
 class ProgramReader:
     """One reader, which runs programs in cold processes of one worker: see `program_reader`.
 
-    Of `cell`, the golden says how a program is called, and the rest where. `tried` counts the programs.
+    Of `cell`, the golden says how a program is called, and the rest where. The `options` may be changed from one run to
+    the next. `tried` counts the programs.
     """
 
     cell: Cell
-    _reader: OneReader
+    options: ReplayOptions
+    _replay: Callable[[Sequence[Cell], ReplayOptions], Generator[Ran, None, None]]
     _scratch: Path
     tried: int = 0
-
-    @property
-    def options(self) -> ReplayOptions:
-        """How a program is run."""
-        return self._reader.options
-
-    def limit_time(self, seconds: float) -> None:
-        """Let a program take so long from now on."""
-        self._reader.options = replace(self.options, limits=replace(self.options.limits, timeout=seconds))
 
     def run(self, programs: Sequence[ReducedProgram]) -> list[Ran]:
         """Run programs, all at once. Raises `InfrastructureFault` where nothing is known of one."""
         self.tried += len(programs)
-        return self._reader.run([self.cell_of(program, number) for number, program in enumerate(programs)])
+        return self.run_cells([self.cell_of(program, number) for number, program in enumerate(programs)])
 
-    def run_golden(self, golden: Golden) -> Ran:
-        """Run a golden as it is, and compare its outputs as its manifest says."""
-        (ran,) = self._reader.run([replace(self.cell, golden=golden)])
-        return ran
+    def run_cells(self, cells: Sequence[Cell]) -> list[Ran]:
+        """Run cells, and return each in their order. Raises `InfrastructureFault` where a second try fails too."""
+        with closing(self._replay(cells, self.options)) as replayed:
+            ran = {one.outcome.cell.key: one for one in replayed}
+        if lost := next((one for one in ran.values() if one.lost), None):
+            raise InfrastructureFault(lost.outcome.message)
+        return [ran[cell.key] for cell in cells]
 
     def cell_of(self, program: ReducedProgram, number: int = 0) -> Cell:
         """A program as a cell. Its golden is in the scratch folder of this number, and has a name of its own."""
@@ -170,9 +169,21 @@ class ProgramReader:
 def program_reader(
     cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
 ) -> Iterator[ProgramReader]:
-    """What runs programs in the environment of a cell's reader. `start` starts its worker; None, one of its own."""
-    with OneReader(environment, options, start) as reader, scratch_folder() as scratch:
-        yield ProgramReader(cell, reader, scratch)
+    """What runs programs in the environment of a cell's reader, which is looked at once.
+
+    `start` starts its worker; without one, it has a worker that stays, and is closed at the end.
+    """
+
+    def environment_for(placement: Placement) -> Environment:
+        return environment
+
+    repairs = Repairs(environment_for, ignore)
+    with closing(WarmWorkers()) as workers, scratch_folder() as scratch:
+
+        def replay(cells: Sequence[Cell], options: ReplayOptions) -> Generator[Ran, None, None]:
+            return replay_with_outputs(cells, environment_for, options, start=start or workers.start, repairs=repairs)
+
+        yield ProgramReader(cell, options, replay, scratch)
 
 
 @dataclass

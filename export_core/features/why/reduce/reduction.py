@@ -152,15 +152,16 @@ class _Run:
     def begin(self) -> None:
         """Run the original, and say how it fails."""
         golden, readers = self.cell.golden, [reader for reader in (self.failing, self.second) if reader]
-        outcome = self.failing.run_golden(golden).outcome
+        outcome = self.failing.run_cells([self.cell])[0].outcome
         call = failing_call(golden, outcome.message)
         outcome = replace(outcome, message=outcome.message.removeprefix(f"{call.name}: ")) if call.name else outcome
         _check_reducible(self.cell, call, outcome)
         if outcome.verdict is not Verdict.TIMEOUT:
-            limit = self.failing.options.limits.timeout
+            limits = self.failing.options.limits
             seconds = max(LEAST_SECONDS, TIMES_AS_LONG * outcome.seconds)
+            limits = replace(limits, timeout=min(limits.timeout, seconds) if limits.timeout else seconds)
             for reader in readers:
-                reader.limit_time(min(limit, seconds) if limit else seconds)
+                reader.options = replace(reader.options, limits=limits)
         program = flat_program(golden.read_artifact(), call.vjp, from_npz(golden.folder / (call.inputs or INPUTS)))
         operations = len(self.editor.summary(program.module).names)
         self.program = self._written_again(program, golden.artifact)

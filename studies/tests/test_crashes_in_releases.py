@@ -10,7 +10,7 @@ import pytest
 from commands import wait_for
 
 from export_core.features.why.bisect.report import Bisection
-from export_core.features.why.reduce.folder import STEPS, ReductionFolder
+from export_core.features.why.reduce.reduction import STEPS, ReductionFolder
 from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest
 

@@ -140,7 +140,7 @@ def explain(
     from export_core.features.why.explain import bundle as bundling
     from export_core.features.why.explain import explanation as explaining
     from export_core.features.why.explain.who_is_right import references
-    from export_core.features.why.reduce.folder import ReductionFolder
+    from export_core.features.why.reduce.reduction import ReductionFolder
 
     if bundle:
         bundling.check_new(bundle)  # before anything is run
@@ -251,8 +251,7 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
     from collections import Counter
 
     from export_core.cli.steps import Steps
-    from export_core.features.why.reduce.folder import ReductionFolder
-    from export_core.features.why.reduce.reduction import reduce_chosen
+    from export_core.features.why.reduce.reduction import ReductionFolder, reduce_chosen
 
     said = f"Interrupted. The same command with --resume continues with what is in {output}."
     with _interrupted_with(said), Steps(quiet=quiet) as notify:

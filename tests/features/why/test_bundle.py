@@ -27,8 +27,8 @@ from export_core.features.why.explain import reproduce
 from export_core.features.why.explain.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
 from export_core.features.why.explain.explanation import explain
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
-from export_core.features.why.reduce.folder import DivergingOperation, Reduced, Reduction, ReductionFolder, Step
 from export_core.features.why.reduce.reduced_program import ModuleEditor, ModuleSummary, flat_program
+from export_core.features.why.reduce.reduction import DivergingOperation, Reduced, Reduction, ReductionFolder, Step
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result

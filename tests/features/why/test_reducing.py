@@ -18,8 +18,14 @@ from export_core.features.why import choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.reduce import reduction
 from export_core.features.why.reduce.failing_alike import Divergence, divergence
-from export_core.features.why.reduce.folder import STEPS, Reduced, ReductionFolder
-from export_core.features.why.reduce.reduction import Environments, NotReproducedError, reduce_cell
+from export_core.features.why.reduce.reduction import (
+    STEPS,
+    Environments,
+    NotReproducedError,
+    Reduced,
+    ReductionFolder,
+    reduce_cell,
+)
 from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest

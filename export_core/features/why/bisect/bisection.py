@@ -309,7 +309,8 @@ def edge_in(answers: Sequence[Answer]) -> tuple[int, int]:
 def find_edge(count: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
     """The places of an edge in a row of so many releases, by binary search: the only one, where there is only one.
 
-    Places between the last good one and the first bad one say nothing. `ask` is called once for a position, and for neither end.
+    Places between the last good one and the first bad one say nothing. `ask` is called once for a place, and for
+    neither end.
     """
     good, bad = 0, count - 1
     silent: set[int] = set()

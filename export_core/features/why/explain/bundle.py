@@ -22,9 +22,8 @@ from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.explanation import Explanation, FailureCause, InRelease
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
-from export_core.features.why.reduce.folder import ReductionFolder
 from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError
-from export_core.features.why.reduce.reduction import failing_call
+from export_core.features.why.reduce.reduction import ReductionFolder, failing_call
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result

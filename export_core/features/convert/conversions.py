@@ -109,9 +109,8 @@ class Conversions:
     def run(self, target: Target) -> ConversionRecord:
         """Convert one source for a reader and write it: an artifact to a file, a golden into a folder of goldens.
 
-        Raises:
-            ConversionRefused: it cannot be made into one that the reader takes. Nothing is written.
-            ExportCompatError: bad input.
+        Raises `ConversionRefused`, and writes nothing, where it cannot be made into one that the reader takes;
+        `ExportCompatError` for bad input.
         """
         golden = golden_in(target.name) if target.is_golden else None
         artifact = golden.read_artifact() if golden else read(target.name)
@@ -191,12 +190,7 @@ class Conversions:
 
 
 def golden_in(name: str) -> Golden:
-    """The golden in a folder.
-
-    Raises:
-        GoldenError: it cannot be read.
-        ConversionError: the folder has none.
-    """
+    """The golden in a folder. Raises `GoldenError`: it cannot be read; `ConversionError`: the folder has none."""
     folder = Path(name).resolve()
     if not (folder / MANIFEST).is_file():
         raise ConversionError(

@@ -104,16 +104,10 @@ def convert(
 ) -> Converted:
     """Rewrite an artifact for a reader: its envelope, and its modules where they are in the way.
 
-    Args:
-        artifact: what was read. It is not changed.
-        reader: the release that is to take it.
-        rewrite_modules: called where a module has to be rewritten, which needs a jaxlib.
-        replace_custom_calls: replace the custom calls that the reader does not take.
-        allow: custom-call targets that the project accepts, each with its reason.
-
-    Raises:
-        ConversionRefused: it cannot be made into one that the reader takes.
-        ArtifactError: it cannot be read.
+    `rewrite_modules` is called where a module has to be rewritten, which needs a jaxlib. With `replace_custom_calls`,
+    those that the reader does not take are replaced. `allow` has the targets that the project accepts, each with its
+    reason. Raises `ConversionRefused` for an artifact that cannot be made into one that the reader takes, and
+    `ArtifactError` for one that cannot be read.
     """
     envelope = _envelope_of(artifact)
     calls = _calls_to_replace(artifact, envelope, reader, allow, replace_custom_calls=replace_custom_calls)
@@ -240,10 +234,7 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
     """Each target that the reader does not take, with the reason; empty where it takes all of them.
 
     It must promise the target, or the project allow it. A call for the CPU must not be one of those that end its
-    process, which is worse than a refusal.
-
-    Raises:
-        ArtifactError: a module cannot be read.
+    process, which is worse than a refusal. Raises `ArtifactError` for a module that cannot be read.
     """
     if reader.runtime:
         return {target: f"{ONLY_JAX.format(target)}." for target in calls_of_jax(artifact) if target not in allow}

@@ -56,11 +56,9 @@ def wire_version(number: int) -> int:
 def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
     """Write an artifact in the format of a reader; return it with what was rewritten, in words.
 
-    `modules` are those of the function and of its nested VJPs, by order.
-
-    Raises:
-        ConversionRefused: the reader's format has no field for something in it.
-        ArtifactError: a sharding in it cannot be read, or it has fields that no known schema has.
+    `modules` are those of the function and of its nested VJPs, by order. Raises `ConversionRefused` where the reader's
+    format has no field for something in it, and `ArtifactError` for a sharding that cannot be read, or fields that no
+    known schema has.
     """
     envelope = artifact.envelope
     assert envelope is not None

@@ -34,8 +34,7 @@ def run_program(
 ) -> RewrittenModules:
     """Run ``program FOLDER``, with a job and these files in the folder; return what it says, with the files it wrote.
 
-    Raises:
-        ConversionRefused: it refused the job, died, took too long, or wrote nothing that can be read.
+    Raises `ConversionRefused`: it refused the job, died, took too long, or wrote nothing that can be read.
     """
     jaxlib = f"jaxlib {environment.release.jaxlib}"
     with scratch_folder() as folder:
@@ -102,11 +101,8 @@ def export_again(
 ) -> Converted:
     """Export an artifact again, in a release that reads it and writes what the reader takes.
 
-    Derivatives and symbolic shapes stay. What the module calls stays too: its custom calls are not replaced.
-
-    Raises:
-        ConversionRefused: no release does that.
-        ArtifactError: the artifact cannot be read.
+    Derivatives and symbolic shapes stay. What the module calls stays too: its custom calls are not replaced. Raises
+    `ConversionRefused` where no release does that, and `ArtifactError` for an artifact that cannot be read.
     """
     refusal = f"{artifact.name}: not exported again for {reader.title}"
     envelope = artifact.envelope

@@ -43,17 +43,11 @@ class Evidence:
     files: Mapping[str, bytes]
     golden: str | None = None
 
-    @property
-    def compared(self) -> bool:
-        """Whether there are outputs: those of made inputs are not known."""
-        return not self.manifest.options.without_outputs
-
 
 def golden_with(artifact: Artifact, root: Path) -> Golden | None:
     """The golden below a folder that has this artifact, byte for byte; None where there is none.
 
-    Raises:
-        GoldenError: its manifest cannot be read.
+    Raises `GoldenError` where its manifest cannot be read.
     """
     digest = artifact.sha256.encode()
     for manifest in sorted(root.glob("*/*/golden.yaml")):
@@ -150,8 +144,7 @@ def prove(
 ) -> Proof:
     """Replay a converted golden, as `converted_golden` makes it of the evidence, in its reader.
 
-    Raises:
-        ConversionRefused: the reader does not run it, or gives other outputs.
+    Raises `ConversionRefused` where the reader does not run it, or gives other outputs.
     """
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
@@ -162,8 +155,9 @@ def prove(
         notify(f"running the converted artifact in {release.title}")
         (outcome,) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
     reader = release.title
+    is_compared = not manifest.options.without_outputs  # those of made inputs are not known
     match outcome.verdict:
-        case Verdict.PASS if evidence.compared:
+        case Verdict.PASS if is_compared:
             outputs = f"the golden {evidence.golden}" if evidence.golden else "--outputs"
             if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
                 names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
@@ -173,7 +167,7 @@ def prove(
             return Proof(False, f"{reader} loads, compiles and runs it; no golden has this artifact")
         case Verdict.NOT_RUN:
             return Proof(False, f"not tried in {reader}: {outcome.message}")
-        case Verdict.ERROR if not evidence.compared and outcome.stage in (Stage.LOWER, Stage.RUN):
+        case Verdict.ERROR if not is_compared and outcome.stage in (Stage.LOWER, Stage.RUN):
             # Sizes that were made up may break a constraint: this is no proof against the artifact.
             return Proof(False, f"{reader} loads it, but does not run it with made inputs: {outcome.message}")
     raise ConversionRefused(

@@ -1,17 +1,20 @@
 """The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day.
 
-As data, and as lines for people.
+Of readers that are not jaxlib, what they make of the goldens, by the bytes of these: nothing is run. As data, and as
+lines for people.
 """
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from operator import itemgetter
 
 import msgspec
 from msgspec.structs import replace
 
+from export_core.artifact.audit import calls_of_jax
+from export_core.artifact.readers import loads
 from export_core.base.phrases import few, plural
-from export_core.features.forecast.foreseen import RuntimeReader, foreseen_readers
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
@@ -26,8 +29,12 @@ from export_core.judge.retention import (
 )
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
 from export_core.releases import Calendar, Windows, promise
+from export_core.releases.entries import calendar_entries
 from export_core.releases.names import title_of
+from export_core.releases.runtimes import runtime_of
 
 MOST = 3  # Reasons in the line of a reader.
 
@@ -89,6 +96,21 @@ class DeployedReader(msgspec.Struct, frozen=True):
     days: int  # The days from the build of the newest release to `promised_until`; negative where that day has passed.
     last_writer: str  # The newest release whose exports it is promised to run.
     targets: tuple[str, ...] = ()  # The deployment targets of the policy in which it runs.
+
+
+class RuntimeReader(msgspec.Struct, frozen=True):
+    """A reader in use that is not jaxlib, and what it is foreseen to make of the goldens that it has to run."""
+
+    reader: str  # Its name, such as `tensorflow==2.21.0`.
+    targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
+    promised: tuple[datetime.date, datetime.date] | None
+    """It promises to read what jaxlibs export that were built from the first of these days to the last; null where it
+    promises nothing."""
+    goldens: int  # How many goldens: those of their cases and platforms, or all on the CPU where it is in no target.
+    unread: dict[str, list[str]]  # The goldens that it does not read, or may not, by the first reason.
+    not_run: list[str]
+    """The goldens that it does not run, though it may read them: only jax registers their custom calls, or they are for
+    several devices."""
 
 
 class ForecastDay(msgspec.Struct, frozen=True):
@@ -172,7 +194,8 @@ def _days_ahead(
         *_target_events(policy.deployed),
         *(event for change in policy.custom_call_changes for event in _custom_call_events(change, goldens, windows)),
     ]
-    by_day = grouped((pair for pair in sorted(coming, key=_day) if as_of <= pair[0] <= until), _day)
+    day_of = itemgetter(0)
+    by_day = grouped((pair for pair in sorted(coming, key=day_of) if as_of <= pair[0] <= until), day_of)
     before = _prunable(goldens, policy, calendar, as_of)
     # Nothing becomes prunable on a day on which nothing else happens.
     for day, pairs in by_day.items():
@@ -183,10 +206,6 @@ def _days_ahead(
             events.append(Event(Kind.PRUNABLE, "goldens", text, new))
         before = now
         yield ForecastDay(day, (day - as_of).days, tuple(events), _obligations(goldens, policy, calendar, day))
-
-
-def _day(dated: DatedEvent) -> datetime.date:
-    return dated[0]
 
 
 def _by_writer(goldens: Sequence[Golden]) -> dict[str, list[Golden]]:
@@ -325,6 +344,38 @@ def _deployed_reader(
 
 def _prunable(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date) -> tuple[str, ...]:
     return tuple(status.golden.id for status in retention_status(goldens, policy, calendar, day) if not status.reasons)
+
+
+def foreseen_readers(
+    names: Iterable[str], goldens: Sequence[Golden], targets: Sequence[DeploymentTarget], calendar: Calendar
+) -> Iterator[RuntimeReader]:
+    """Foresee what each of these releases makes of the goldens. Raises `ReleaseError` for one that is not known yet."""
+    terms = Terms(calendar_entries(calendar))
+    for name in names:
+        built = runtime_of(name).release(name.partition("==")[2], calendar).built
+        reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
+        artifacts = {golden.id: golden.read_artifact() for golden in goldens if _has_to_run(golden, own)}
+        unread: dict[str, list[str]] = {}
+        for golden, artifact in artifacts.items():
+            (load,) = loads(artifact, [reader])
+            if not load.ok:
+                unread.setdefault(load.reasons[0], []).append(golden)
+        not_run = [golden for golden, artifact in artifacts.items() if calls_of_jax(artifact) or artifact.devices > 1]
+        targets_here = tuple(target.name for target in own)
+        yield RuntimeReader(name, targets_here, _promised(name, built), len(artifacts), unread, not_run)
+
+
+def _promised(name: str, built: datetime.date) -> tuple[datetime.date, datetime.date] | None:
+    if (own := runtime_of(name).promise) is None:
+        return None
+    return built - datetime.timedelta(own.backward_days), built + datetime.timedelta(own.forward_days)
+
+
+def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
+    platforms, case = golden.manifest.options.platforms, golden.manifest.case
+    if not targets:
+        return "cpu" in platforms
+    return any(target.platform in platforms and target.has_case(case) for target in targets)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------

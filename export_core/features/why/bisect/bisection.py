@@ -55,11 +55,9 @@ def bisect(
 
     `notify` is called with a line about each release that was run, and about what happens beside it. `good` is a
     release in which the cell works; empty to look for one. `by` says which results are alike. With `every`, all
-    releases of the window are run, however many they are.
-
-    Raises:
-        WhyError: the good release that was named is bad too, or there is no error of numbers.
-        ReleaseError: a release that does not exist, or an index that does not answer.
+    releases of the window are run, however many they are. Raises `WhyError` where the good release that was named is
+    bad too, or there is no error of numbers, and `ReleaseError` for a release that does not exist, or an index that
+    does not answer.
     """
     calendar = with_nightlies_of(choice.plan.selection.indexes, choice.plan.calendar)
     trials = Trials(choice, replace(choice.options, calendar=calendar), notify)

@@ -90,10 +90,8 @@ def bundled_program(
 def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> Program:
     """The program that `jaxexport reduce` has left in a folder.
 
-    Its text is made anew from the artifact: what the folder has in its place may be anybody's, and is not read.
-
-    Raises:
-        WhyError: there is none, it is that of another cell, or its module cannot be written as text.
+    Its text is made anew from the artifact: what the folder has in its place may be anybody's, and is not read. Raises
+    `WhyError`: there is none, it is that of another cell, or its module cannot be written as text.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
     try:
@@ -130,8 +128,7 @@ def write_bundle(
 ) -> list[Path]:
     """Write the folder, all or nothing, and return its files.
 
-    Raises:
-        WhyError: it exists, cannot be written, or the audit stops its artifact.
+    Raises `WhyError`: it exists, cannot be written, or the audit stops its artifact.
     """
     check_new(folder)
     # Whoever gets the bundle runs it: also what a folder of somebody else has in place of a reduced program.

@@ -81,11 +81,7 @@ _REGISTRATION = re.compile(
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
-    """What happened to a cell: the stored result, else that of a replay here.
-
-    Raises:
-        WhyError: it works, or cannot be run here.
-    """
+    """The stored result of a cell, else that of a replay here. Raises `WhyError`: it works, or cannot be run here."""
     result = choice.result
     if result is None:
         notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
@@ -108,11 +104,8 @@ def explain(
     """The explanation of a failing cell, from its result and its golden alone: nothing is run.
 
     `reduced` is what `jaxexport reduce` has left of the cell, `bisection` what `jaxexport bisect` has found, and
-    `references` what others compute, labelled: they are evidence too.
-
-    Raises:
-        ArtifactError: the artifact cannot be read.
-        WhyError: the folder is that of another cell.
+    `references` what others compute, labelled: they are evidence too. Raises `ArtifactError` for an artifact that
+    cannot be read, and `WhyError` for the folder of another cell.
     """
     calendar, issues = choice.plan.calendar, known_issues(choice.options.policy.known_issues)
     reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)
@@ -127,7 +120,9 @@ def explain(
         shown += answer(bisection)
     if reduced:
         shown += _reduction(reduced, str(choice.cell.key))
-    releases = _in_releases([*(bisection.tried if bisection else ()), *choice.stored, result])
+    tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
+    rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
+    releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
         cell=str(choice.cell.key),
@@ -157,12 +152,6 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
         yield f"\n{title}"
         for text in texts:
             yield from wrapped(text, width, "  - ", 4)
-
-
-def _in_releases(tried: Sequence[TriedRelease | Result]) -> tuple[InRelease, ...]:
-    """What became of the golden in each release, by build date."""
-    rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
-    return tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
 
 
 def _reduction(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:

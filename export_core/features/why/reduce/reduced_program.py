@@ -215,9 +215,8 @@ class ReducedProgram:
 def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> ReducedProgram:
     """The program of an artifact, or of its derivative of an order, which is called with these flat arguments.
 
-    Raises:
-        WhyError: it is a bare module, or its main is not as its envelope says.
-        ArtifactError: it cannot be read.
+    Raises `ArtifactError` where it cannot be read, and `WhyError` for a bare module, or a main that is not as its
+    envelope says.
     """
     envelope = artifact.envelope
     for _ in range(order):

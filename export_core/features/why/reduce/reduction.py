@@ -48,7 +48,6 @@ from export_core.readers.worker.protocol import Stage, WorkerStarter
 
 STEPS = "steps.jsonl"
 _OWN = (ARTIFACT, INPUTS, OUTPUTS, MANIFEST, MODULE_TEXT, STEPS)
-FORMAT = 1
 STARTED, FINISHED = "started", "finished"  # What is done in the first step and in the last one, beside the passes.
 LEAST_SECONDS = 10.0  # How long a smaller program may always take.
 TIMES_AS_LONG = 4
@@ -81,7 +80,7 @@ class Reduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     units: float | None = None
     """How far the outputs of the two readers are apart, in units in the last place of the largest element."""
     first_diverging: DivergingOperation | None = None  # The first operation whose outputs differ, where numbers do.
-    format: int = FORMAT  # The version of this form.
+    format: int = 1  # The version of this form.
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -199,11 +198,8 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
 
     `good` is the jaxlib of the second reader, empty for the writer of the golden. `folder` always holds the smallest
     program so far; a reduction in it is continued where `resume` says so. `notify` gets lines about what happens.
-
-    Raises:
-        WhyError: nothing can be reduced.
-        ReleaseError: there is no release `good`.
-        EnvironmentFailed: a reader has no environment.
+    Raises `WhyError` where nothing can be reduced, `ReleaseError` where there is no release `good`, and
+    `EnvironmentFailed` where a reader has no environment.
     """
     earlier = folder.earlier(resume=resume)  # before an environment is built
     cell = choice.cell

@@ -212,7 +212,7 @@ class GoldensReporter:
         output = getattr(node, "workeroutput", {})
         self.refused = output.get(_REFUSED, self.refused)
         if _COLLECTED in output:
-            self.collected.add(output[_COLLECTED])
+            self.collected.add(**output[_COLLECTED])
         else:
             self.collected.broken = True  # it crashed
 
@@ -323,7 +323,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send what this worker of xdist collected."""
     if hasattr(session.config, "workerinput"):
         listener = session.config.pluginmanager.get_plugin("jaxexport-collection")
-        session.config.workeroutput[_COLLECTED] = listener.collected.as_dict()  # type: ignore[attr-defined,union-attr]
+        session.config.workeroutput[_COLLECTED] = vars(listener.collected)  # type: ignore[attr-defined,union-attr]
 
 
 def _finish(item: pytest.Item) -> None:
@@ -352,16 +352,12 @@ def _recorder(item: pytest.Item) -> Recorder:
     if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
         item.stash[RECORDER] = SecondRecorder(item, item.stash[MARKED], config.stash[SETTINGS], second_run.exports)
         return item.stash[RECORDER]
-    if SECOND_EXPORT not in config.stash:
-        config.stash[SECOND_EXPORT] = tuple(
-            SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)
-        )
-        config.stash[REPLAYER] = Replayer(
-            config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH]
-        )
-        config.add_cleanup(config.stash[REPLAYER].close)
-        for second in config.stash[SECOND_EXPORT]:
-            config.add_cleanup(second.close)
+    if REPLAYER not in config.stash:
+        replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
+        seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)]
+        config.stash[REPLAYER], config.stash[SECOND_EXPORT] = replayer, seconds
+        for close in (replayer.close, *(second.close for second in seconds)):
+            config.add_cleanup(close)
     for soon in (item, config.stash[NEXT]):
         if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):
             config.stash[REPLAYER].begin(soon, soon.stash[MARKED])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -134,7 +134,7 @@ def exports_again_otherwise(
     processes: Sequence[SecondExport],
     test: str,
     produced: ProducedGolden,
-    progress: Callable[[int], AbstractContextManager[None]] = lambda _: nullcontext(),
+    progress: Callable[[int], AbstractContextManager[None]],
 ) -> bool | None:
     """Whether one of these processes exports a case otherwise; None where the first that is asked cannot export it.
 

@@ -45,15 +45,11 @@ class CollectedTests:
     tests: set[str] = field(default_factory=set)
     broken: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, as an xdist worker sends it to its controller."""
-        return {"files": sorted(self.files), "tests": sorted(self.tests), "broken": self.broken}
-
-    def add(self, sent: Mapping[str, Any]) -> None:
-        """Add what a worker has sent."""
-        self.files |= set(sent["files"])
-        self.tests |= set(sent["tests"])
-        self.broken |= sent["broken"]
+    def add(self, files: set[str], tests: set[str], broken: bool) -> None:
+        """Add what a worker of xdist has sent: the `vars` of its own."""
+        self.files |= files
+        self.tests |= tests
+        self.broken |= broken
 
 
 class CollectionListener:

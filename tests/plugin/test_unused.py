@@ -287,9 +287,9 @@ def test_a_golden_that_cannot_be_read_prevents_any_deletion(tmp_path):
 
 def test_what_workers_collected_is_merged():
     whole = CollectedTests()
-    whole.add(CollectedTests({"a.py"}, {"a.py::f"}).as_dict())
-    whole.add(CollectedTests({"b.py"}, set(), broken=True).as_dict())
-    assert whole.as_dict() == CollectedTests({"a.py", "b.py"}, {"a.py::f"}, broken=True).as_dict()
+    whole.add(**vars(CollectedTests({"a.py"}, {"a.py::f"})))
+    whole.add(**vars(CollectedTests({"b.py"}, set(), broken=True)))
+    assert vars(whole) == vars(CollectedTests({"a.py", "b.py"}, {"a.py::f"}, broken=True))
 
 
 def test_a_failed_report_shows_that_the_test_exists():

@@ -109,7 +109,12 @@ def convert(
     reason. Raises `ConversionRefused` for an artifact that cannot be made into one that the reader takes, and
     `ArtifactError` for one that cannot be read.
     """
-    envelope = _envelope_of(artifact)
+    envelope = artifact.envelope
+    if envelope is None:
+        raise ConversionRefused(
+            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
+            "called. Export the function again."
+        )
     calls = _calls_to_replace(artifact, envelope, reader, allow, replace_custom_calls=replace_custom_calls)
     (load,) = loads(artifact, [reader])
     plain = shardings_in_the_way(artifact, reader)
@@ -128,15 +133,6 @@ def convert(
         raise ConversionRefused(problem) from None
     why = "; ".join((*_reasons(load), *calls)) or f"{reader.title} would {'not run' if plain else 'miss'} its shardings"
     return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
-
-
-def _envelope_of(artifact: Artifact) -> Envelope:
-    if artifact.envelope is None:
-        raise ConversionRefused(
-            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
-            "called. Export the function again."
-        )
-    return artifact.envelope
 
 
 def _calls_to_replace(

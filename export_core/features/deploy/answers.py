@@ -215,28 +215,28 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     versions = [*built]
     readers = [find_reader(version, question.terms, question.calendar) for version in versions]
     foreseen = dict(zip(versions, loads(subject.artifact, readers), strict=True))
-    own = _stored(subject, target.release, target.platform, question)
+    stored = {version: _stored(subject, version, target.platform, question) for version in versions}
+    ran_in = {name for name, result in stored.items() if result and result.verdict is Verdict.PASS and ran(result)}
+    own = stored[target.release]
     by_loading = own is None or own.stage in _LOADING
     issue = question.issues.get(own.upstream) if own else None
     fixed_on = built[issue.mended_in] if issue and issue.mended_in in built else None
 
-    def runs(version: str) -> bool:
-        result = _stored(subject, version, target.platform, question)
-        return result is not None and result.verdict is Verdict.PASS and ran(result)
-
     def works(version: str) -> bool | None:
-        result = _stored(subject, version, target.platform, question)
-        if not runs(version) and ((result is not None and result.verdict.fails) or foreseen[version].ok is False):
+        result = stored[version]
+        if version in ran_in:
+            return True
+        if (result is not None and result.verdict.fails) or foreseen[version].ok is False:
             return False
         is_fixed = fixed_on is not None and built[version] >= fixed_on
-        return True if by_loading or is_fixed or runs(version) else None
+        return True if by_loading or is_fixed else None
 
     here = versions.index(target.release)
     # The deployment target's own fails: a stored result or its bytes show it.
     good = [number for number in range(here) if works(versions[number]) is not False]
     since = versions[good[-1] + 1] if good and works(versions[good[-1]]) else ""
     later = next((name for name in versions[here + 1 :] if works(name)), "")
-    return since, later, bool(later) and not runs(later)
+    return since, later, bool(later) and later not in ran_in
 
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:

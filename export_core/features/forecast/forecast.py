@@ -352,7 +352,8 @@ def foreseen_readers(
     """Foresee what each of these releases makes of the goldens. Raises `ReleaseError` for one that is not known yet."""
     terms = Terms(calendar_entries(calendar))
     for name in names:
-        built = runtime_of(name).release(name.partition("==")[2], calendar).built
+        runtime = runtime_of(name)
+        built = runtime.release(name.partition("==")[2], calendar).built
         reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
         artifacts = {golden.id: golden.read_artifact() for golden in goldens if _has_to_run(golden, own)}
         unread: dict[str, list[str]] = {}
@@ -361,14 +362,12 @@ def foreseen_readers(
             if not load.ok:
                 unread.setdefault(load.reasons[0], []).append(golden)
         not_run = [golden for golden, artifact in artifacts.items() if calls_of_jax(artifact) or artifact.devices > 1]
+        promised, ends = None, runtime.promise
+        if ends is not None:
+            first, last = datetime.timedelta(ends.backward_days), datetime.timedelta(ends.forward_days)
+            promised = built - first, built + last
         targets_here = tuple(target.name for target in own)
-        yield RuntimeReader(name, targets_here, _promised(name, built), len(artifacts), unread, not_run)
-
-
-def _promised(name: str, built: datetime.date) -> tuple[datetime.date, datetime.date] | None:
-    if (own := runtime_of(name).promise) is None:
-        return None
-    return built - datetime.timedelta(own.backward_days), built + datetime.timedelta(own.forward_days)
+        yield RuntimeReader(name, targets_here, promised, len(artifacts), unread, not_run)
 
 
 def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:

@@ -1,7 +1,5 @@
 """The command `jaxexport forecast`: what will happen to the goldens of this project, day by day."""
 
-from pathlib import Path
-
 import click
 
 from export_core.base.phrases import did_you_mean
@@ -14,8 +12,7 @@ HALF_A_YEAR = 183
 
 
 @command("docs/how-to/look-ahead.md", "jaxexport forecast --deployed serving,0.11.0 --days 90", section="Days")
-@click_options.goldens_option
-@click_options.policy_option
+@click_options.project_options
 @click_options.as_of_option
 @click.option(
     "--days",
@@ -34,16 +31,14 @@ HALF_A_YEAR = 183
     "by their name.",
 )
 @click_options.json_option("Print JSON (schema/forecast.schema.json).")
-def forecast(
-    goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str, as_json: bool
-) -> None:
+def forecast(project: click_options.Project, as_of: str | None, days: int, deployed: str, as_json: bool) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
     from export_core.features.forecast.forecast import forecast as look_ahead
     from export_core.features.forecast.forecast import forecast_lines
-    from export_core.goldens import GoldenError, GoldenStore
+    from export_core.goldens import GoldenError
     from export_core.goldens.verify import check_claims
 
-    policy, names = click_options.policy_of(policy_file), comma_separated(deployed)
+    (store, policy), names = project, comma_separated(deployed)
     targets = [target.name for target in policy.deployed]
     for name in names:
         # No jaxlib is called by a letter first.
@@ -52,7 +47,6 @@ def forecast(
                 f"--deployed: expected a deployment target of the policy ({', '.join(targets) or 'it has none'}) or a "
                 f"release such as 0.11.0 or tensorflow==2.21.0, found {name!r}.{did_you_mean(name, targets)}"
             )
-    store = GoldenStore(Path(goldens or policy.goldens))
     stored = store.goldens()
     # A forecast about nothing would say that nothing happens: more likely the folder is not the one meant.
     if not stored:

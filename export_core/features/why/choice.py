@@ -147,14 +147,9 @@ def choose(asked: Asked) -> Choice:
     """The cell that is meant.
 
     Among several, the one that fails in the results is meant; results need not be of this machine, since the golden is
-    enough to run a cell.
-
-    Raises:
-        WhyError: no cell is meant, or several are, which the message lists.
-        PolicyError: the policy cannot be read.
-        RunError: the results were named and are not those of a finished run.
-        GoldenError: the golden is damaged.
-        ReleaseError, MatrixError, PlacementError: a reader or a platform that does not exist.
+    enough to run a cell. Raises `WhyError` where no cell is meant, or several are, which the message lists; `RunError`
+    for results that were named and are not those of a finished run; and as a matrix does for a policy, a golden, a
+    reader or a platform that it cannot use.
     """
     # The usual folder need not have a run.
     run = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
@@ -170,7 +165,9 @@ def choose(asked: Asked) -> Choice:
     candidate, alike = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
-    asked = replace(asked, run=_on_day_of(candidate.result, asked.run))
+    # In the day of a stored result, if its run was asked for one and the options name none.
+    if candidate.result and not asked.run.as_of and (match := _DAY.search(candidate.result.reproduce)):
+        asked = replace(asked, run=replace(asked.run, as_of=parse_day(match[1])))
     as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
     plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
@@ -182,12 +179,6 @@ def choose(asked: Asked) -> Choice:
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
     return Choice(cell, plan, options, results, asked.run, alike)
-
-
-def _on_day_of(result: Result | None, options: RunOptions) -> RunOptions:
-    """Options with the day of a stored result, if the run was asked for one and the options name none."""
-    match = _DAY.search(result.reproduce) if result and not options.as_of else None
-    return replace(options, as_of=parse_day(match[1])) if match else options
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:

@@ -165,7 +165,7 @@ def choose(asked: Asked) -> Choice:
     candidate, alike = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
-    # In the day of a stored result, if its run was asked for one and the options name none.
+    # As of the day of a stored result, if its run was asked for one and the options name none.
     if candidate.result and not asked.run.as_of and (match := _DAY.search(candidate.result.reproduce)):
         asked = replace(asked, run=replace(asked.run, as_of=parse_day(match[1])))
     as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()

@@ -7,9 +7,10 @@ import datetime
 import functools
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
-from making import day, release, result, summarize, with_causes
+from making import day, document, release, result, summarize, with_causes
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity, in_order
@@ -17,6 +18,7 @@ from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Cost, Stage, Timings
+from export_core.report.document import Document
 
 READERS = (
     *("0.6.1", "0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1"),
@@ -65,6 +67,12 @@ def kept_run() -> tuple[list[Result], Summary]:
     return _summarized(
         each for each in _judged(_cells(CASES)) if each.judgement is not Judgement.BROKEN and each.reader.jaxlib > "0.1"
     )
+
+
+@functools.cache
+def broken_document(folder: Path | None = None) -> Document:
+    """What a report of `broken_run` says, whose results are in this folder."""
+    return document(*broken_run(), folder=folder)
 
 
 def large_run(cells: int) -> tuple[list[Result], Summary]:

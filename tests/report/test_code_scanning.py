@@ -9,14 +9,15 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-from example_runs import broken_run, kept_run
+from example_runs import broken_document, kept_run
 from making import document, result, summarize
 
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.report import sarif
 from export_core.report.annotations import MOST, annotation_commands
+from export_core.report.document import Document
 from export_core.report.sarif import sarif_file
 
 CRASH = result(
@@ -25,6 +26,11 @@ CRASH = result(
 )  # fmt: skip
 GONE = result(
     Verdict.NOT_RUN, Judgement.INCOMPLETE, case="test_a.test_g", message="no environment", test="test_a.py::test_g"
+)
+
+
+STALE = document(
+    [result()], msgspec.structs.replace(summarize([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
 )
 
 
@@ -81,9 +87,7 @@ def test_a_test_that_is_not_here_has_an_annotation_without_a_line():
 
 
 def test_the_first_annotation_is_the_headline():
-    results, made = broken_run()
-    first = annotation_commands(document(results, made)).splitlines()[0]
-    assert first.startswith(
+    assert annotation_commands(broken_document()).startswith(
         "::error title=BROKEN::BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: "
     )
 
@@ -93,8 +97,7 @@ def test_a_run_that_is_kept_has_no_annotation():
 
 
 def test_each_cause_is_annotated_before_the_second_test_of_one_and_each_has_few():
-    results, made = broken_run()
-    titles = re.findall(r"title=(.*?)::", annotation_commands(document(results, made)))
+    titles = re.findall(r"title=(.*?)::", annotation_commands(broken_document()))
     assert titles[1:5] == [
         "BROKEN PROMISE%3A crash in stage run",
         "BROKEN PROMISE%3A timeout in stage compile",
@@ -112,8 +115,7 @@ def test_no_more_annotations_than_github_shows_and_it_says_how_many():
 
 
 def test_a_stale_list_is_an_annotation_of_the_run():
-    stale = msgspec.structs.replace(summarize([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
-    assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands(document([result()], stale))
+    assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands(STALE)
 
 
 # --- SARIF ------------------------------------------------------------------------------------------------------------
@@ -126,15 +128,15 @@ def schema() -> jsonschema.Draft7Validator:
     return jsonschema.Draft7Validator(json.loads(text), format_checker=jsonschema.FormatChecker())
 
 
-def run_of(results: list[Result], made: Summary, folder: Path = Path()) -> dict[str, Any]:
-    read = json.loads(sarif_file(document(results, made), folder))
+def run_of(reported: Document, folder: Path = Path()) -> dict[str, Any]:
+    read = json.loads(sarif_file(reported, folder))
     schema().validate(read)
     (run,) = read["runs"]
     return run
 
 
 def test_a_rule_for_each_cause_and_a_result_for_each_test_of_it():
-    run = run_of(*broken_run())
+    run = run_of(broken_document())
     ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert [name.split("-")[0] for name in ids] == ["lapack", "timeout", "numerics"]
     assert [(each["ruleId"], ids[each["ruleIndex"]]) for each in run["results"]][:4] == [
@@ -147,7 +149,7 @@ def test_a_rule_for_each_cause_and_a_result_for_each_test_of_it():
 
 def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project):
     def places(folder: Path) -> list[tuple[str, int]]:
-        made = run_of([CRASH], summarize([CRASH]), folder)["results"][0]["locations"][0]["physicalLocation"]
+        made = run_of(document([CRASH]), folder)["results"][0]["locations"][0]["physicalLocation"]
         return [(made["artifactLocation"]["uri"], made["region"]["startLine"])]
 
     assert places(project) == [("test_a.py", 1)]
@@ -155,28 +157,26 @@ def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project):
 
 
 def test_an_alert_has_the_same_fingerprint_where_lines_moved(project):
-    before = run_of([CRASH], summarize([CRASH]), project)["results"][0]["partialFingerprints"]
-    after = run_of([CRASH, *many(3)], summarize([CRASH, *many(3)]))["results"]
+    before = run_of(document([CRASH]), project)["results"][0]["partialFingerprints"]
+    after = run_of(document([CRASH, *many(3)]))["results"]
     assert before in [each["partialFingerprints"] for each in after]
     assert len({json.dumps(each["partialFingerprints"]) for each in after}) == 4
 
 
 def test_what_nobody_has_to_act_on_is_no_alert():
     known = msgspec.structs.replace(CRASH, judgement=Judgement.OUTSIDE, promised=False)
-    assert run_of([known, result()], summarize([known, result()]))["results"] == []
+    assert run_of(document([known, result()]))["results"] == []
 
 
 def test_a_finding_of_the_run_points_at_the_policy():
-    stale = msgspec.structs.replace(summarize([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
-    (alert,) = run_of([result()], stale)["results"]
+    (alert,) = run_of(STALE)["results"]
     assert alert["ruleId"] == "stale-list"
     assert alert["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "export_compat.yaml"
 
 
 def test_no_more_results_than_github_stores(monkeypatch):
     monkeypatch.setattr(sarif, "MOST", 20)
-    results = [*many(30), GONE]
-    run = run_of(results, summarize(results))
+    run = run_of(document([*many(30), GONE]))
     assert len(run["results"]) == 20
     assert run["results"][1]["level"] == "warning", "the other finding comes before the second test of the first"
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
@@ -184,6 +184,6 @@ def test_no_more_results_than_github_stores(monkeypatch):
 
 
 def test_the_invocation_has_the_exit_code_and_the_headline():
-    (invocation,) = run_of(*broken_run())["invocations"]
+    (invocation,) = run_of(broken_document())["invocations"]
     assert invocation["exitCode"] == 1
     assert invocation["exitCodeDescription"].startswith("BROKEN: 67 of 1,350 promised cells, 3 causes")

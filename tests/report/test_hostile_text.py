@@ -44,6 +44,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge, badge_svg
+from export_core.report.document import Document
 from export_core.report.junit import junit_xml
 from export_core.report.map_svg import map_picture, map_svg
 from export_core.report.markdown import markdown_text
@@ -263,56 +264,51 @@ def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
     return BaselineDifference(run, run, cells, [results[0].message])
 
 
+def event(one: Result) -> dict[str, Any]:
+    """What the plugin has recorded of a test, in the words of this result."""
+    return {
+        **dict.fromkeys(("crash", "renamed", "to_do", "changed", "measure"), one.message),
+        **dict.fromkeys(("elsewhere", "without_outputs", "unmeasured"), 1),
+        "case": one.case,
+        "writer": one.writer.jaxlib,
+        "written": "new",
+        "own": False,
+        "named": [one.message],
+        "runtimes": [one.message],
+        "corrected": {"compare": one.message},
+        "not_repeated": True,
+        "compared_by_outputs": True,
+        "judgements": {one.judgement: 1},
+        "shown": [(one.golden, one.message)],
+    }
+
+
+DOCUMENT_FORMATS: dict[str, Callable[[Document], str]] = {
+    "terminal 80": lambda told: on_console(lambda to: print_report(to, told), 80),
+    "terminal 140": lambda told: on_console(lambda to: print_report(to, told)),
+    "terminal in full": lambda told: on_console(lambda to: print_report(to, told, full=True)),
+    "Markdown": markdown_text,
+    "JUnit": junit_xml,
+    "HTML": html_page,
+    "map": map_picture,
+    "SARIF": lambda told: sarif_file(told).decode(),
+    "annotations": lambda told: disarmed(annotation_commands(told)),
+}
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
-    "terminal 80": lambda *run: on_console(lambda to: print_report(to, document(*run)), 80),
-    "terminal 140": lambda *run: on_console(lambda to: print_report(to, document(*run))),
-    "terminal in full": lambda *run: on_console(lambda to: print_report(to, document(*run), full=True)),
     "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
     "policy show": lambda results, summary: printed(
         policy_text(msgspec.convert(summary.policy, Policy), {}, results[0].message)
     ),
-    "Markdown": lambda *run: markdown_text(document(*run)),
-    "JUnit": lambda *run: junit_xml(document(*run)),
-    "HTML": lambda *run: html_page(document(*run)),
-    "comparison": lambda results, summary: html_page(
-        document(results, summary, as_comparison(changed(results, summary)))
-    ),
-    "map": lambda *run: map_picture(document(*run)),
+    "comparison": lambda *run: html_page(document(*run, as_comparison(changed(*run)))),
     "badge": lambda results, summary: badge_svg(badge(summary)),
-    "map of a page": lambda results, summary: map_svg(release_map(Run(results, summary)), links=True),
-    "SARIF": lambda results, summary: sarif_file(document(results, summary)).decode(),
-    "annotations": lambda results, summary: disarmed(annotation_commands(document(results, summary))),
+    "map of a page": lambda *run: map_svg(release_map(Run(*run)), links=True),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(safe_json(one).decode() for one in results),
     "proposal": lambda results, summary: proposal(
         results, msgspec.structs.replace(summary, uncovered=[], shard=None, judgements={}, partial="")
     ),
-    "pytest": lambda results, summary: "\n".join(
-        printed(line)
-        for line in summary_lines(
-            [
-                {
-                    **dict.fromkeys(("crash", "renamed", "to_do", "changed", "measure"), one.message),
-                    "case": one.case,
-                    "writer": one.writer.jaxlib,
-                    "written": "new",
-                    "named": [one.message],
-                    "own": False,
-                    "elsewhere": 1,
-                    "without_outputs": 1,
-                    "unmeasured": 1,
-                    "not_repeated": True,
-                    "corrected": {"compare": one.message},
-                    "runtimes": [one.message],
-                    "compared_by_outputs": True,
-                    "judgements": {one.judgement: 1},
-                    "shown": [(one.golden, one.message)],
-                }
-                for one in results
-            ]
-        )
-    ),
+    "pytest": lambda results, summary: "\n".join(map(printed, summary_lines([event(one) for one in results]))),
 }
 DRAWN_TAGS = {"both", "div", "svg", "title", "style", "g", "a", "rect", "line", "text"}
 PLAIN_TAGS = {
@@ -336,7 +332,9 @@ def test_a_hostile_text_everywhere_shows_only_itself(text):
 
 
 def check_run(results: list[Result], summary: Summary) -> None:
-    texts = {name: form(results, summary) for name, form in RUN_FORMATS.items()}
+    told = document(results, summary)
+    texts = {name: form(told) for name, form in DOCUMENT_FORMATS.items()}
+    texts |= {name: form(results, summary) for name, form in RUN_FORMATS.items()}
     for name, text in texts.items():
         assert_harmless(name, text)
     Xml.fromstring(texts["JUnit"])

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 import xmlschema
-from example_runs import broken_run
+from example_runs import broken_document, broken_run
 from making import day, document, result, summarize
 
 from export_core.judge import Judgement, Result, Summary
@@ -113,12 +113,16 @@ def test_the_run_as_a_whole_fails_if_no_cell_shows_why_its_exit_code_is_not_0(re
     assert f"exit code {made.exit_code}." in found[0].text
 
 
-def test_as_many_test_cases_fail_as_cells_are_broken():
-    results, made = broken_run()
-    root = Xml.fromstring(junit_xml(document(results, made)))
-    assert made.exit_code == 1
-    assert (root.get("failures"), root.get("errors")) == ("67", "0")
-    assert "BROKEN: 67 of 1,350" in root[-1].findtext("testcase/system-out")
+@pytest.fixture(scope="module")
+def broken() -> Xml.Element:
+    """The file of `broken_run`."""
+    return Xml.fromstring(junit_xml(broken_document()))
+
+
+def test_as_many_test_cases_fail_as_cells_are_broken(broken):
+    assert broken_run()[1].exit_code == 1
+    assert (broken.get("failures"), broken.get("errors")) == ("67", "0")
+    assert "BROKEN: 67 of 1,350" in broken[-1].findtext("testcase/system-out")
 
 
 def test_numbers_that_changed_in_a_release_are_in_the_run_as_a_whole():
@@ -153,10 +157,9 @@ def test_the_schema_of_jenkins_refuses_what_it_does_not_have():
     assert not junit_schema().is_valid(text.replace("<testcase ", '<testcase file="a.py" ', 1))
 
 
-def test_each_golden_and_reader_is_one_test_case_of_its_own_name():
-    results, made = broken_run()
-    cases = list(Xml.fromstring(junit_xml(document(results, made))).iter("testcase"))
-    assert len(cases) == len(results) + 1
+def test_each_golden_and_reader_is_one_test_case_of_its_own_name(broken):
+    cases = list(broken.iter("testcase"))
+    assert len(cases) == len(broken_run()[0]) + 1
     # GitLab shows only the first of two test cases with one name.
     assert len({(case.get("classname"), case.get("name")) for case in cases}) == len(cases)
 
@@ -171,9 +174,8 @@ def test_suites_have_their_reader_and_the_run_as_properties():
     assert root.get("tests") == "8"
 
 
-def test_a_failing_cell_says_its_test_and_its_cause():
-    results, made = broken_run()
-    text = next(Xml.fromstring(junit_xml(document(results, made))).iter("failure")).text
+def test_a_failing_cell_says_its_test_and_its_cause(broken):
+    text = next(broken.iter("failure")).text
     assert "  cause      64 cells crashed in stage run: written by 0.6.2, 0.9.2, read by 0.6.2 to 0.9.2." in text
     assert "  known as   LAPACK calls crash in a fresh process, https://github.com/jax-ml/jax/issues/29610" in text
 

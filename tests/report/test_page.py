@@ -6,10 +6,9 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from example_runs import broken_run, kept_run
-from making import document, result, with_causes
+from making import document, result, summarize, with_causes
 
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
@@ -45,9 +44,9 @@ def cells_of(page: str) -> list[dict[str, Any]]:
     return cells
 
 
-def test_the_data_has_all_of_every_cell():
-    results, made = broken_run()
-    cells = cells_of(html_page(document(results, made)))
+def test_the_data_has_all_of_every_cell(page):
+    results, _ = broken_run()
+    cells = cells_of(page)
     by_key = {(one["golden"], one["reader"]["jaxlib"]): one for one in cells}
     assert len(cells) == len(by_key) == len(results)
     for one in results:
@@ -66,16 +65,15 @@ def test_a_cell_has_its_cost_and_its_times():
     assert (second["figures"], second["timings"]) == ("", [])
 
 
-def test_numbers_have_expected_found_and_their_distance():
-    cells = cells_of(html_page(document(*broken_run())))
-    errors, elements = next(cell["numbers"] for cell in cells if cell["state"][1] == "numerics")
+def test_numbers_have_expected_found_and_their_distance(page):
+    errors, elements = next(cell["numbers"] for cell in cells_of(page) if cell["state"][1] == "numerics")
     assert errors == [0.0231, 0.0117, 412.0]
     assert elements[0] == ["worst at [17]", "1.9712", "1.9943", "0.0231"]
 
 
-def test_the_first_screen_says_what_broke_where_and_since_when():
-    page = re.sub(r"<[^>]*>", " ", html_page(document(*broken_run())).partition("<main>")[0].partition("</style>")[2])
-    text = " ".join(page.split())
+def test_the_first_screen_says_what_broke_where_and_since_when(page):
+    first = page.partition("<main>")[0].partition("</style>")[2]
+    text = " ".join(re.sub(r"<[^>]*>", " ", first).split())
     readers = "0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1"
     assert f"BROKEN: 67 of 1,350 promised cells, 3 causes Readers affected, by cause: {readers}." in text
     assert "2 cells Different numbers in test_model_9 written by 0.10.1 · read by 0.12.0, 0.12.0.1 · since 0.12" in text
@@ -103,9 +101,8 @@ def test_the_page_neither_runs_nor_loads_what_results_contain():
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "//evil", "http://[", "x"])
 def test_only_web_addresses_are_followed(url):
     assert web_address(url) == ""
-    results, made = kept_run()
     identity = RunIdentity(project="p", commit="abc", source_url=url, ci_url=url, goldens="golden")
-    page = html_page(document(results, msgspec.structs.replace(made, identity=identity)))
+    page = html_page(document([result()], summarize([result()], identity=identity)))
     assert not re.search(r'href="(?!#|https?:)', page)
     assert data_of(page)["files"] == "golden/"
 
@@ -131,19 +128,18 @@ def test_very_many_causes_are_cut_and_counted():
     assert len(cells_of(page)) == 45
 
 
-def test_a_page_of_many_cells_has_each_text_once():
-    results, made = broken_run()
-    assert html_page(document(results, made)).count("died by signal 11 (SIGSEGV)") < 10
+def test_a_page_of_many_cells_has_each_text_once(page):
+    assert page.count("died by signal 11 (SIGSEGV)") < 10
 
 
-def test_each_id_is_in_the_page_once():
-    ids = re.findall(r'\sid="([^"]*)"', html_page(document(*broken_run())).partition('id="data"')[0])
+def test_each_id_is_in_the_page_once(page):
+    ids = re.findall(r'\sid="([^"]*)"', page.partition('id="data"')[0])
     assert len(ids) == len(set(ids))
     assert "cause=lapack-cold-process=outside" in ids
 
 
-def test_a_card_names_the_release_that_began_or_ended_it():
-    cards = re.findall('<article id="cause=.*?</article>', html_page(document(*broken_run())), re.S)
+def test_a_card_names_the_release_that_began_or_ended_it(page):
+    cards = re.findall('<article id="cause=.*?</article>', page, re.S)
     facts = [re.findall(r"<dt>(since|fixed in|first seen in)</dt><dd>(.*?)</dd>", card) for card in cards[:3]]
     assert facts == [[("fixed in", "0.10.0")], [("since", "0.12.0.1")], [("since", "0.12.0")]]
     assert "<dt></dt>" not in "".join(cards)
@@ -157,9 +153,9 @@ def test_a_card_of_no_known_issue_names_the_next_reader_that_works():
 
 
 def test_commands_name_the_folder_of_the_run():
-    results, made = broken_run()
+    wrong = result(Verdict.NUMERICS, Judgement.BROKEN)
     for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
-        run = document(results, made, folder=folder)
+        run = document([wrong], folder=folder)
         for text in (unescape(html_page(run)), markdown_text(run)):
             assert named in text
             assert " DIR" not in text

@@ -6,10 +6,10 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
-from example_runs import broken_run
+from example_runs import broken_document, broken_run
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, document, result, run_of
+from making import day, result, run_of
 
 from export_core.features.forecast.windows_svg import generations_of
 from export_core.judge import Judgement
@@ -140,7 +140,7 @@ def test_all_squares_are_one_tab_stop():
 
 
 def test_a_picture_alone_has_its_colours_and_no_links():
-    picture = map_picture(document(*broken_run()))
+    picture = map_picture(broken_document())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
     assert "readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1" in picture

@@ -1,0 +1,29 @@
+"""What tests of reports share: templates that are compiled once, and the page of the broken example run."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jinja2
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _compiled_once() -> Iterator[None]:
+    """A process makes one page, and compiles its templates for it. These tests would do so for half their time."""
+    compile_template, compiled = jinja2.Environment.compile, {}
+
+    def compile_once(environment: jinja2.Environment, *template: str | None) -> object:
+        key = (environment.autoescape, *template)
+        if key not in compiled:
+            compiled[key] = compile_template(environment, *template)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jinja2.Environment, "compile", compile_once)
+        yield
+
+
+@pytest.fixture(scope="session")
+def page(page_of: Callable[..., Path]) -> str:
+    """The page of `broken_run`."""
+    return page_of().read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from making import day, document, result, summarize
 from export_core.judge import Judgement
 from export_core.judge.custom_call_changes import Phase, judge_changes, status_of
 from export_core.matrix import Verdict
-from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import CustomCallChange
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, promise
@@ -330,18 +330,12 @@ custom_call_changes:
 """
 
 
-def policy(folder, text):
-    path = folder / "export_compat.yaml"
-    path.write_text(text)
-    return load_policy(path)
-
-
-def test_a_policy_declares_a_change(tmp_path):
-    assert policy(tmp_path, ENTRY).custom_call_changes == (CHANGE,)
+def test_a_policy_declares_a_change(load):
+    assert load(ENTRY).custom_call_changes == (CHANGE,)
     text = ENTRY.replace("scale_v2", "null").replace("2026-02-28", "null")
-    assert policy(tmp_path, text).custom_call_changes == (change(new=None, release=None),)
+    assert load(text).custom_call_changes == (change(new=None, release=None),)
     same_day = change(release=CHANGE.introduced)
-    assert policy(tmp_path, ENTRY.replace("2026-02-28", "2026-02-04")).custom_call_changes == (same_day,)
+    assert load(ENTRY.replace("2026-02-28", "2026-02-04")).custom_call_changes == (same_day,)
 
 
 AGAIN = ENTRY.partition("\n")[2].partition("\n")[2].replace("scale_v2", "scale_v3")
@@ -362,9 +356,9 @@ AGAIN = ENTRY.partition("\n")[2].partition("\n")[2].replace("scale_v2", "scale_v
         (ENTRY.replace("introduced", "introducd"), r".*Did you mean `introduced`\?"),
     ],
 )  # fmt: skip
-def test_a_wrong_change_is_an_error_with_file_and_key(tmp_path, text, said):
+def test_a_wrong_change_is_an_error_with_file_and_key(load, text, said):
     with pytest.raises(PolicyError, match=rf"export_compat\.yaml:\d+: custom_call_changes{said}"):
-        policy(tmp_path, text)
+        load(text)
 
 
 @pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])

@@ -14,7 +14,7 @@ from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
-from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -150,15 +150,15 @@ def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, tmp_path, monkeypa
     assert_bad_input(jaxexport("forecast", "--deployed", "servin"), f"--deployed: expected a deployment {said}")
 
 
+ONE_RELEASE = "reader: expected one release of a runtime, such as tensorflow==2.21.0, found"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("reader: tensorflow", "reader: expected one release of a runtime, such as tensorflow==2.21.0, found"),
-        ("reader: tensorflow==2.21.*", "reader: expected one release of a runtime, such as tensorflow==2.21.0, found"),
-        (
-            "reader: tensorflow == 2.21.0",
-            "reader: expected one release of a runtime, such as tensorflow==2.21.0, found",
-        ),
+        ("reader: tensorflow", ONE_RELEASE),
+        ("reader: tensorflow==2.21.*", ONE_RELEASE),
+        ("reader: tensorflow == 2.21.0", ONE_RELEASE),
         ("reader: iree==3.13.0, jaxlib: 0.9.2", "jaxlib: expected either jaxlib or reader"),
         (
             "reader: iree==3.13.0, platform: cuda",
@@ -166,8 +166,6 @@ def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, tmp_path, monkeypa
         ),
     ],
 )
-def test_the_reader_of_a_target_is_the_name_of_one_release_on_the_cpu(text, said, tmp_path):
-    path = tmp_path / "export_compat.yaml"
-    path.write_text(f"platforms: [cpu, cuda]\ndeployed: [{{name: a, {text}}}]\n")
+def test_the_reader_of_a_target_is_the_name_of_one_release_on_the_cpu(text, said, load):
     with pytest.raises(PolicyError, match=re.escape(f":2: deployed[0].{said}")):
-        load_policy(path)
+        load(f"platforms: [cpu, cuda]\ndeployed: [{{name: a, {text}}}]\n")

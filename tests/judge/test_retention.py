@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from making import day, golden, writer
 
 from export_core.judge.retention import deletion_day, live_readers, readers_in_use, retention_status, retirement_day
-from export_core.judge.unmatched import unmatched_pins
-from export_core.policy import Policy, PolicyError, load_policy
+from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, Pin, Retention, WindowDays
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
@@ -111,12 +110,6 @@ def test_no_golden_goes_that_a_release_or_live_reader_must_run(writers, when, ba
         assert bool(each.reasons) == (needed or wrote == built[-1])
 
 
-def test_a_pin_without_a_reason_is_an_error(tmp_path):
-    (tmp_path / "p.yaml").write_text("retention: {pinned: [{goldens: ['a/*'], reason: ' '}]}")
-    with pytest.raises(PolicyError, match=r"retention\.pinned\[0\]\.reason: expected"):
-        load_policy(tmp_path / "p.yaml")
-
-
 @pytest.mark.parametrize("readers", ["window,0.7.0", "0.7.0-jax0.7.1", " 0.7.0 ,newest,,mine.whl"])
 def test_readers_in_use_are_those_that_the_policy_names(readers):
     assert readers_in_use(Policy(readers=readers), TODAY) == ("0.7.0",)
@@ -141,14 +134,6 @@ def test_a_golden_of_the_day_is_not_of_the_future():
     ):
         (reasons,) = kept([golden(jaxlib="0.9.2")], when=when).values()
         assert said in reasons
-
-
-def test_a_pin_that_matches_no_golden_is_reported():
-    pins = (Pin(("a/*", "gone/*"), "in production"),)
-    policy = Policy(retention=Retention(pinned=pins))
-    assert unmatched_pins([golden("a", "0.9.2"), golden("b", "0.9.2")], policy) == [
-        "retention.pinned[0] (in production): 'gone/*' matches no golden."
-    ]
 
 
 def test_the_last_golden_that_calls_a_target_decides_when_it_may_be_deleted():

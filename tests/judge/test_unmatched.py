@@ -10,7 +10,7 @@ from export_core.goldens import GoldenStore, Options
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Selection
 from export_core.matrix.comparisons import apply_quirks
-from export_core.policy import find_policy, load_policy
+from export_core.policy import find_policy
 from export_core.policy.run_options import RunOptions
 from export_core.releases import load_calendar
 from export_core.run.session import plan_matrix
@@ -22,12 +22,10 @@ GOLDENS = [golden("t.a[x]"), golden("t.b", "0.9.2", custom_calls=("ours",))]
 
 
 @pytest.fixture
-def warnings(tmp_path):
+def warnings(load):
     def read(text: str) -> list[str]:
-        (tmp_path / "export_compat.yaml").write_text(text)
-        policy = load_policy(tmp_path / "export_compat.yaml")
-        found = unmatched_patterns(policy, GOLDENS, load_calendar())
-        return [unmatched.text.rpartition("/")[2] for unmatched in found]
+        unmatched = unmatched_patterns(load(text), GOLDENS, load_calendar())
+        return [pattern.text.rpartition("/")[2] for pattern in unmatched]
 
     return read
 
@@ -83,6 +81,7 @@ def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
     text = f"""
         platforms: [cpu]
         required: {{readers: ['0.12.*', 0.13.0.dev*], writers: ['0.9.*']}}
+        retention: {{pinned: [{{goldens: ['t.b/*'], reason: r}}]}}
         numbers: [{{cases: ['t.a[x]'], reason: r}}, {{cases: ['*'], writers: ['0.9.*', '*-cpu'], reason: r}}]
         known_failures: [{{cases: ['t.a[x]'], writers: [0.12.0.1], readers: ['0.9.?', 0.13.0rc*], {FAILS}}}]
         quirks: [{{case: t.b, writer: '*-cpu', allow: [ours], {ENTRY}}}]
@@ -90,19 +89,17 @@ def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
     assert warnings(text) == []
 
 
-def test_a_release_that_the_project_withdraws_is_reported(tmp_path):
+def test_a_release_that_the_project_withdraws_is_reported(load, tmp_path):
     (tmp_path / "export_releases.yaml").write_text("jaxlib: {0.12.0.1: {built: 2026-10-20, yanked: true}}")
-    (tmp_path / "export_compat.yaml").write_text("goldens: golden\n")
-    policy = load_policy(tmp_path / "export_compat.yaml")
+    policy = load("goldens: golden\n")
     (warning,) = unmatched_patterns(policy, GOLDENS, policy.calendar())
     assert "jaxlib 0.12.0.1 (built 2026-10-20) was withdrawn" in warning.text
 
 
 @pytest.mark.parametrize(("writer", "relaxed"), [("*", 2), ("0.9.*", 1), ("*-cpu", 2), ("0.9.2", 1), ("0.8*", 0)])
-def test_a_quirks_writer_is_a_glob(writer, relaxed, tmp_path):
-    (tmp_path / "p.yaml").write_text(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
-    goldens = [golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")]
-    changed = apply_quirks(goldens, load_policy(tmp_path / "p.yaml").quirks)
+def test_a_quirks_writer_is_a_glob(writer, relaxed, load):
+    policy = load(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
+    changed = apply_quirks([golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")], policy.quirks)
     assert sum(one.manifest.comparison.rtol == 0.5 for one in changed) == relaxed
 
 

@@ -268,6 +268,9 @@ RULES = [
          "1: releases.jaxlib.0.9.9.stablehlo: expected 3 values, found 0."),
         ("rtol: {float32: high}", "1: rtol.float32: expected a number, found 'high'."),
         ("goldens:", "1: goldens: expected text, found nothing."),
+        ("retention: {pinned: [{goldens: [a], reason: ' '}]}",
+         "1: retention.pinned[0].reason: expected text, found none."),
+        ("unpromised: ' '", "1: unpromised: expected text, found none."),
         ("required: {cells: 2.0}", "1: required.cells: expected a whole number, found 2.0."),
         *((ENTRY.replace(old, new), f"{line}: known_failures[0]{said}") for old, new, line, said in KNOWN_FAILURES),
         (ENTRY.replace("2026-12-30", "2026-12-31"), "found 2026-12-31, 91 days after it."),
@@ -391,7 +394,7 @@ VALUES = (None, True, 0, -1, 7, 1.5, *TEXTS, [], ["cpu"], [1])
 TABLES = ({}, {"x": 1}, {"x": "x"}, {"cpu": "run"}, datetime.date(2026, 10, 1), datetime.datetime(2026, 10, 1))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(key=st.sampled_from(list(keys_of(LOADED))), value=st.sampled_from((*VALUES, *TABLES)))
 def test_a_wrong_value_is_found_by_both_readers_of_a_policy_or_by_neither(key, value):
     data = inner = copy.deepcopy(LOADED)

@@ -26,7 +26,8 @@ def commands(group: click.Group = root, path: tuple[str, ...] = ()) -> dict[tupl
     return found
 
 
-EVERY = pytest.mark.parametrize("words", [(), *commands()], ids=" ".join)
+COMMANDS = {(): root, **commands()}
+EVERY = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
 
 def help_of(jaxexport, words) -> str:
@@ -44,7 +45,7 @@ def test_commands_are_in_groups_with_whole_sentences(jaxexport):
 
 @EVERY
 def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
-    command = commands().get(words, root)
+    command = COMMANDS[words]
     assert isinstance(command, HelpfulCommand)
     text = help_of(jaxexport, words)
     assert command.page.startswith("docs/"), "a page of the site"
@@ -55,14 +56,13 @@ def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
         assert f"\n  {example}\n" in text, "on one line, to be copied"
 
 
-@EVERY
-def test_arguments_that_can_be_left_out_are_in_brackets(words):
-    command = commands().get(words, root)
-    for argument in (each for each in command.params if isinstance(each, click.Argument)):
-        assert argument.required != argument.make_metavar(click.Context(command)).startswith("[")
+def test_arguments_that_can_be_left_out_are_in_brackets():
+    for command in COMMANDS.values():
+        for argument in (each for each in command.params if isinstance(each, click.Argument)):
+            assert argument.required != argument.make_metavar(click.Context(command)).startswith("[")
 
 
-@pytest.mark.parametrize("example", [example for each in (root, *commands().values()) for example in each.examples])
+@pytest.mark.parametrize("example", [example for command in COMMANDS.values() for example in command.examples])
 def test_examples_are_commands_that_exist(example):
     _, *words = shlex.split(example.partition(">")[0])
     command: click.Command = root

@@ -26,7 +26,7 @@ from export_core.releases.runtimes import RuntimeRefusal, known_runtimes
 from export_core.run import plan_record, session
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
-from export_core.run.results import RESULTS, SUMMARY, Journal, read_results, results_so_far
+from export_core.run.results import LOCK, RESULTS, SUMMARY, Journal, read_results, results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -217,21 +217,29 @@ def test_how_many_cells_run_at_once_is_not_part_of_the_plan(tmp_path):
 
 
 def test_a_second_run_in_one_folder_is_refused_during_the_first(tmp_path):
+    with Journal(tmp_path, record()):
+        assert_locked(tmp_path)
+    begun(tmp_path, *LINES)
+
+
+def test_a_run_that_is_killed_locks_nobody_out(tmp_path):
     script = (
-        "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
-        "from test_journal import Journal, record\n"
-        "journal = Journal(Path(sys.argv[1]), record()); print('begun', flush=True); sys.stdin.read()"
+        "import filelock, sys; lock = filelock.FileLock(sys.argv[1]); lock.acquire()\n"
+        "print('begun', flush=True); sys.stdin.read()"
     )
-    here = Path(__file__).parent
-    words = [sys.executable, "-c", script, tmp_path, here, here.parent]
+    words = [sys.executable, "-c", script, tmp_path / LOCK]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
         assert first.stdout
         assert first.stdout.readline() == b"begun\n"
-        for resume in (False, True):
-            with pytest.raises(RunError, match=r"another run is writing its results there\. Wait for it, or choose"):
-                Journal(tmp_path, record(), resume=resume)
+        assert_locked(tmp_path)
         first.kill()
     begun(tmp_path, *LINES)
+
+
+def assert_locked(folder: Path) -> None:
+    for resume in (False, True):
+        with pytest.raises(RunError, match=r"another run is writing its results there\. Wait for it, or choose"):
+            Journal(folder, record(), resume=resume)
 
 
 def test_the_finished_results_replace_the_growing_ones(tmp_path):

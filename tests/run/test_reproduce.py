@@ -4,37 +4,27 @@ import hashlib
 import json
 import shlex
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from replaying import misbehaving
 
-from export_core.cli.app import main
 from export_core.matrix import cached_replay
 from export_core.run.results import RESULTS
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
-@pytest.fixture
-def jaxexport(monkeypatch, tmp_path, golden_folder, here, flaky):
-    """The command in a project whose goldens lie in a folder that no policy names, with this interpreter as reader."""
+@pytest.fixture(autouse=True)
+def _project(monkeypatch, tmp_path, golden_folder, flaky) -> None:
+    """A project whose goldens lie in a folder that no policy names, with this interpreter as reader."""
     flaky.touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cached_replay.ReaderEnvironments, "build", lambda _, placement: misbehaving(placement.reader))
     for case in BROKEN:
         shutil.copytree(golden_folder / case, tmp_path / "other goldens" / case)
-
-    def run(*words: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["jaxexport", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0)
-
-    return run
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -57,14 +47,14 @@ def lines(folder: Path) -> dict[str, dict[str, Any]]:
 def test_reproduce_gives_the_verdict_and_message_again(cases, timeout, jaxexport, here):
     chosen = [word for case in cases for word in ("--cases", case)]
     options = ["--goldens", "other goldens", "--readers", here.jaxlib, "--timeout", timeout, "--memory", "0.9"]
-    assert jaxexport("matrix", *chosen, *options, "--quiet") == 1
+    jaxexport("matrix", *chosen, *options, "--quiet", code=1)
     folder = Path(".jaxexport")
     first, before = lines(folder), digests(folder)
     for case in cases:
         verdict, message = BROKEN[case]
         assert (first[case]["verdict"], message in first[case]["message"]) == (verdict, True)
         command = shlex.split(first[case]["reproduce"])
-        assert jaxexport(*command[1:]) == 1
+        jaxexport(*command[1:], code=1)
         (again,) = lines(folder / "reproduced").values()
         for name in ("case", "verdict", "message", "stage"):
             assert again[name] == first[case][name]

@@ -12,17 +12,17 @@ from export_core.releases.wheels import read_wheel, wheels_in, with_wheels
 NIGHTLY = "0.13.0.dev20261120"
 
 
-def test_a_wheel_is_dated_by_the_newest_time_stamp_inside_it(tmp_path):
-    wheel = read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.1", stamps=("2026-11-18", "2026-11-19", "1980-01-01")))
-    assert (wheel.name, wheel.version, wheel.built, wheel.pythons) == ("jaxlib", "0.12.1", day("2026-11-19"), ("3.12",))
-
-
-def test_the_time_stamp_comes_before_the_day_in_the_version(tmp_path):
-    assert read_wheel(make_wheel(tmp_path, "jaxlib", NIGHTLY, stamps=("2026-11-21",))).built == day("2026-11-21")
-
-
-def test_a_wheel_without_time_stamps_is_dated_by_its_version(tmp_path):
-    assert read_wheel(make_wheel(tmp_path, "jaxlib", NIGHTLY, stamps=("2010-01-01",))).built == day("2026-11-20")
+@pytest.mark.parametrize(
+    ("version", "stamps", "built"),
+    [
+        ("0.12.1", ("2026-11-18", "2026-11-19", "1980-01-01"), "2026-11-19"),
+        (NIGHTLY, ("2026-11-21",), "2026-11-21"),
+        (NIGHTLY, ("2010-01-01",), "2026-11-20"),
+    ],
+)
+def test_a_wheel_is_dated_by_its_newest_stamp_else_by_its_version(tmp_path, version, stamps, built):
+    wheel = read_wheel(make_wheel(tmp_path, "jaxlib", version, stamps=stamps))
+    assert (wheel.name, wheel.version, wheel.built, wheel.pythons) == ("jaxlib", version, day(built), ("3.12",))
 
 
 @pytest.mark.parametrize("version", ["0.13.0", "0.13.0rc1", "0.13.0.dev0", "0.13.0.dev20261399"])

@@ -32,7 +32,8 @@ _ELEMENTS = {
 }  # fmt: skip
 _NUMBER = re.compile(r"(float|uint|int)([0-9]+)_?(.*)")
 _LETTERS = {"float": "f", "uint": "ui", "int": "i"}
-_KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
+KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
+"""How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
 
 
 def check_main(artifact: Artifact) -> list[str]:
@@ -196,7 +197,7 @@ def _type(aval: Aval) -> str:
     """Return the module's type for an aval, with … for an element type that is not known here."""
     if aval.dtype == "token":
         return TOKEN
-    shape = [*aval.shape, *([_KEY_WORDS[aval.dtype]] if aval.dtype in _KEY_WORDS else [])]
+    shape = [*aval.shape, *([KEY_WORDS[aval.dtype]] if aval.dtype in KEY_WORDS else [])]
     return f"tensor<{''.join('?x' if isinstance(dim, str) else f'{dim}x' for dim in shape)}{element_of(aval.dtype)}>"
 
 

@@ -93,7 +93,7 @@ class _Body(NamedTuple):
 
     arguments: int
     makers: "list[tuple[Line, int]]"
-    """For each value that is no argument, the operation that makes it, and the number of its first result."""
+    """For each value that is no argument, the operation that makes it, and which of its results it is."""
     returned: tuple[int, ...]
 
 
@@ -114,14 +114,9 @@ class _Value(NamedTuple):
         return self.body.makers[self.number - self.body.arguments][0]
 
     @property
-    def first(self) -> int:
-        """The number of the first result of that operation."""
-        return self.body.makers[self.number - self.body.arguments][1]
-
-    @property
     def result(self) -> int:
         """Which result of that operation it is."""
-        return self.number - self.first
+        return self.body.makers[self.number - self.body.arguments][1]
 
     @property
     def target(self) -> str:
@@ -134,7 +129,7 @@ class _Value(NamedTuple):
         path: list[int] = []
         value: _Value | None = self
         while value is not None:
-            path.append(value.first)
+            path.append(value.number - value.result)
             value = value.caller
         return tuple(path)
 
@@ -152,11 +147,9 @@ class _Search:
         if name not in self._bodies:
             makers: list[tuple[Line, int]] = []
             returned: tuple[int, ...] = ()
-            first = self._arguments[name]
             for line in self._functions[name]:
                 if line.depth == BODY and line.name != "arguments":  # what is inside of its regions is left out
-                    makers += [(line, first)] * len(line.types)
-                    first += len(line.types)
+                    makers += [(line, result) for result in range(len(line.types))]
                     returned = line.values if line.name == "return" else returned
             self._bodies[name] = _Body(self._arguments[name], makers, returned)
         return self._bodies[name]

@@ -336,15 +336,8 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:12]
 
 
-_PRIMITIVES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "eigh": ("eigh", (1, 0)),
-    "svd": ("svd", (1, 0, 2)),
-    "qr": ("qr", (0, 1, 2)),
-    "lu": ("lu", (0, 1, 2)),
-    "schur": ("schur", (0, 1)),
-    "eig": ("eig", (0, 1, 2)),
-}
-"""For each primitive of `jax.lax.linalg` the comparator, and which factor each of its results is."""
+_FACTORS = {"eigh": (1, 0), "svd": (1, 0, 2), "schur": (0, 1), **dict.fromkeys(("qr", "lu", "eig"), (0, 1, 2))}
+"""For each primitive of `jax.lax.linalg`, whose comparator has its name, which factor each of its results is."""
 
 _CALLS = frozenset(
     (
@@ -387,11 +380,10 @@ def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, i
             var = call.invars[number]
             continue
         name, inner = equation.primitive.name, inner_jaxprs(equation.params)
-        if name in _PRIMITIVES:
-            compare, roles = _PRIMITIVES[name]
+        if (roles := _FACTORS.get(name)) is not None:
             # By their places: one inner jaxpr that is called twice is two factorizations.
             place = (*(id(call) for _, call in calls), id(equation))
-            return Factor(place, compare, roles[number]) if number < len(roles) else None
+            return Factor(place, name, roles[number]) if number < len(roles) else None
         if name in _SAME and len(equation.invars) == len(equation.outvars):
             var = equation.invars[number]
         elif name in _CALLS and len(inner) == 1 and len(inner[0].invars) == len(equation.invars):

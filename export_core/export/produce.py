@@ -94,7 +94,14 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     artifact = read_bytes(export.data, name=case.id)
     assert artifact.envelope is not None  # jax.export has just written it
     exported, (jaxpr, jaxpr_summary) = export.exported, describe_jaxpr(export.closed_jaxpr)
-    case, arguments, outputs, rule, options = _run(export, artifact, writer.platform)
+    case, arguments, platforms = export.case, export.arguments, _platforms(export.case)
+    mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
+    if exported.nr_devices > 1 and writer.platform in platforms:
+        case = on_devices(case, arguments, exported, mesh)
+    outputs, why_none = case.outputs_if_any(writer.platform, platforms, lambda: results(case, arguments))
+    rule: InputsRule | None = ""
+    if export.inputs_made and outputs is not None:
+        arguments, outputs, rule = in_domain(case, export.passed, arguments, outputs)
     inputs = stored(arguments.flat(), exported.in_avals)
     files = {
         ARTIFACT: export.data,
@@ -110,7 +117,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         name=case.name,
         writer=writer,
         flags=export.flags,
-        options=options,
+        options=_options(case, mesh, why_none),
         comparison=case.comparison,
         signature=signature_of(artifact.envelope),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
@@ -148,21 +155,6 @@ class _Export:
     data: bytes
     closed_jaxpr: Any
     flags: Flags
-
-
-def _run(
-    export: _Export, artifact: Artifact, platform: str
-) -> tuple[Case, Arguments, tuple[Leaf, ...] | None, InputsRule | None, Options]:
-    """Run an exported case once: as it can be run, its arguments, outputs, the rule of `in_domain`, and all options."""
-    case, arguments, platforms = export.case, export.arguments, _platforms(export.case)
-    mesh = mesh_of(case, arguments, artifact, export.exported.nr_devices)
-    if export.exported.nr_devices > 1 and platform in platforms:
-        case = on_devices(case, arguments, export.exported, mesh)
-    outputs, why_none = case.outputs_if_any(platform, platforms, lambda: results(case, arguments))
-    options = _options(case, mesh, why_none)
-    if not export.inputs_made or outputs is None:
-        return case, arguments, outputs, "", options
-    return case, *in_domain(case, export.passed, arguments, outputs), options
 
 
 def in_domain(

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from export_core.artifact import Aval
-from export_core.artifact.main_check import dimension_names
-from export_core.goldens.arrays import KEYS, Leaf, leaf_of, numpy_dtype
+from export_core.artifact.main_check import KEY_WORDS, dimension_names
+from export_core.goldens.arrays import Leaf, leaf_of, numpy_dtype
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import InputsRule
 
 SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
 FIRST_SIZE = 2  # The size of the first symbolic dimension by name, where none is given; the next one gets one more.
 MOST_ELEMENTS = 1 << 29  # Of all made inputs: a damaged artifact may declare any shape.
-_KEY_SIZES = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}  # Words of 32 bits in the data of a PRNG key.
 RULES: tuple[InputsRule, ...] = ("", "positive", "positive definite")
 """The rules in the order in which they are tried, until a function gives no NaN and no infinity."""
 
@@ -37,8 +36,8 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
     size added to the diagonal: then they are positive definite.
     """
     shape = tuple(shape)
-    if dtype in KEYS:
-        return Leaf(dtype, random.randint(0, 2**32, (*shape, _KEY_SIZES[dtype]), dtype=np.uint32))
+    if dtype in KEY_WORDS:
+        return Leaf(dtype, random.randint(0, 2**32, (*shape, KEY_WORDS[dtype]), dtype=np.uint32))
     if dtype == "float0":
         return Leaf(dtype, np.zeros(shape, np.bool_))
     meant = numpy_dtype(dtype)

@@ -256,13 +256,13 @@ class GoldenStore:
 
 
 @contextlib.contextmanager
-def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Golden]:
-    """A golden in a folder of its own, until the end of the ``with``: to be replayed before it is stored."""
+def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[list[Golden]]:
+    """Goldens in a folder of their own, until the end of the ``with``: to be replayed before they are stored."""
     with scratch_folder() as folder:
         store = GoldenStore(folder)
-        store.write(manifest, files)
-        (golden,) = store.generations(manifest.case)
-        yield golden
+        for manifest, files in drafts:
+            store.write(manifest, files)
+        yield store.goldens()
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

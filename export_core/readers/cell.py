@@ -14,6 +14,7 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.envelope.fields import Aval
+from export_core.artifact.main_check import KEY_WORDS
 from export_core.base.untrusted import read_regular
 from export_core.goldens import Check, Golden, GoldenError, Manifest
 from export_core.goldens.manifest_file import adopted_specs
@@ -158,10 +159,6 @@ def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
     return str(own)
 
 
-_KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-"""How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
-
-
 def cannot_pass(cell: Cell) -> str:
     """Why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
     devices = cell.golden.manifest.options.devices
@@ -223,6 +220,6 @@ def with_calls(request: Request, cell: Cell, folder: Path) -> Request:
 def _wire_type(aval: Aval) -> WireType:
     """The type of a value on its way to a runtime: keys are their data, float0 is bool."""
     shape = tuple(size if isinstance(size, int) else None for size in aval.shape)
-    if aval.dtype in _KEY_WORDS:
-        return "uint32", (*shape, _KEY_WORDS[aval.dtype]), aval.dtype
+    if aval.dtype in KEY_WORDS:
+        return "uint32", (*shape, KEY_WORDS[aval.dtype]), aval.dtype
     return "bool" if aval.dtype == "float0" else aval.dtype, shape, aval.dtype

@@ -14,7 +14,7 @@ from export_core.base.layout import labelled_lines
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
-from export_core.goldens.store import staged_golden
+from export_core.goldens.store import staged_goldens
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Limits, Selection, Verdict
@@ -118,7 +118,7 @@ def add_noise(
     if produced.outputs is None:
         return produced
     manifest = structs.replace(produced.manifest, instruction_set=instruction_set())
-    with staged_golden(manifest, produced.files) as golden:
+    with staged_goldens((manifest, produced.files)) as (golden,):
         measured = known_noise(store, manifest) or measure(golden)
         (compared,) = under_policy([golden], policy)
     if isinstance(measured, str):  # a call that fails shows that in the first replay
@@ -134,7 +134,7 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
 
     Raises `ExportError` where the golden cannot be replayed for another reason: a reader would be blamed for it.
     """
-    with staged_golden(produced.manifest, produced.files) as golden:
+    with staged_goldens((produced.manifest, produced.files)) as (golden,):
         results = replay(golden)
     # None: its artifact is for other platforms, which only their readers can try.
     replays = [first_replay(result) for result in results]

@@ -18,7 +18,7 @@ from export_core.export import api
 from export_core.export.jaxprs import factored_results
 from export_core.goldens import Check, FactorGroup
 from export_core.goldens.arrays import leaf_of
-from export_core.goldens.store import OUTPUTS, staged_golden
+from export_core.goldens.store import OUTPUTS, staged_goldens
 from export_core.numbers.compare import GoldenOutputs
 
 SQUARE = np.arange(9, dtype=np.float32).reshape(3, 3) + np.eye(3, dtype=np.float32)
@@ -84,7 +84,7 @@ def test_a_golden_records_what_its_artifact_does_not_show(exported):
 
 def test_a_stored_golden_is_asked_for_its_custom_calls(exported):
     produced = exported(lambda a: (a, *lax.linalg.qr(a)), SQUARE)
-    with staged_golden(produced.manifest, produced.files) as golden:
+    with staged_goldens((produced.manifest, produced.files)) as (golden,):
         assert golden.manifest.factors == ()
         assert golden.factors == (FactorGroup("qr", (1, 2)),)
     wanted = GoldenOutputs(golden, "cpu", {})
@@ -128,6 +128,6 @@ def test_a_module_that_leads_nowhere_ends_soon(line, arguments, count, monkeypat
 
 def test_an_unreadable_artifact_has_no_factors(exported):
     produced = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE)
-    with staged_golden(produced.manifest, produced.files) as golden:
+    with staged_goldens((produced.manifest, produced.files)) as (golden,):
         golden.artifact.write_bytes(b"damaged")
         assert golden.factors == ()

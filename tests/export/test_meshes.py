@@ -14,7 +14,7 @@ from export_core.export.arguments import Arguments, leaf_from, placed_like
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import WRONG_DEVICES, ExtraCall, add_checks
 from export_core.export.meshes import concrete_mesh, shard_layout
-from export_core.goldens.store import staged_golden
+from export_core.goldens.store import staged_goldens
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
@@ -171,7 +171,7 @@ def test_the_mesh_of_a_further_call_is_recorded(on_other_meshes):
 def test_a_further_call_is_replayed_on_its_own_mesh(on_other_meshes):
     """On the golden's own mesh, the call that must be refused would run."""
     with (
-        staged_golden(on_other_meshes.manifest, on_other_meshes.files) as golden,
+        staged_goldens((on_other_meshes.manifest, on_other_meshes.files)) as (golden,),
         UserCode() as user_code,
         closing(OwnReader(Policy(), RunOptions(results=None), user_code)) as reader,
     ):

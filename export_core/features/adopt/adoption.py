@@ -10,14 +10,13 @@ import msgspec
 from export_core.artifact import Artifact, Aval, read
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
-from export_core.base.scratch import scratch_folder
 from export_core.features.adopt.archive import Candidate
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
 from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of, writer_of
 from export_core.goldens.arrays import count_nan, is_finite
 from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words, symbols_of
 from export_core.goldens.manifest import InputsRule
-from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus, staged_goldens
 from export_core.goldens.verify import check_read_whole
 from export_core.judge.result import grouped
 from export_core.matrix import Limits, MatrixError, Outcome, Selection, Verdict
@@ -295,7 +294,7 @@ class Adoption:
         outside = []
         by_id = {draft.id: draft for draft in drafts}
         options = ReplayOptions(self.policy.calendar(), self.policy, Limits())
-        with _staged(drafts) as goldens:
+        with staged_goldens(*((draft.manifest, draft.files) for draft in drafts)) as goldens:
             cells = []
             for golden in goldens:
                 if problem := not_measured(golden):
@@ -335,7 +334,7 @@ class Adoption:
 
     def _measure(self, drafts: list[_Draft]) -> None:
         by_id = {draft.id: draft for draft in drafts}
-        with _staged(drafts) as goldens:
+        with staged_goldens(*((draft.manifest, draft.files) for draft in drafts)) as goldens:
             for golden, noise in measure_goldens(goldens, self.policy, Limits(), self.notify):
                 draft = by_id[golden.id]
                 if isinstance(noise, str):
@@ -351,7 +350,7 @@ class Adoption:
     def _replay(self, drafts: list[_Draft]) -> None:
         if drafts:
             self.notify(f"running {plural(len(drafts), 'golden')}, each by its own writer in a cold process")
-        with _staged(drafts) as goldens:
+        with staged_goldens(*((draft.manifest, draft.files) for draft in drafts)) as goldens:
             replays = replays_by_writer(goldens, self.policy, self.notify)
         for draft in drafts:
             replay = replays[draft.id]
@@ -367,16 +366,6 @@ class Adoption:
 def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
     """The drafts of which nothing is known so far that keeps them out of the store."""
     return [draft for draft in drafts if isinstance(draft, _Draft) and not draft.problem]
-
-
-@contextlib.contextmanager
-def _staged(drafts: Iterable[_Draft]) -> Iterator[list[Golden]]:
-    """The drafts as goldens in a folder of their own, until the end of the ``with``."""
-    with scratch_folder() as folder:
-        store = GoldenStore(folder)
-        for draft in drafts:
-            store.write(draft.manifest, draft.files)
-        yield store.goldens()
 
 
 def _writer_release(golden: Golden) -> Release:

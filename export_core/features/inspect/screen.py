@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read
 from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
@@ -386,14 +386,6 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
     return "written by a jaxlib that the calendar does not have (name it with --writers)"
 
 
-class Change(NamedTuple):
-    """One thing that differs."""
-
-    name: str  # What it is.
-    before: str  # What the first artifact has.
-    after: str  # What the second has.
-
-
 def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
     """Whether an artifact is the same, byte for byte, as the one that has its place in another folder; in lines.
 
@@ -427,13 +419,13 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
 
 def changes_between(
     old: Inspection, new: Inspection, old_loads: Sequence[LoadCheck] = (), new_loads: Sequence[LoadCheck] = ()
-) -> tuple[Change, ...]:
-    """What differs between two artifacts, and whether the readers load them."""
+) -> list[tuple[str, str, str]]:
+    """What differs between two artifacts, and whether the readers load them: its name, before and after."""
     depth = min(len(old.modules), len(new.modules))  # a derivative that only one has is one line
     before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
     after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
-    pairs = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})
-    return tuple(Change(*pair) for pair in pairs if pair[1] != pair[2])
+    sides = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})
+    return [(name, was, now) for name, was, now in sides if was != now]
 
 
 def _compared(facts: Inspection, depth: int) -> dict[str, str]:

@@ -47,19 +47,16 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
         *(_call_check(produced, call, number, files, outside) for number, call in enumerate(calls, 1)),
         *_mesh_checks(produced),
     ]
-    # If it was exported for other platforms only, only their readers can tell.
-    options = produced.manifest.options
-    runs_here = produced.manifest.writer.platform in options.platforms or "platform" in options.disabled_checks
     for check in checks:
         # A missing derivative is refused before any platform is looked at; other refusals need a call that could run.
-        if check.refused is not None and (check.vjp or runs_here):
-            _require_refusal(produced, check, calls)
+        if check.refused is not None and check.inputs is None and (check.vjp or produced.runs_here):
+            _require_refusal(produced, check, produced.arguments)
     hashes = {name: sha256(content) for name, content in files.items()}
     manifest = structs.replace(
         produced.manifest,
         checks=tuple(checks),
         files={**produced.manifest.files, **hashes},
-        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and runs_here else (),
+        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and produced.runs_here else (),
     )
     return replace(produced, manifest=manifest, files={**produced.files, **files}, outside=tuple(outside))
 
@@ -118,7 +115,9 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 def _call_check(
     produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes], outside: list[str]
 ) -> Check:
-    passed, arguments = _arguments_of(produced, call)
+    values, kwargs = take_inputs(call.args, call.kwargs)
+    passed = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
+    unplaced = arguments = with_values(produced.case.test, passed, values)
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
@@ -134,21 +133,17 @@ def _call_check(
         arguments = meshes.place_arguments(case, arguments)
     if call.refused is not None:
         check = _stored_check(f"refused{number}", map(leaf_from, arguments.flat()), None, files)
-        return structs.replace(check, refused=call.refused, mesh=axes)
+        check = structs.replace(check, refused=call.refused, mesh=axes)
+        if produced.runs_here:
+            _require_refusal(produced, check, unplaced)
+        return check
     name = f"call{number}"
     outputs = None if produced.outputs is None else results(case, arguments)
-    if outputs is not None and take_inputs(call.args, call.kwargs)[0] is None and has_structs((call.args, call.kwargs)):
+    if outputs is not None and values is None and has_structs((call.args, call.kwargs)):
         arguments, outputs, rule = in_domain(produced.case, passed, arguments, outputs)
         outside += [name] if rule is None else []
     check = _stored_check(name, stored(arguments.flat(), produced.exported.in_avals), outputs, files)
     return structs.replace(check, mesh=axes)
-
-
-def _arguments_of(produced: ProducedGolden, call: ExtraCall) -> tuple[Arguments, Arguments]:
-    """The arguments of a call as they were passed, and with values for abstract ones."""
-    values, kwargs = take_inputs(call.args, call.kwargs)
-    passed = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
-    return passed, with_values(produced.case.test, passed, values)
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
@@ -193,13 +188,9 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
     return tuple(meshes.shard_layout(value) for value in jax.tree_util.tree_leaves(results))
 
 
-def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[ExtraCall]) -> None:
+def _require_refusal(produced: ProducedGolden, check: Check, arguments: Arguments) -> None:
     """Raise `ExportError` unless the writer itself refuses this call: otherwise no reader can be expected to."""
-    assert check.refused is not None
     where = f"{produced.case.test}: {check.name}"
-    arguments = produced.arguments
-    if check.inputs is not None:
-        _, arguments = _arguments_of(produced, calls[int(check.name.removeprefix("refused")) - 1])
     try:
         # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
         # messages.

@@ -69,6 +69,12 @@ class ProducedGolden:
     arguments: Arguments
     outside: tuple[str, ...] = ()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether this process can run it. What was exported for other platforms only, only their readers can."""
+        options = self.manifest.options
+        return self.manifest.writer.platform in options.platforms or "platform" in options.disabled_checks
+
 
 def installed_writer(calendar: Calendar) -> Writer:
     """The jax of this process as a writer. Raises `ReleaseError` when its jaxlib is not in the calendar."""

@@ -157,10 +157,6 @@ class LoadResult(NamedTuple):
     ok: bool | None
     reasons: tuple[str, ...]
 
-    def __str__(self) -> str:
-        word = "loads it" if self.ok else "cannot load it" if self.ok is False else "may or may not load it"
-        return f"{self.reader.title} {word}" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
-
 
 def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
     """The releases of a calendar as readers, by jaxlib, oldest build first."""
@@ -202,14 +198,12 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     results = []
     for reader in readers:
-        reasons: list[str] = []
-        doubts: list[str] = []
-        for level in levels:
-            reasons += _envelope_reasons(level, reader)
-            fields = [] if reader.runtime else level.unknown_fields
-            doubts += [f"the field {field.table}[{field.index}] is not known" for field in fields]
+        reasons = [reason for level in levels for reason in _envelope_reasons(level, reader)]
+        fields = [field for level in levels for field in (() if reader.runtime else level.unknown_fields)]
+        doubts = [f"the field {field.table}[{field.index}] is not known" for field in fields]
         for module, need in modules:
-            _module_reasons(module, need, reader, reasons, doubts)
+            for is_sure, text in module_problems(module, need, reader):
+                (reasons if is_sure else doubts).append(text)
         # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
         ok = False if reasons else None if doubts else True
         results.append(LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts))))
@@ -254,44 +248,38 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
         yield "jax before 0.4.35 does not know custom pytree nodes"
 
 
-def module_reasons(module: Module, reader: Reader) -> list[str]:
-    """Return why a reader does not load a module, or may not."""
-    reasons: list[str] = []
-    doubts: list[str] = []
-    _module_reasons(module, needs(module), reader, reasons, doubts)
-    return reasons + doubts
-
-
-def _module_reasons(module: Module, need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
+def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tuple[bool, str]]:
+    """Yield why a reader does not load a module, or may not; each reason with whether it is sure."""
     smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
-        doubts.append(f"the StableHLO version of {reader.title} is not known")
+        yield False, f"the StableHLO version of {reader.title} is not known"
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"{reader.title} has StableHLO {reader.stablehlo_before}"
         older = f"with jax {reader.exporter} or older" if reader.exporter else "for an older StableHLO"
-        reasons.append(f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}")
+        yield True, f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}"
     elif version_pair(reader.stablehlo) < smallest:
-        doubts.append(f"the StableHLO version of {reader.title} is not known")
+        yield False, f"the StableHLO version of {reader.title} is not known"
     who = reader.title if reader.runtime else "jaxlib before {}"
-    others = [] if reader.jaxlib else [name for name in need.dialects if name not in ("sdy", *reader.dialects)]
-    doubts += [f"it is not known whether {reader.title} parses the {name} dialect" for name in others]
+    for name in () if reader.jaxlib else need.dialects:
+        if name not in ("sdy", *reader.dialects):
+            yield False, f"it is not known whether {reader.title} parses the {name} dialect"
     if "sdy" in need.dialects and not reader.knows_shardy:
         # Without Shardy, jax writes its operations (of PRNG keys too) as custom calls that only XLA itself compiles.
         is_called = any(name.startswith("sdy.") and name != "sdy.mesh" for name in module.tables.op_names)
         is_enough = not is_called or reader.runtime.startswith(_OF_XLA)
         export = reader.instead("export with jax_use_shardy_partitioner=False" if is_enough else "")
-        reasons.append(f"{who.format(_SDY_SINCE)} does not parse the sdy dialect{export}")
+        yield True, f"{who.format(_SDY_SINCE)} does not parse the sdy dialect{export}"
     if need.range_locations and not reader.knows_ranges:
         export = reader.instead(f"export with jax {_NO_RANGES_SINCE} or later")
-        reasons.append(f"{who.format(_RANGES_SINCE)} does not parse locations with a range{export}")
-    doubts += [f"{name} is not in the tables" for name in need.unknown]
+        yield True, f"{who.format(_RANGES_SINCE)} does not parse locations with a range{export}"
+    yield from ((False, f"{name} is not in the tables") for name in need.unknown)
     if not need.exact and not need.unknown:  # the writer's version is above the tables'
         written = version_pair(module.producer.partition("_v")[2])
         if reader.stablehlo is None or version_pair(reader.stablehlo) < written:  # else it surely reads it
-            doubts.append(f"it was written for {module.producer}, newer than the tables")
+            yield False, f"it was written for {module.producer}, newer than the tables"
 
 
 def _has_custom(tree: Tree) -> bool:

@@ -9,11 +9,12 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
 from export_core.artifact import Aval
+from export_core.artifact.main_check import dimension_names
 from export_core.export import api
 from export_core.export.arguments import Arguments, array_from
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh
-from export_core.goldens.made_inputs import SEED, made_leaf, size_of, symbols_of
+from export_core.goldens.made_inputs import SEED, made_leaf, size_of
 from export_core.goldens.manifest import InputsRule
 
 _TRIED = 200  # How many choices of sizes for symbolic dimensions are tried, against their constraints.
@@ -100,7 +101,7 @@ def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]
     Sizes are tried from 2 on, the smallest first, and different ones for different dimensions before equal ones.
     """
     texts = [tuple(map(str, struct.shape)) for struct in structs]
-    names = symbols_of([Aval("", text) for text in texts])
+    names = sorted(dimension_names(Aval("", text) for text in texts))
     if not names:
         return [struct.shape for struct in structs]
     plain = [jax.ShapeDtypeStruct(struct.shape, np.float32) for struct in structs]

@@ -7,7 +7,7 @@ trusted.
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ def made_inputs(
     Dimensions without a given size get 2, 3, 4 and so on, sorted by name. Raises `GoldenError` where the artifact has
     no dimension of a given name, a size is not positive, or all inputs together would have more than `most_elements`.
     """
-    symbols = symbols_of(avals)
+    symbols = sorted(dimension_names(avals))
     if unknown := sorted(given_sizes.keys() - set(symbols)):
         raise GoldenError(
             f"expected sizes of its symbolic dimensions ({', '.join(symbols) or 'it has none'}), "
@@ -100,11 +100,6 @@ def made_inputs(
 def sizes_in_words(sizes: Mapping[str, int]) -> str:
     """``b = 2, h = 3``; empty without symbolic dimensions."""
     return ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
-
-
-def symbols_of(avals: Iterable[Aval]) -> list[str]:
-    """The names of all symbolic dimensions, sorted."""
-    return sorted(dimension_names(avals))
 
 
 def parse_sizes(text: str, problem: str) -> dict[str, int]:

@@ -90,7 +90,8 @@ def main() -> int:
             (forecast,) = loads(artifacts[name], [readers[version]])
             table[forecast.ok, not error] += 1
             if forecast.ok is not (not error):
-                print(f"{name.removeprefix(scratch)} in {version}: foreseen {forecast}; really {error or 'loads'}")
+                foreseen = f"{forecast.ok} {forecast.reasons}"
+                print(f"{name.removeprefix(scratch)} in {version}: foreseen {foreseen}; really {error or 'loads'}")
     return told(table, len(versions), len(new), len(kept), time.monotonic() - started) or int(bool(alarms))
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from export_core.artifact import Artifact, Aval, read
+from export_core.artifact.main_check import dimension_names
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.features.adopt.archive import Candidate
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
 from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of, writer_of
 from export_core.goldens.arrays import count_nan, is_finite
-from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words, symbols_of
+from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
 from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus, staged_goldens
 from export_core.goldens.verify import check_read_whole
@@ -187,8 +188,17 @@ class Adoption:
             kind = f" ({rule} numbers)" if rule else ""
             remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
         computes = candidate.outputs is None and not candidate.given.without_outputs
-        if computes:
-            self._check_computable(artifact.name, envelope.platforms)
+        if computes and "cpu" not in envelope.platforms:
+            raise GoldenError(
+                f"{artifact.name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could "
+                f"compute them: it was exported for {', '.join(envelope.platforms)}, and its writer's environment runs "
+                "on the CPU."
+            )
+        if computes and not self.replay:
+            raise GoldenError(
+                f"{artifact.name}: expected its outputs, found none. Its writer can compute them, but not with "
+                "--no-replay."
+            )
         origin = None
         if candidate.inputs is None or computes:
             origin = Origin(
@@ -206,24 +216,12 @@ class Adoption:
             raise GoldenError("\n".join(problems))
         return _Draft(candidate, artifact, msgspec.structs.replace(manifest, inputs_rule=rule), files, remarks)
 
-    def _check_computable(self, name: str, platforms: Sequence[str]) -> None:
-        """Raise `GoldenError` where the writer of an artifact without outputs cannot compute them."""
-        if "cpu" not in platforms:
-            raise GoldenError(
-                f"{name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them: "
-                f"it was exported for {', '.join(platforms)}, and its writer's environment runs on the CPU."
-            )
-        if not self.replay:
-            raise GoldenError(
-                f"{name}: expected its outputs, found none. Its writer can compute them, but not with --no-replay."
-            )
-
     def _made_inputs(
         self, candidate: Candidate, name: str, avals: Sequence[Aval], rule: InputsRule
     ) -> tuple[list[Leaf], dict[str, int]]:
         if candidate.outputs is not None:
             raise GoldenError(f"{candidate.outputs}: expected inputs for these outputs, found none.")
-        self.symbols.update(symbols := symbols_of(avals))
+        self.symbols.update(symbols := dimension_names(avals))
         dims = {symbol: size for symbol, size in self.dims.items() if symbol in symbols}
         try:
             return made_inputs(avals, candidate.dims or dims, rule)

@@ -12,7 +12,7 @@ from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_ca
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
-from export_core.artifact.readers import CONVERT, LoadResult, Reader, loads, module_reasons, version_numbers
+from export_core.artifact.readers import CONVERT, LoadResult, Reader, loads, module_problems, needs, version_numbers
 from export_core.features.convert.envelope import NAMED_SHARDINGS, format_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
@@ -122,7 +122,7 @@ def convert(
         return Converted(artifact, reader, UNCHANGED, f"{reader.title} takes the original")
     try:
         done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
-        if calls or plain or any(module_reasons(module, reader) for module in artifact.modules):
+        if calls or plain or any(any(module_problems(module, needs(module), reader)) for module in artifact.modules):
             done = rewrite_modules(_job(reader, done.modules, tuple(calls), plain=plain))
         data, outside = rewrite_envelope(artifact, reader, done.modules)
         converted = read_bytes(data, f"{artifact.name} for {reader.title}")

@@ -401,11 +401,12 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
             return True, printable(f"{before.name} and {other} are the same, byte for byte") + "\n"
         from export_core.artifact.export_changes import operations_that_differ
 
-        both = (describe(before, terms, whole=False), describe(after, terms, whole=False))
-        lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in zip("-+", both, strict=True)]
-        for name, was, now in changes_between(*both, *(load_checks(x, terms, readers) for x in (before, after))):
-            short = len(name) + len(was) + len(now) < LINE - 5
-            lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
+        then, now = (describe(artifact, terms, whole=False, runtimes=False) for artifact in (before, after))
+        lines = [f"{sign} {facts.file}, {size(facts.nbytes)}" for sign, facts in (("-", then), ("+", now))]
+        loads = (load_checks(artifact, terms, readers) for artifact in (before, after))
+        for name, was, became in changes_between(then, now, *loads):
+            short = len(name) + len(was) + len(became) < LINE - 5
+            lines += [f"{name}: {was} → {became}"] if short else [f"{name}:", f"  - {was}", f"  + {became}"]
         lines += operations_that_differ(before, after)
     except ArtifactError as error:
         return None, str(error)

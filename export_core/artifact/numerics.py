@@ -64,11 +64,11 @@ def has_factorization(targets: Iterable[str]) -> bool:
 
 def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The comparator and the outputs of each factorization that has all factors that its comparator needs."""
-    found: dict[tuple[Hashable, str], dict[int, int]] = {}
+    groups: dict[tuple[Hashable, str], dict[int, int]] = {}
     for output, factor in enumerate(factors):
         if factor is not None:
-            found.setdefault((factor.of, factor.compare), {}).setdefault(factor.role, output)
-    whole = ((compare, of) for (_, compare), of in found.items() if of.keys() >= set(range(REQUIRED[compare])))
+            groups.setdefault((factor.of, factor.compare), {}).setdefault(factor.role, output)
+    whole = ((compare, of) for (_, compare), of in groups.items() if of.keys() >= set(range(REQUIRED[compare])))
     return tuple((compare, tuple(of[role] for role in sorted(of))) for compare, of in whole)
 
 
@@ -162,8 +162,8 @@ class _Search:
         # How jax makes a permutation of pivots: in a loop on a CPU, in a kernel on a GPU.
         if value.made_by.name == "while" or value.target.endswith("_lu_pivots_to_permutation"):
             operands = value.made_by.values[:MOST_CARRIED]
-            taken = [found for operand in operands if (found := self._source(value._replace(number=operand)))]
-            pivots = (made.key for made, _ in taken if made.result == 1 and "getrf" in made.target)
+            sources = [source for operand in operands if (source := self._source(value._replace(number=operand)))]
+            pivots = (made.key for made, _ in sources if made.result == 1 and "getrf" in made.target)
             return next((Factor(key, "lu", 2) for key in pivots), None)
         if (target := TARGET.fullmatch(value.target)) is None:
             return None

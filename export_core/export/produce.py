@@ -272,11 +272,11 @@ def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
     return Options(**values)
 
 
-def _texts(said: Any) -> tuple[str | None, ...]:
+def _texts(option: Any) -> tuple[str | None, ...]:
     """What an option says of each argument; with the argument where it says that: ``mask: b, 4``."""
-    if isinstance(said, Mapping):
-        return tuple(f"{argument}: {value}" for argument, value in said.items())
-    values = (said,) if isinstance(said, str) else said or ()
+    if isinstance(option, Mapping):
+        return tuple(f"{argument}: {value}" for argument, value in option.items())
+    values = (option,) if isinstance(option, str) else option or ()
     return tuple(value if value is None else str(value) for value in values)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
@@ -66,23 +65,12 @@ def adopt_artifact(
 
     `inputs` are the flat arguments in order, or an .npz with them, as `np.savez(file, *leaves)` names them (arr_0,
     arr_1, …) or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes, PRNG keys as their
-    key data. `outputs` are the flat results, in the same form; None for a golden without.
+    key data. `outputs` are the flat results, in the same form; None for a golden without, and for one whose writer has
+    yet to compute them.
 
     Raises `GoldenError` where the arrays do not have the dtypes and shapes that the artifact declares, or cannot be
-    placed on the mesh, the name is no folder's, the outputs show nothing, or neither they nor a reason is given.
+    placed on the mesh, the name is no folder's, the outputs show nothing, or there is a reason why there are none.
     """
-    draft = adopt_inputs(artifact, inputs, case, writer, given)
-    if (outputs is None) != bool(given.without_outputs):
-        raise GoldenError("expected either --outputs NPZ, or --without-outputs REASON if nothing can compute them.")
-    if outputs is None:
-        return draft
-    return adopt_outputs(*draft, artifact, outputs, given.nothing_to_compare)
-
-
-def adopt_inputs(
-    artifact: Artifact, inputs: Arrays, case: str, writer: Writer, given: StatedFacts = NOTHING_STATED
-) -> tuple[Manifest, dict[str, bytes]]:
-    """The golden that `adopt_artifact` makes, before its writer runs it to compute outputs. Raises `GoldenError`."""
     envelope = envelope_of(artifact)
     if not is_plain_name(case):
         raise GoldenError(f"--cases: expected a name that a folder can have, such as models.attention, found {case!r}.")
@@ -92,11 +80,18 @@ def adopt_inputs(
         raise GoldenError(
             "--without-outputs: expected an artifact for other platforms than cpu, found one for cpu: use --outputs."
         )
+    if given.without_outputs and outputs is not None:
+        raise GoldenError("expected either --outputs NPZ, or --without-outputs REASON if nothing can compute them.")
+    # Inputs are read first, since the shapes of outputs may be expressions of their sizes. In this order, as goldens
+    # have always been written: artifact, inputs, outputs, modules.
+    sizes: dict[str, int] = {}
     files = {
         ARTIFACT: bytes(artifact.data),
-        INPUTS: to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, {})),
-        **{f"{module.stem}.register.py": _read_module(module) for module in given.register},
+        INPUTS: to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, sizes)),
     }
+    if outputs is not None:
+        files[OUTPUTS] = to_npz(_results_of(outputs, envelope.out_avals, sizes, given.nothing_to_compare))
+    files |= {f"{module.stem}.register.py": _read_module(module) for module in given.register}
     manifest = Manifest(
         case=case,
         test="",
@@ -118,28 +113,6 @@ def adopt_inputs(
         origin=given.origin,
     )
     return manifest, files
-
-
-def adopt_outputs(
-    manifest: Manifest, files: Mapping[str, bytes], artifact: Artifact, outputs: Arrays, nothing_to_compare: str = ""
-) -> tuple[Manifest, dict[str, bytes]]:
-    """The golden that `adopt_inputs` made, with its outputs. Raises `GoldenError`."""
-    envelope = envelope_of(artifact)
-    # Inputs are read first, since the shapes of outputs may be expressions of their sizes.
-    sizes: dict[str, int] = {}
-    _leaves_of("--inputs", from_npz(files[INPUTS]), envelope.in_avals, sizes)
-    results = _leaves_of("--outputs", outputs, envelope.out_avals, sizes)
-    if (problem := shows_nothing(results)) and not nothing_to_compare:
-        where = f"--outputs {outputs}" if isinstance(outputs, Path) else "outputs"
-        raise GoldenError(
-            f"{where}: expected outputs that show what the function computes, but {problem}. "
-            "Give inputs for which it computes numbers, or a reason to store it anyway: --nothing-to-compare REASON."
-        )
-    # In this order, as goldens have always been written: artifact, inputs, outputs, modules.
-    first = (ARTIFACT, INPUTS)
-    ordered = {name: files[name] for name in first} | {OUTPUTS: to_npz(results)} | dict(files)
-    hashes = {name: manifest.files.get(name) or sha256(content) for name, content in ordered.items()}
-    return structs.replace(manifest, files=hashes), ordered
 
 
 def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writer:
@@ -230,6 +203,18 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
             known = f" with {', '.join(f'{name} = {size}' for name, size in sizes.items())}" if sizes else ""
             raise GoldenError(f"{where}: array {number}: expected {aval}{known}, found {leaf}.")
     return leaves
+
+
+def _results_of(outputs: Arrays, avals: Sequence[Aval], sizes: dict[str, int], nothing_to_compare: str) -> list[Leaf]:
+    """The outputs as leaves. Raises `GoldenError` where they show nothing, and nobody says that this is meant."""
+    results = _leaves_of("--outputs", outputs, avals, sizes)
+    if (problem := shows_nothing(results)) and not nothing_to_compare:
+        where = f"--outputs {outputs}" if isinstance(outputs, Path) else "outputs"
+        raise GoldenError(
+            f"{where}: expected outputs that show what the function computes, but {problem}. "
+            "Give inputs for which it computes numbers, or a reason to store it anyway: --nothing-to-compare REASON."
+        )
+    return results
 
 
 def _read_arrays(path: Path, where: str) -> list[Any]:

@@ -32,7 +32,7 @@ from export_core.features.adopt.archive import Archive, Candidate, read_artifact
 from export_core.features.convert.proof import given_evidence
 from export_core.features.inspect import inventory
 from export_core.goldens import Comparison, GoldenStore, adopt
-from export_core.goldens.adopt import StatedFacts, adopt_inputs
+from export_core.goldens.adopt import StatedFacts, adopt_artifact
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest_file import load_manifest
@@ -56,7 +56,7 @@ WRITER = manifest().writer
 
 
 def registered(path: Path) -> object:
-    return adopt_inputs(read(MLP), arrays(), "t.a", WRITER, StatedFacts(register=[path]))
+    return adopt_artifact(read(MLP), arrays(), None, "t.a", WRITER, StatedFacts(register=[path]))
 
 
 def arrays() -> list[np.ndarray[Any, Any]]:
@@ -95,7 +95,7 @@ PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a row of an inventory": ("a.jaxexport", inventory_row),
     "an entry of a list": ("a.jaxexport", listed),
     "a list of artifacts": ("artifacts.yaml", read_artifact_list),
-    "inputs": ("a.npz", lambda path: adopt_inputs(read(MLP), path, "t.a", WRITER)),
+    "inputs": ("a.npz", lambda path: adopt_artifact(read(MLP), path, None, "t.a", WRITER)),
     "outputs": ("a.npz", lambda path: given_evidence(read(MLP), inputs_beside(path), path, load_calendar())),
     "a module to register": ("a.py", registered),
     "a policy": ("export_compat.yaml", load_policy),
@@ -237,19 +237,19 @@ def test_a_named_file_may_be_a_link(tmp_path):
     assert read(tmp_path / "a.jaxexport").sha256 == read(MLP).sha256
     np.savez(tmp_path / "there.npz", *arrays())
     (tmp_path / "a.npz").symlink_to(tmp_path / "there.npz")
-    assert adopt_inputs(read(MLP), tmp_path / "a.npz", "t.a", WRITER)
+    assert adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 
 def test_a_small_file_of_huge_arrays_is_refused_before_they_are_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
     np.savez_compressed(tmp_path / "a.npz", np.zeros(1 << 20, np.float32))
     with pytest.raises(ExportCompatError, match=r"4,194,432 bytes\. Save them without compression"):
-        adopt_inputs(read(MLP), tmp_path / "a.npz", "t.a", WRITER)
+        adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 
 def test_arrays_may_be_compressed_as_far_as_numbers_are(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", *arrays())
-    assert adopt_inputs(read(MLP), tmp_path / "a.npz", "t.a", WRITER)
+    assert adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 
 def test_no_array_of_a_golden_is_compressed(tmp_path):

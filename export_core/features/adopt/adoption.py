@@ -13,8 +13,8 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.features.adopt.archive import Candidate
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
-from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of, writer_of
-from export_core.goldens.arrays import count_nan, is_finite
+from export_core.goldens.adopt import Arrays, adopt_artifact, envelope_of, writer_of
+from export_core.goldens.arrays import count_nan, from_npz, is_finite
 from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
 from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus, staged_goldens
@@ -208,10 +208,7 @@ class Adoption:
                 seed=None if candidate.inputs else SEED,
             )
         given = replace(candidate.given, origin=origin)
-        if computes:
-            manifest, files = adopt_inputs(artifact, inputs, candidate.case, writer, given)
-        else:
-            manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, given)
+        manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, given)
         if problems := import_problems(files, self.policy.reader_packages):
             raise GoldenError("\n".join(problems))
         return _Draft(candidate, artifact, msgspec.structs.replace(manifest, inputs_rule=rule), files, remarks)
@@ -319,13 +316,14 @@ class Adoption:
         return outside
 
     def _add_outputs(self, draft: _Draft, outputs: tuple[Leaf, ...]) -> None:
-        manifest = msgspec.structs.replace(draft.manifest, instruction_set=instruction_set())
-        accepted = draft.candidate.given.nothing_to_compare
+        then, inputs = draft.manifest, from_npz(draft.files[INPUTS])
+        given = replace(draft.candidate.given, origin=then.origin)
         try:
-            draft.manifest, draft.files = adopt_outputs(manifest, draft.files, draft.artifact, outputs, accepted)
+            now, draft.files = adopt_artifact(draft.artifact, inputs, outputs, then.case, then.writer, given)
         except GoldenError as error:
             draft.problem = f"{draft.artifact.name}: {error}"
             return
+        draft.manifest = msgspec.structs.replace(now, inputs_rule=then.inputs_rule, instruction_set=instruction_set())
         nan = count_nan(outputs)
         remark = f", {plural(nan, 'element')} NaN: other inputs may show more" if nan else ""
         draft.remarks.append(f"outputs computed by its own writer{remark}")

@@ -15,7 +15,7 @@ from export_core.base.untrusted import read_regular
 from export_core.features.convert.convert import UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens import Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Manifest, Writer
-from export_core.goldens.adopt import adopt_artifact, adopt_inputs
+from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.arrays import numpy_dtype
 from export_core.goldens.made_inputs import made_inputs
 from export_core.goldens.manifest import UNKNOWN
@@ -83,7 +83,7 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
     widest = max([4, *(dtype.itemsize if dtype else 16 for dtype in dtypes)])
     try:
         inputs, _ = made_inputs(avals, {}, most_elements=_MOST_BYTES // widest)
-        manifest, files = adopt_inputs(artifact, inputs, "converted", _writer(artifact, calendar))
+        manifest, files = adopt_artifact(artifact, inputs, None, "converted", _writer(artifact, calendar))
     except GoldenError:
         return None
     options = structs.replace(manifest.options, without_outputs="made inputs, whose outputs are not known")

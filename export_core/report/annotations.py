@@ -28,11 +28,10 @@ _MOST_OF_ONE = 3
 _LONGEST = 3000  # Characters of a message: the runner cuts longer ones at 4,096.
 
 
-def annotation_commands(document: Document, folder: Path = Path()) -> str:
+def annotation_commands(document: Document) -> str:
     """The headline of a run that is not green, then tests of each finding, as many as are shown; else nothing.
 
     The first tests of all findings come before the second of any; of one finding there are `_MOST_OF_ONE`.
-    `folder` is that of the project: the lines of tests are looked up in its files.
     """
     if document.run.summary.exit_code == 0:
         return ""
@@ -43,7 +42,7 @@ def annotation_commands(document: Document, folder: Path = Path()) -> str:
         level = test.finding.kind.level
         if of_one[test.finding.rank] <= _MOST_OF_ONE and counts[level] < MOST:
             counts[level] += 1
-            lines.append(_command(level, test.title, test.message, test.place(folder)))
+            lines.append(_command(level, test.title, test.message, test.place))
     line, cells = document.headline
     left_out = len(tests) - len(lines)
     more = f"\nNot annotated: {plural(left_out, 'more affected test')}. The report has all." if left_out else ""
@@ -91,9 +90,10 @@ class AffectedTest:
             lines.append(f"reproduce: {example.reproduce}")
         return "\n".join(lines)
 
-    def place(self, folder: Path) -> SourceLine | None:
-        """The line of the test in the project in `folder`, if it is there."""
-        return source_line(self.results[0].test, folder) if self.results else None
+    @property
+    def place(self) -> SourceLine | None:
+        """The line of the test in the project here, if it is there."""
+        return source_line(self.results[0].test) if self.results else None
 
 
 def affected_tests(findings: Iterable[Finding]) -> list[AffectedTest]:

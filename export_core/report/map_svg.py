@@ -4,8 +4,7 @@ That is jaxlib's axis of time. Readers of each other runtime are a group of colu
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
 from export_core.base.phrases import plural
@@ -14,30 +13,10 @@ from export_core.judge.result import grouped
 from export_core.report.document import Document, ReportError
 from export_core.report.page_data import filter_link
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
-from export_core.report.svg import Axis, add, add_months, make_axis, picture, text_of, width_of
+from export_core.report.svg import add, add_months, make_axis, picture, text_of, width_of
 
 _WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0
 _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the last one for its turned name.
-
-
-@dataclass(frozen=True)
-class _Plane:
-    """Where things are: the time scale of jaxlib, the middles of all columns and rows, and the room of one row.
-
-    Names above the columns are turned by `angle`. `groups` are the runtimes that are not jaxlib with the left edge of
-    their columns, `head` is where their names are.
-    """
-
-    axis: Axis
-    slots: Sequence[float]
-    groups: Mapping[str, float]
-    head: float
-    width: float
-    angle: int
-    rows: Sequence[float]
-    pitch: float
-    top: float
-    bottom: float
 
 
 def map_svg(
@@ -49,7 +28,7 @@ def map_svg(
     """
     if not drawn.rows:
         raise ReportError("The map of a run shows its cells: expected at least one result, found none.")
-    plane = _plane(drawn, top=74.0 if heading else 24.0)
+    plane = _Plane(drawn, top=74.0 if heading else 24.0)
     legend = list(_legend(drawn, plane))
     bottom = plane.bottom + (46 if plane.axis.length else 16)  # Below jaxlib's readers are months and the day.
     label = f"Map of the run: {len(drawn.rows)} writers (rows) and {len(drawn.readers)} readers by build date"
@@ -73,18 +52,14 @@ def map_svg(
     for platform, first in firsts.items() if len(firsts) > 1 else ():
         y = first - plane.pitch / 2 - 7
         add(root, "text", "platform", f"on {platform}", x=_LEFT - 12, y=y, text_anchor="end")
-    for look, x, y, text in legend:
-        _explained(root, look, x, bottom + y, text)
+    for look, x, below, text in legend:
+        y = bottom + below
+        if look == "band":
+            add(root, "rect", "band", x=x - 2, y=y - 6, width=14, height=12, rx=3)
+        else:
+            add(add(root, "g", f"square is-{look}"), "rect", "", x=x, y=y - 5, width=10, height=10, rx=2.5)
+        add(root, "text", "legend", text, x=x + 17, y=y + 4)
     return text_of(root)
-
-
-def _explained(root: Xml.Element, look: str, x: float, y: float, text: str) -> None:
-    """An entry of the legend: how it looks, and what it means."""
-    if look == "band":
-        add(root, "rect", "band", x=x - 2, y=y - 6, width=14, height=12, rx=3)
-    else:
-        add(add(root, "g", f"square is-{look}"), "rect", "", x=x, y=y - 5, width=10, height=10, rx=2.5)
-    add(root, "text", "legend", text, x=x + 17, y=y + 4)
 
 
 def map_picture(document: Document) -> str:
@@ -110,35 +85,38 @@ def _with_room(places: Sequence[float]) -> set[float]:
     return set(labelled)
 
 
-def _plane(drawn: ReleaseMap, top: float) -> _Plane:
-    runtimes = grouped(drawn.readers, lambda reader: reader.release.family)
-    built = [reader.release.built for reader in runtimes.pop("", [])]
-    room = {name: max(_SLOT * len(own), width_of(name, 11)) + _END for name, own in runtimes.items()}
-    # The axis gives up its free room first, then the picture gets wider.
-    whole = _WIDTH - _LEFT - _RIGHT
-    length = max(whole - sum(room.values()), min(_SLOT * len(built) + _END, whole))
-    axis = make_axis(built, drawn.as_of, length, slot=_SLOT, end=_END)
-    slots, groups, edge = [*axis.slots], dict[str, float](), axis.length
-    for name, own in runtimes.items():
-        groups[name] = edge + _END / 2
-        slots += [groups[name] + axis.slot * (number + 0.5) for number in range(len(own))]
-        edge += room[name]
-    # Names above the columns are steeper where these are close to each other.
-    angle = 45 if axis.slot >= 18 else 75
-    head = top
-    top += max(width_of(reader.column, 11.5) for reader in drawn.readers) * math.sin(math.radians(angle))
-    top += 18 if groups else 0
-    # Each platform has a line of its own, if there are several.
-    pitch, gap = 30.0 if len(drawn.rows) <= 24 else 22.0, 26.0 if len(drawn.platforms) > 1 else 0.0
-    rows, place, platform = [], 0.0, None
-    for row in drawn.rows:
-        place += gap if row.platform != platform else 0
-        platform = row.platform
-        rows.append(top + place + pitch / 2)
-        place += pitch
-    return _Plane(
-        axis, slots, groups, head, max(_WIDTH, round(_LEFT + edge + _RIGHT)), angle, rows, pitch, top, top + place
-    )
+class _Plane:
+    """Where things are: the time scale of jaxlib, the middles of all columns and rows, and the room of one row."""
+
+    def __init__(self, drawn: ReleaseMap, top: float) -> None:
+        runtimes = grouped(drawn.readers, lambda reader: reader.release.family)
+        built = [reader.release.built for reader in runtimes.pop("", [])]
+        room = {name: max(_SLOT * len(own), width_of(name, 11)) + _END for name, own in runtimes.items()}
+        # The axis gives up its free room first, then the picture gets wider.
+        whole = _WIDTH - _LEFT - _RIGHT
+        length = max(whole - sum(room.values()), min(_SLOT * len(built) + _END, whole))
+        self.axis = make_axis(built, drawn.as_of, length, slot=_SLOT, end=_END)
+        self.slots = [*self.axis.slots]
+        self.groups: dict[str, float] = {}  # The left edges of the columns of runtimes that are not jaxlib.
+        edge = self.axis.length
+        for name, own in runtimes.items():
+            self.groups[name] = edge + _END / 2
+            self.slots += [self.groups[name] + self.axis.slot * (number + 0.5) for number in range(len(own))]
+            edge += room[name]
+        self.width = max(_WIDTH, round(_LEFT + edge + _RIGHT))
+        # Names above the columns are steeper where these are close to each other.
+        self.angle = 45 if self.axis.slot >= 18 else 75
+        self.head = top  # Where the names of the runtimes are.
+        names = max(width_of(reader.column, 11.5) for reader in drawn.readers) * math.sin(math.radians(self.angle))
+        self.top = self.bottom = top + names + (18 if self.groups else 0)
+        # Each platform has a line of its own, if there are several.
+        self.pitch, gap = 30.0 if len(drawn.rows) <= 24 else 22.0, 26.0 if len(drawn.platforms) > 1 else 0.0
+        self.rows, platform = list[float](), ""
+        for row in drawn.rows:
+            self.bottom += gap if row.platform != platform else 0
+            platform = row.platform
+            self.rows.append(self.bottom + self.pitch / 2)
+            self.bottom += self.pitch
 
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:

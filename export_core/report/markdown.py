@@ -4,7 +4,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from urllib.parse import quote
 
 from export_core.base.escaping import for_html, for_markdown, shown
@@ -36,18 +35,18 @@ _ON_SCREEN = (12, 18)  # Rows and columns of a map that is not folded.
 _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
 
-def markdown_text(document: Document, folder: Path = Path()) -> str:
+def markdown_text(document: Document) -> str:
     """The text, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
 
-    With the difference from an earlier run, what changed comes before the causes of this one. `folder` is that of the
-    project: the lines of tests are looked up in its files.
+    With the difference from an earlier run, what changed comes before the causes of this one. The lines of tests are
+    looked up in the project here.
     """
     summary, comparison = document.run.summary, document.comparison
     changes = comparison.changes if comparison else []
     findings = [*changes, *(comparison.others if comparison else ()), *document.findings]
     named, left_out = capped(findings, _MOST_OF_A_KIND)
     sections = [
-        (finding, _section(finding, _test(finding, summary, folder), opened=not number and _has_own_line(finding.kind)))
+        (finding, _section(finding, _test(finding, summary), opened=not number and _has_own_line(finding.kind)))
         for number, finding in enumerate(named)
     ]
     head = [_head(document), *(_since(comparison) if comparison else ())]
@@ -133,13 +132,13 @@ def _what(finding: Finding, summary: Summary) -> str:
     return f"**{for_markdown(words)}**: {message}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
 
 
-def _test(finding: Finding, summary: Summary, folder: Path) -> str:
+def _test(finding: Finding, summary: Summary) -> str:
     """A link to the test of the example; empty where the run does not say where its files are shown."""
     cause = finding.cause
     test = next((result.test for result in finding.results if cause and result.key == cause.example), "")
     if not test or not summary.identity.source_url:
         return ""
-    place = source_line(test, folder)
+    place = source_line(test)
     file = f"{place.uri}#L{place.line}" if place else quote(test.partition("::")[0])
     return f"Test: {_link(test, f'{summary.identity.source_url}/{file}')}\n"
 

@@ -5,7 +5,7 @@ Cells that are not promised, and known failures, are no results: an alert is for
 
 import datetime
 import hashlib
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from export_core.base.escaping import safe_json, shown
@@ -20,15 +20,15 @@ MOST = 5_000
 _LONGEST = 1_000  # Characters of a rule's description: GitHub's limit is 1,024.
 
 
-def sarif_file(document: Document, folder: Path = Path()) -> bytes:
-    """The file. `folder` is that of the project: the lines of tests are looked up in its files."""
+def sarif_file(document: Document) -> bytes:
+    """The file. The lines of tests are looked up in the project here."""
     summary, tests = document.run.summary, affected_tests(document.findings)
     rules: dict[str, dict[str, Any]] = {}
     for finding in document.findings:
         if finding.kind.level and (name := _rule_id(finding)) not in rules:
             rules[name] = _rule(finding, summary)
     places = {name: number for number, name in enumerate(rules)}
-    alerts = [_result(test, places, _place(test, summary, folder)) for test in tests[:MOST]]
+    alerts = [_result(test, places, _place(test, summary)) for test in tests[:MOST]]
     tool = {"version": _text(summary.identity.tool)} if summary.identity.tool else {}
     run = {
         "tool": {"driver": {"name": "pytest-jaxexport", **tool, "rules": list(rules.values())}},
@@ -94,9 +94,9 @@ def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> di
     }
 
 
-def _place(test: AffectedTest, summary: Summary, folder: Path) -> SourceLine:
+def _place(test: AffectedTest, summary: Summary) -> SourceLine:
     """The line of the test, else the manifest of a golden, else the policy: GitHub refuses a result without a file."""
-    if place := test.place(folder):
+    if place := test.place:
         return place
     goldens = PurePosixPath(summary.identity.goldens or "golden")
     if goldens.is_absolute() or ".." in goldens.parts or not test.results:

@@ -40,17 +40,18 @@ def many(count: int) -> list[Result]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "test_a.py").write_text("def test_f(): ...\n\n\ndef test_g(): ...\n")
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 # --- annotations ------------------------------------------------------------------------------------------------------
 
 
-def commands(results: list[Result], folder: Path = Path(), **changes: Any) -> list[tuple[str, dict[str, str], str]]:
+def commands(results: list[Result], **changes: Any) -> list[tuple[str, dict[str, str], str]]:
     """The commands as GitHub's runner reads them."""
-    text = annotation_commands(document(results, summarize(results, **changes)), folder)
+    text = annotation_commands(document(results, summarize(results, **changes)))
     read = []
     for line in text.splitlines():
         level, properties, message = re.fullmatch(r"::(\w+) (.*?)::(.*)", line).groups()
@@ -65,8 +66,9 @@ def unescaped(text: str) -> str:
     return text
 
 
-def test_an_annotation_is_at_the_line_of_the_test(project):
-    _, (level, properties, message), (other, gone, _) = commands([CRASH, GONE], project)
+@pytest.mark.usefixtures("project")
+def test_an_annotation_is_at_the_line_of_the_test():
+    _, (level, properties, message), (other, gone, _) = commands([CRASH, GONE])
     assert level == "error"
     assert properties == {"file": "test_a.py", "line": "1", "title": "BROKEN PROMISE: crash in stage run"}
     assert "message: signal 11: 100%\n" in message
@@ -128,8 +130,8 @@ def schema() -> jsonschema.Draft7Validator:
     return jsonschema.Draft7Validator(json.loads(text), format_checker=jsonschema.FormatChecker())
 
 
-def run_of(reported: Document, folder: Path = Path()) -> dict[str, Any]:
-    read = json.loads(sarif_file(reported, folder))
+def run_of(reported: Document) -> dict[str, Any]:
+    read = json.loads(sarif_file(reported))
     schema().validate(read)
     (run,) = read["runs"]
     return run
@@ -147,17 +149,19 @@ def test_a_rule_for_each_cause_and_a_result_for_each_test_of_it():
     assert run["tool"]["driver"]["rules"][0]["helpUri"] == "https://github.com/jax-ml/jax/issues/29610"
 
 
-def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project):
-    def places(folder: Path) -> list[tuple[str, int]]:
-        made = run_of(document([CRASH]), folder)["results"][0]["locations"][0]["physicalLocation"]
+def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project, monkeypatch):
+    def places() -> list[tuple[str, int]]:
+        made = run_of(document([CRASH]))["results"][0]["locations"][0]["physicalLocation"]
         return [(made["artifactLocation"]["uri"], made["region"]["startLine"])]
 
-    assert places(project) == [("test_a.py", 1)]
-    assert places(Path()) == [("golden/test_a.test_f/0.9.2-cpu/golden.yaml", 1)]
+    assert places() == [("test_a.py", 1)]
+    monkeypatch.chdir(project.parent)
+    assert places() == [("golden/test_a.test_f/0.9.2-cpu/golden.yaml", 1)]
 
 
-def test_an_alert_has_the_same_fingerprint_where_lines_moved(project):
-    before = run_of(document([CRASH]), project)["results"][0]["partialFingerprints"]
+@pytest.mark.usefixtures("project")
+def test_an_alert_has_the_same_fingerprint_where_lines_moved():
+    before = run_of(document([CRASH]))["results"][0]["partialFingerprints"]
     after = run_of(document([CRASH, *many(3)]))["results"]
     assert before in [each["partialFingerprints"] for each in after]
     assert len({json.dumps(each["partialFingerprints"]) for each in after}) == 4

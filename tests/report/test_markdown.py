@@ -142,7 +142,7 @@ def test_an_upstream_issue_is_linked_without_announcing_the_comment_there():
     assert "https://github.com/jax-ml" not in outside
 
 
-def test_the_run_says_what_it_was_a_run_of(tmp_path):
+def test_the_run_says_what_it_was_a_run_of(tmp_path, monkeypatch):
     results, made = broken_run()
     identity = RunIdentity(
         project="waves",
@@ -157,7 +157,8 @@ def test_the_run_says_what_it_was_a_run_of(tmp_path):
     assert f"{test}>)" in markdown_text(document(results, made))
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "a.py").write_text("\ndef test_f(): ...\n")
-    assert f"{test}#L2>)" in markdown_text(document(results, made), folder=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert f"{test}#L2>)" in markdown_text(document(results, made))
 
 
 def test_a_link_that_is_no_url_is_text():

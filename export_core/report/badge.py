@@ -1,34 +1,28 @@
 """The badge of a run: its verdict in a few words, as a picture for a README or as what shields.io draws one from."""
 
+from collections.abc import Mapping
+from typing import Any
 from xml.etree import ElementTree as Xml
 
-import msgspec
-
 from export_core.base.escaping import safe_json
+from export_core.base.phrases import plural
 from export_core.judge import Judgement, Summary
 from export_core.judge.verdicts import ExitCode
 from export_core.report.svg import add, text_of, width_of
 from export_core.report.wording import headline, promised_nothing, shown_exit_code
 
-_LABEL = "jax.export"
 
+def badge(summary: Summary) -> dict[str, Any]:
+    """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``.
 
-class Badge(msgspec.Struct, frozen=True, rename="camel"):
-    """What https://shields.io/badges/endpoint-badge reads."""
-
-    schema_version: int
-    label: str
-    message: str
-    color: str
-
-
-def badge(summary: Summary) -> Badge:
-    """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``."""
+    It is in the form that https://shields.io/badges/endpoint-badge reads.
+    """
     name, _, facts = headline(summary)[0].removesuffix(".").partition(": ")
     message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
     if summary.exit_code == ExitCode.KEPT and (known := summary.judgements.get(Judgement.KNOWN)):
-        message += f", {known:,} known failure{'' if known == 1 else 's'}"
-    return Badge(1, _LABEL, message, shown_exit_code(summary).facts.colour)
+        message += f", {plural(known, 'known failure')}"
+    colour = shown_exit_code(summary).facts.colour
+    return {"schemaVersion": 1, "label": "jax.export", "message": message, "color": colour}
 
 
 def badge_file(summary: Summary, *, as_json: bool) -> bytes:
@@ -37,17 +31,18 @@ def badge_file(summary: Summary, *, as_json: bool) -> bytes:
     return (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n"
 
 
-def badge_svg(shown: Badge) -> str:
+def badge_svg(shown: Mapping[str, Any]) -> str:
     """The picture, in the shape that shields.io has made usual."""
-    left, right = (round(width_of(text, 11)) + 12 for text in (shown.label, shown.message))
+    label, message = shown["label"], shown["message"]
+    left, right = (round(width_of(text, 11)) + 12 for text in (label, message))
     root = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "width": str(left + right), "height": "20"})
-    root.attrib |= {"role": "img", "aria-label": f"{shown.label}: {shown.message}"}
-    add(root, "title", "", f"{shown.label}: {shown.message}")
+    root.attrib |= {"role": "img", "aria-label": f"{label}: {message}"}
+    add(root, "title", "", f"{label}: {message}")
     add(root, "rect", width=left + right, height=20, rx=4, fill="#444d56")
-    add(root, "rect", x=left, width=right, height=20, rx=4, fill=shown.color)
-    add(root, "rect", x=left, width=6, height=20, fill=shown.color)
+    add(root, "rect", x=left, width=right, height=20, rx=4, fill=shown["color"])
+    add(root, "rect", x=left, width=6, height=20, fill=shown["color"])
     font = {"font_family": "Verdana, DejaVu Sans, Geneva, sans-serif", "font_size": 11, "fill": "#fff"}
-    for text, start, width in ((shown.label, 0, left), (shown.message, left, right)):
+    for text, start, width in ((label, 0, left), (message, left, right)):
         # The width is estimated: whatever the font, the text has to fit.
         add(root, "text", "", text, x=start + 6, y=14, textLength=width - 12, **font)
     return text_of(root)

@@ -13,8 +13,6 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import msgspec
-
 from export_core.base.escaping import plain_text
 from export_core.base.phrases import few
 from export_core.judge import Judgement, Result
@@ -29,23 +27,6 @@ from export_core.report.wording import figures_line, judgement_mark, limits_line
 
 _MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
-
-
-class PageData(msgspec.Struct):
-    """`rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
-
-    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
-    `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
-    are compared.
-    """
-
-    tables: dict[str, list[Any]]
-    rows: dict[str, list[Any]]
-    cells: dict[str, list[Any]]
-    files: str
-    judgements: list[str]
-    verdicts: dict[str, tuple[str, str, bool]]
-    runs: Sequence[str]
 
 
 class _Columns:
@@ -63,8 +44,14 @@ class _Columns:
             self.columns[name].append(table[value])
 
 
-def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
-    """The rows of the table in its order, and the cells of each row by build date of the reader."""
+def page_data(document: Document, table: Sequence[GridBlock]) -> dict[str, Any]:
+    """The rows of the table in its order, and the cells of each row by build date of the reader.
+
+    `rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
+    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
+    `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
+    are compared.
+    """
     comparison, identity = document.comparison, document.run.summary.identity
     rows = _Columns("case", "writer", "platform", "calls", "cost")
     texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
@@ -90,15 +77,15 @@ def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
     tables: dict[str, list[Any]] = {name: [*values] for name, values in (rows.tables | cells.tables).items()}
     for name in ("reader", "writer"):
         tables[name] = [_release(release) for release in tables[name]]
-    return PageData(
-        tables,
-        {**rows.columns, "golden": own["golden"], "start": own["start"]},
-        {**cells.columns, "seconds": own["seconds"], "timings": own["timings"]},
-        file_address(identity.source_url, identity.goldens),
-        [*Judgement],
-        {name: (facts.mark, facts.symbol, name.works) for name, facts in VERDICTS.items()},
-        comparison.runs if comparison else [],
-    )
+    return {
+        "tables": tables,
+        "rows": {**rows.columns, "golden": own["golden"], "start": own["start"]},
+        "cells": {**cells.columns, "seconds": own["seconds"], "timings": own["timings"]},
+        "files": file_address(identity.source_url, identity.goldens),
+        "judgements": [*Judgement],
+        "verdicts": {name: (facts.mark, facts.symbol, name.works) for name, facts in VERDICTS.items()},
+        "runs": comparison.runs if comparison else [],
+    }
 
 
 def _cell(result: Result) -> dict[str, Hashable]:

@@ -240,18 +240,20 @@ def test_a_square_that_changed_shows_both_runs():
 
 def test_a_kept_run_is_green():
     kept = badge(kept_run()[1])
-    assert (kept.message[:9], kept.color) == ("kept: all", "#2c8a58")
+    assert (kept["message"][:9], kept["color"]) == ("kept: all", "#2c8a58")
 
 
 def test_known_failures_are_named_beside_what_is_kept():
     known = result(Verdict.CRASH, Judgement.KNOWN, case="t.b", stage=Stage.RUN)
     made = summarize([result(), known])
-    assert badge(msgspec.structs.replace(made, exit_code=0)).message == "kept: 1 of 2 promised cells, 1 known failure"
+    assert (
+        badge(msgspec.structs.replace(made, exit_code=0))["message"] == "kept: 1 of 2 promised cells, 1 known failure"
+    )
 
 
 def test_a_run_without_results_is_incomplete():
     empty = summarize([], planned=2)
-    assert badge(empty).message == "incomplete: 2 of 2 planned cells have no result that counts"
+    assert badge(empty)["message"] == "incomplete: 2 of 2 planned cells have no result that counts"
 
 
 def test_the_badge_has_its_text_for_a_screen_reader():

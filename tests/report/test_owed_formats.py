@@ -55,7 +55,7 @@ def summary() -> Summary:
 
 def test_the_headline_and_the_badge_name_the_place(summary):
     assert headline(summary)[0] == "OWED: 1 cell that deployment target serving must run; only reader affected 0.9.2."
-    assert badge(summary).message == "owed: 1 cell that deployment target serving must run"
+    assert badge(summary)["message"] == "owed: 1 cell that deployment target serving must run"
 
 
 def test_a_green_headline_says_that_places_have_what_they_need():

@@ -205,7 +205,7 @@ def over_budget() -> Summary:
 
 def test_the_headline_and_the_badge_say_over_budget(over_budget):
     assert headline(over_budget)[0] == "OVER-BUDGET: 1 of 3 promised cells over a budget."
-    assert badge(over_budget).message == "over-budget: 1 of 3 promised cells over a budget"
+    assert badge(over_budget)["message"] == "over-budget: 1 of 3 promised cells over a budget"
 
 
 def test_tables_mark_cells_over_budget():

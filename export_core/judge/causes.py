@@ -102,10 +102,10 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
     results = list(results)
     changes = _changes(results)
     # Their own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
-    not_replayable = {(result.golden, cell_signature(result)) for result in results if _fails_in_own_writer(result)}
+    in_own_writer = {(one.golden, cell_signature(one)) for one in results if one.verdict.fails and is_own_writer(one)}
     for place, result in enumerate(results):
         if not result.verdict.works:
-            own = (result.golden, cell_signature(result)) in not_replayable
+            own = (result.golden, cell_signature(result)) in in_own_writer
             results[place] = replace(result, cause=_cause_id(result, changes.get(result.key), not_replayable=own))
     return results, causes_in(results, calendar, changes)
 
@@ -119,7 +119,7 @@ def causes_in(
     them: that golden was not run there. `changes` are those of the results, unless they are still to be found.
     """
     changes = _changes(results) if changes is None else changes
-    not_replayable = {result.golden for result in results if _fails_in_own_writer(result)}
+    not_replayable = {result.golden for result in results if result.verdict.fails and is_own_writer(result)}
     readers = {result.reader for result in results}
     days = {family: _days_known(family, calendar) if calendar else [] for family in {one.family for one in readers}}
     for reader in readers:
@@ -159,9 +159,9 @@ class FailingStretch(NamedTuple):
     after: ReaderOf | None
 
 
-def failing_stretches(results: Sequence[Result], fails: Callable[[Result], bool]) -> Iterator[FailingStretch]:
+def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
     """The stretches of readers that fail, of results of one golden on one platform and kind of device."""
-    parts = stretches(results, lambda result: "fails" if fails(result) else "works", "works")
+    parts = stretches(results, lambda result: "works" if result.verdict.works else "fails", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         if stretch[0].group == "fails":
             around = before[-1].reader if before else None, after[0].reader if after else None
@@ -195,11 +195,6 @@ def is_own_writer(result: Result) -> bool:
     return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
 
 
-def _fails_in_own_writer(result: Result) -> bool:
-    """Whether a golden fails in its own writer: no later release is to blame for it."""
-    return result.verdict.fails and is_own_writer(result)
-
-
 def cell_signature(result: Result) -> tuple[str, ...]:
     """What failing cells of one cause have in common, as far as a cell alone shows it."""
     if result.upstream:
@@ -214,7 +209,8 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
         return result.upstream
     key: list[object] = [*cell_signature(result), not_replayable]
     if change:
-        key += (around := _around(change))
+        began, ended = change.before and change.results[0].reader, change.after
+        key += (around := [release_name(reader) if reader else "" for reader in (began, ended)])
         # Each golden that no reader agrees with has a fault of its own.
         if result.verdict is Verdict.NUMERICS and (not_replayable or not any(around)):
             key.append(result.golden)
@@ -238,7 +234,7 @@ def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
                 if (result.verdict.works and (result.verdict.is_compared or not compared))
                 or cell_signature(result) == kind
             ]
-            for stretch in failing_stretches(alike, lambda result: not result.verdict.works):
+            for stretch in failing_stretches(alike):
                 changes |= {result.key: stretch for result in stretch.results}
     return changes
 
@@ -279,12 +275,6 @@ def _cause(
         before=before,
         looks_like=example.looks_like,
     )
-
-
-def _around(stretch: FailingStretch) -> tuple[str, str]:
-    """In which release a stretch of failing readers began, and which one ended it."""
-    began = release_name(stretch.results[0].reader) if stretch.before else ""
-    return began, release_name(stretch.after) if stretch.after else ""
 
 
 def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str, str, str, str]:

@@ -2,7 +2,7 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from export_core.judge import Judgement, Result
@@ -43,12 +43,6 @@ def grid(run: Run) -> list[GridBlock]:
         by_reader = {result.reader: result for result in cells}
         rows[cells[0].writer.release].append(GridRow(name, case, platform, by_reader))
     return [GridBlock(writer, of_writer) for writer, of_writer in rows.items()]
-
-
-def with_several_jax(releases: Iterable[ReaderOf]) -> set[str]:
-    """The jaxlib versions that are there with several jax: only that tells them apart."""
-    counts = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
-    return {jaxlib for jaxlib, count in counts.items() if count > 1}
 
 
 def _short_names(cases: Collection[str]) -> dict[str, str]:
@@ -165,6 +159,6 @@ def release_map(run: Run) -> ReleaseMap:
 
 
 def map_releases(releases: Sequence[ReaderOf]) -> dict[ReaderOf, MapRelease]:
-    """Releases as a map names them."""
-    several = with_several_jax(releases)
-    return {release: MapRelease(release, release.name in several) for release in releases}
+    """Releases as a map names them: where a jaxlib is there with several jax, only these tell them apart."""
+    pairs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
+    return {release: MapRelease(release, pairs[release.name] > 1) for release in releases}

@@ -13,7 +13,7 @@ from export_core.judge import Judgement, Summary
 from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.report.document import Document, Finding, by_kind, cells_of
-from export_core.report.run_tables import grid, map_releases, with_several_jax
+from export_core.report.run_tables import grid, map_releases
 from export_core.report.wording import LEGEND, cell_mark, named_folder
 from export_core.run.run import Run
 
@@ -153,13 +153,12 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 
 def table_lines(run: Run, width: int) -> list[Text]:
     """The table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
-    several, readers = with_several_jax(run.writers), by_build_date(run.readers)
+    names, readers = map_releases(run.writers), by_build_date(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
     bad_writers = set()
     newest_first = sorted(run.by_writer.items(), key=lambda group: group[0][0].date_order, reverse=True)
     for (writer, platform), cells in newest_first:
-        jax = f" with jax {writer.jax}" if writer.jaxlib in several else ""
-        name = f"{writer.jaxlib}{jax}{f' {platform}' if len(run.platforms) > 1 else ''}"
+        name = f"{names[writer].in_words}{f' {platform}' if len(run.platforms) > 1 else ''}"
         rows.append((name, str(len(cells.by_golden)), *_promised_and_others(cells, readers)))
         if any(judgement.fails_run for judgement in cells.by_judgement):
             bad_writers.add(name)

@@ -266,7 +266,7 @@ def differing(*results: Result) -> list[tuple[str, str, str]]:
             " ".join(cell.reader.jaxlib for cell in found.results),
             found.after.jaxlib if found.after else "",
         )
-        for found in failing_stretches(results, lambda cell: cell.verdict is Verdict.NUMERICS)
+        for found in failing_stretches(results)
     ]
 
 

@@ -46,7 +46,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "IncompleteResults": ("exit_code",),
     "Module": ("contents", "tables"),
     "Observer": ("planned", "started"),
-    "Policy": ("replays_otherwise", "without_locations"),
+    "Policy": ("located", "replays_otherwise", "without_locations"),
     "Result": ("golden_order", "key"),
     "Run": (
         *("plan", "options", "goldens", "readers", "writers", "platforms"),

@@ -1,18 +1,14 @@
 """What a command does that takes long: a line on stderr for each step, and a moving one below on a terminal."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING, Self, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Self, TypeVar
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from export_core.cli.click_options import console
 from export_core.report.progress import SILENCE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Item = TypeVar("Item")
 

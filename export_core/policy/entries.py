@@ -1,7 +1,5 @@
 """The tables and entries inside of a policy's keys: windows, known failures, quirks and others."""
 
-from __future__ import annotations
-
 import datetime
 import fnmatch
 from collections.abc import Iterable

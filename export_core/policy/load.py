@@ -111,14 +111,7 @@ def read_policy(file: Path) -> tuple[Policy, PolicySource]:
     # After the types, since these rules compare dates and numbers.
     if wrong := list(problems(policy)):
         raise source.error(wrong)
-    located = {
-        table: tuple(
-            msgspec.structs.replace(entry, location=source.location((table, number)))
-            for number, entry in enumerate(getattr(policy, table))
-        )
-        for table in LOCATED
-    }
-    return msgspec.structs.replace(policy, **located), source
+    return policy.located(source.location), source
 
 
 def _converted(source: PolicySource) -> Policy:

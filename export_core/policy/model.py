@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ from export_core.base.field_docs import add_field_docs
 from export_core.base.tolerances import Tolerance
 from export_core.policy import entries
 from export_core.policy.entries import DeploymentTarget
-from export_core.policy.feature_keys import feature_keys, with_feature_keys
+from export_core.policy.feature_keys import Key, feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 from export_core.releases.runtimes import built_on
@@ -141,8 +141,15 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def without_locations(self) -> Policy:
         """A copy whose entries have no lines of a file: moving a line does not make another policy."""
+        return self.located(lambda _: "")
+
+    def located(self, location: Callable[[Key], str]) -> Policy:
+        """A copy whose entries have the location of their key, such as ``("known_failures", 0)``."""
         tables = {
-            table: tuple(msgspec.structs.replace(entry, location="") for entry in getattr(self, table))
+            table: tuple(
+                msgspec.structs.replace(entry, location=location((table, number)))
+                for number, entry in enumerate(getattr(self, table))
+            )
             for table in LOCATED
         }
         return msgspec.structs.replace(self, **tables)

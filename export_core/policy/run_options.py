@@ -6,14 +6,12 @@ From these fields come the options of the commands (cli/click_options.py), what 
 options of a printed command (`option_words`).
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import without_credentials
@@ -28,7 +26,6 @@ BACKWARD = "backward"
 COMPARISONS = frozenset("<>=!~")  # What the comparisons of a range of releases are made of, such as >=0.11.
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 _KEY = "option"
-_KINDS = {"int": int, "float": float, "bool": bool, "Path": Path}
 _Options = TypeVar("_Options")
 
 
@@ -79,8 +76,8 @@ class Option:
 
     `usage` is its name there, with a slash between that of yes and that of no, and after a space what its value is
     called. `kind` is the type of the value there, unless it is the field's, or the words to choose from. `least` and
-    `most` are the range of a number. `multiple`: it may be given several times. `of_policy`: the policy may have
-    another default.
+    `most` are the range of a number. `multiple`: it may be given several times, as each tuple that nothing reads from
+    one text. `of_policy`: the policy may have another default.
 
     `read` makes the field's value of the one on the command line, or of its text; `write` makes the text of a value, or
     of each where there may be several. `repeated`: every printed command about the same goldens has it.
@@ -158,9 +155,7 @@ class Selection:
         write=",".join,
         of_policy=True,
     )
-    cases: tuple[str, ...] = _option(
-        (), "--cases CASE", "Only these cases: ids or globs; may be given several times.", multiple=True
-    )
+    cases: tuple[str, ...] = _option((), "--cases CASE", "Only these cases: ids or globs; may be given several times.")
     writers: tuple[str, ...] = _option(
         (),
         "--writers V,V…",
@@ -176,7 +171,6 @@ class Selection:
         "--wheels DIR",
         "A folder with unpublished wheels of jax and jaxlib.",
         kind=Path,
-        multiple=True,
         repeated=True,
     )
     indexes: tuple[str, ...] = _option(
@@ -184,7 +178,6 @@ class Selection:
         "--index URL",
         "A package index with nightlies, searched before the default one.",
         write=without_credentials,
-        multiple=True,
         repeated=True,
     )
     targets: tuple[str, ...] = _option(
@@ -192,7 +185,6 @@ class Selection:
         "--target P=DEVICE",
         "Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200; may be given several times. "
         "[default: v5e, cuda12/h100]",
-        multiple=True,
         repeated=True,
     )
     only: str = _option(
@@ -297,9 +289,11 @@ def options_of(kind: type) -> dict[str, Option]:
     declared = {}
     for declaration in fields(kind):
         option: Option = declaration.metadata[_KEY]
-        of_field = _KINDS.get(str(declaration.type).removesuffix(" | None"))
+        of_field = (*get_args(declaration.type), declaration.type)[0]  # `Path` of `Path | None`
+        kind_there = option.kind or (of_field if of_field in (int, float, bool, Path) else str)
         read = option.read or (Path if of_field is Path else None)
-        declared[declaration.name] = replace(option, kind=option.kind or of_field or str, read=read)
+        multiple = declaration.default == () and read is None
+        declared[declaration.name] = replace(option, kind=kind_there, read=read, multiple=multiple)
     return declared
 
 

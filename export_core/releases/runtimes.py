@@ -4,8 +4,6 @@ A runtime is a YAML file and a worker half beside it, named by an entry point of
 is a function without arguments that returns a `Runtime`; five ship in export_core.runtimes.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import re

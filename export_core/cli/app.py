@@ -1,5 +1,6 @@
 """The command `jaxexport` with all its subcommands, each of which has a file of its own here."""
 
+import contextlib
 import os
 import platform
 import sys
@@ -66,13 +67,11 @@ def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         return
     from importlib.metadata import PackageNotFoundError, version
 
-    versions = []
-    for package in (PACKAGE, "jax", "jaxlib"):
-        try:
-            versions.append(version(package))
-        except PackageNotFoundError:
-            versions.append("not installed")
-    own, jax, jaxlib = versions
+    versions = dict.fromkeys((PACKAGE, "jax", "jaxlib"), "not installed")
+    for package in versions:
+        with contextlib.suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    own, jax, jaxlib = versions.values()
     echo(f"jaxexport {own}, jax {jax}, jaxlib {jaxlib}, Python {platform.python_version()}")
     ctx.exit()
 

@@ -13,7 +13,7 @@ from export_core.artifact import ArtifactError, read
 from export_core.artifact.audit import foreseen
 from export_core.base.untrusted import found_in
 from export_core.judge.known import matching_entry
-from export_core.judge.result import Result, cell_names, shared_cost, shared_timings
+from export_core.judge.result import Result, cell_names, shared_result
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.numbers.compare import Difference
@@ -74,8 +74,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         looks_like=difference.kind if difference else "",
         outputs=outcome.outputs,
         as_written=outcome.as_written,
-        cost=outcome.cost and shared_cost(outcome.cost),
-        timings=outcome.timings and shared_timings(outcome.timings),
+        cost=outcome.cost,
+        timings=outcome.timings,
         test=manifest.test,
         converted=manifest.converted_from is not None,
     )
@@ -83,7 +83,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
     if not result.verdict.works and not cell.reader.runtime:  # all of its issues are of jax, jaxlib or XLA
         shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
         result = replace(result, upstream=shown)
-    return judge_again(result, policy, as_of)
+    return judge_again(shared_result(result), policy, as_of)
 
 
 def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = None) -> Result:

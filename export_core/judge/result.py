@@ -140,18 +140,6 @@ def _interned(value: Hashable) -> Any:
     return value
 
 
-def shared_cost(cost: Cost) -> Cost:
-    """Equal figures, which all results share: releases of a year often say the same of an artifact."""
-    shared: Cost = _interned(cost)
-    return shared
-
-
-def shared_timings(timings: Timings) -> Timings:
-    """Times whose numbers all results share: they are most of their memory, and have few digits."""
-    numbers = {name: _interned(value) for name, value in msgspec.structs.asdict(timings).items() if name != "runs"}
-    return msgspec.structs.replace(timings, **numbers)
-
-
 class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell."""
 
@@ -241,13 +229,19 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 def shared_result(result: Result) -> Result:
-    """A result that was read from a file, with the parts in memory once that others have too."""
+    """A result with the parts in memory once that others have too: releases of a year often say the same figures."""
     parts = {name: _interned(getattr(result, name)) for name in _SHARED}
-    cost, timings = result.cost and shared_cost(result.cost), result.timings and shared_timings(result.timings)
-    return msgspec.structs.replace(result, **parts, cost=cost, timings=timings)
+    if result.timings:  # most of a result's memory are these numbers, which have few digits
+        seconds = msgspec.structs.asdict(result.timings).items()
+        numbers = {name: _interned(value) for name, value in seconds if name != "runs"}
+        parts["timings"] = msgspec.structs.replace(result.timings, **numbers)
+    return msgspec.structs.replace(result, **parts)
 
 
-_SHARED = ("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "deployed", "test")
+_SHARED = (
+    *("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "cost", "deployed"),
+    "test",
+)
 
 
 # Two are the same only if they are one object: comparing a hundred thousand results would take long.

@@ -153,11 +153,9 @@ def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]
 
     for table in LOCATED:
         for number, entry in enumerate(getattr(policy, table)):
-            if any(loses(pattern, old, new) for pattern in getattr(entry, "cases", ())):
+            patterns = getattr(entry, "cases", ())
+            if getattr(entry, "case", None) == old or any(loses(pattern, old, new) for pattern in patterns):
                 yield entry_name(table, number, entry)
-    for number, quirk in enumerate(policy.quirks):
-        if quirk.case == old:
-            yield entry_name("quirks", number, quirk)
     for number, pin in enumerate(policy.retention.pinned):
         if any(loses(pattern, f"{old}/{by}", f"{new}/{by}") for pattern in pin.goldens for by in writers):
             yield f"retention.pinned[{number}] ({pin.reason})"

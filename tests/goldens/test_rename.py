@@ -132,8 +132,8 @@ def test_the_command_says_what_it_did_and_what_it_leaves(store, jaxexport):
     )
     assert [line.partition(" (")[0].split(": ")[-1] for line in ended.err.splitlines()] == [
         "known_failures[0]",
-        "numbers[0]",
         "quirks[0]",
+        "numbers[0]",
         "retention.pinned[0]",
     ]
     assert jaxexport("goldens", "rename", OLD, NEW).code == 2

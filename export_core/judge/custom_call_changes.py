@@ -6,8 +6,8 @@ D + 21, RELEASE, RELEASE + 180, with the lengths of the policy's windows.
 
 import datetime
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,17 +30,13 @@ class Phase(StrEnum):
     OVER = "over"  # The old target may be deleted.
 
 
-@dataclass(frozen=True)
-class ChangeStatus:
+class ChangeStatus(NamedTuple):
     """What must hold on a day."""
 
     phase: Phase
-    exports_old: bool  # Whether exports must use the old target.
-    readers_old: bool  # Whether a reader built that day must run the old target.
-    readers_new: bool  # Whether it must run the new one.
-    new_from: datetime.date  # From when on exports may use the new target.
+    new_from: datetime.date  # From when on exports may use the new target; before, they must use the old one.
     delete_from: datetime.date | None  # From when on the old one may be deleted; None while the release is not known.
-    must: tuple[str, ...]
+    must: tuple[str, ...]  # What exports must use, and what readers must run, a sentence each.
 
 
 class JudgedChange(msgspec.Struct, frozen=True):
@@ -87,15 +83,8 @@ def status_of(
     else:
         phase = Phase.BACKWARD
     exports = _exports_sentence(change, phase, new_from, windows)
-    return ChangeStatus(
-        phase=phase,
-        exports_old=day < new_from,
-        readers_old=phase is not Phase.OVER,
-        readers_new=change.new is not None and phase is not Phase.BEFORE,
-        new_from=new_from,
-        delete_from=delete_from,
-        must=(exports, _readers_sentence(change, phase, delete_from, windows)),
-    )
+    must = exports, _readers_sentence(change, phase, delete_from, windows)
+    return ChangeStatus(phase, new_from, delete_from, must)
 
 
 def judge_changes(

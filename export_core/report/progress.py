@@ -125,8 +125,7 @@ class RunProgress:
         self._left = Counter(cell.reader.pair for cell in plan.cells)
         self._readers = len(self._left)
         self._verdicts: Counter[tuple[str, str]] = Counter()
-        self._failures: Counter[Judgement] = Counter()
-        self._flaky = 0
+        self._failures: Counter[str] = Counter()  # By judgement, and flaky ones.
         self._promised = 0
         self._all_promised = sum(cell.promised for cell in plan.cells)
         self._kinds: set[tuple[Judgement, tuple[str, ...]]] = set()
@@ -171,8 +170,7 @@ class RunProgress:
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1
         self._ready.add(reader)
-        self._failures[result.judgement] += 1
-        self._flaky += bool(result.flaky)
+        self._failures.update([result.judgement, *(["flaky"] if result.flaky else [])])
         self._promised += result.promised
         self._time_left.cell(reader, result.promised, result.seconds)
         if result.judgement.is_urgent:
@@ -223,8 +221,7 @@ class RunProgress:
 
     def _failed_so_far(self) -> str:
         bad = [name for name in Judgement if name.facts.badness and name is not Judgement.OUTSIDE]
-        counts = {**{name.value: self._failures[name] for name in bad}, "flaky": self._flaky}
-        failures = counts_line({name: count for name, count in counts.items() if count})
+        failures = counts_line({name: count for name in (*bad, "flaky") if (count := self._failures[name])})
         return f" · so far {failures}" if failures else ""
 
     def _short_state(self) -> str:

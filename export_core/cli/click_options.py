@@ -15,6 +15,7 @@ import click
 
 from export_core.cli.output import echo, safe_console
 from export_core.policy.run_options import DEFAULTS, OPTIONS
+from export_core.releases.windows import parse_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -235,8 +236,6 @@ def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
 
 def day_of(as_of: str | None) -> datetime.date:
     """The day that was named, or today."""
-    from export_core.releases import parse_day
-
     return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import without_credentials
+from export_core.releases.windows import parse_day
 
 RESULTS = Path(".jaxexport")  # The folder of results unless another is named.
 REPRODUCED = "reproduced"  # The folder, inside `RESULTS`, for the results of a command that runs one cell again.
@@ -62,12 +63,6 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
         else:
             parts.append(part)
     return tuple(parts)
-
-
-def _day(text: str) -> datetime.date:
-    from export_core.releases import parse_day
-
-    return parse_day(text)
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ class ProjectOptions:
         None,
         "--as-of DATE",
         "Judge as of this day, such as 2026-10-25: later releases are ignored. [default: today]",
-        read=_day,
+        read=parse_day,
         repeated=True,
     )
 

@@ -51,9 +51,9 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
     return Promise(direction, abs(days), first <= days <= last, until)
 
 
-def parse_day(text: str, where: str = "--as-of") -> datetime.date:
-    """Read ``2026-10-25``. Raises `ReleaseError` on anything else."""
+def parse_day(text: str) -> datetime.date:
+    """The day of --as-of, such as ``2026-10-25``. Raises `ReleaseError` on anything else."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise ReleaseError(f"{where}: expected a date such as 2026-10-25, found {text!r}.") from None
+        raise ReleaseError(f"--as-of: expected a date such as 2026-10-25, found {text!r}.") from None

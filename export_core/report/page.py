@@ -21,7 +21,7 @@ from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
-from export_core.report.run_tables import grid, release_map
+from export_core.report.run_tables import release_map
 from export_core.report.wording import MARKS, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
 
@@ -34,7 +34,7 @@ SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
 def html_page(document: Document) -> str:
     """The page, with the difference from an earlier run first."""
     run, comparison = document.run, document.comparison
-    table, drawn = grid(run), release_map(run)
+    drawn = release_map(run)
     # What is promised, the worst first; then what is not.
     not_promised = [name for name in (Judgement.BONUS, Judgement.OUTSIDE) if name in run.by_judgement]
     judgements = [*(name for name in run.by_judgement if name not in not_promised), *not_promised]
@@ -60,7 +60,7 @@ def html_page(document: Document) -> str:
         runs=comparison.runs if comparison else (),
         marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),
         # JSON that cannot end the element that it is in: < is written as an escape.
-        data=Markup(safe_json(page_data(document, table)).decode().replace("<", "\\u003c")),
+        data=Markup(safe_json(page_data(document)).decode().replace("<", "\\u003c")),
     )
     return str(page)
 

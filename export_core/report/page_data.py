@@ -22,7 +22,7 @@ from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document
-from export_core.report.run_tables import GridBlock
+from export_core.report.run_tables import grid
 from export_core.report.wording import figures_line, judgement_mark, limits_line, promise_line, window_line
 
 _MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
@@ -44,7 +44,7 @@ class _Columns:
             self.columns[name].append(table[value])
 
 
-def page_data(document: Document, table: Sequence[GridBlock]) -> dict[str, Any]:
+def page_data(document: Document) -> dict[str, Any]:
     """The rows of the table in its order, and the cells of each row by build date of the reader.
 
     `rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
@@ -58,7 +58,7 @@ def page_data(document: Document, table: Sequence[GridBlock]) -> dict[str, Any]:
     cells = _Columns("reader", "state", *texts)
     own: dict[str, list[Any]] = {"golden": [], "start": [0], "seconds": [], "timings": []}
     cells.tables["reader"] = {reader: place for place, reader in enumerate(document.run.readers)}
-    for row in (row for block in table for row in block.rows):
+    for row in (row for block in grid(document.run) for row in block.rows):
         results = [row.cells[reader] for reader in document.run.readers if reader in row.cells]
         rows.append(
             case=(plain_text(row.case), plain_text(row.name.removesuffix(f" {row.platform}"))),

@@ -7,6 +7,7 @@ is what the page's text field shows: ``judgement:broken writer:0.9.2 case:*chole
 is taken letter by letter; elsewhere * and ? stand for other letters, and a comma for "or".
 """
 
+import itertools
 import re
 import statistics
 from collections.abc import Hashable, Sequence
@@ -58,12 +59,11 @@ def page_data(document: Document) -> dict[str, Any]:
     cells = _Columns("reader", "state", *texts)
     own: dict[str, list[Any]] = {"golden": [], "start": [0], "seconds": [], "timings": []}
     cells.tables["reader"] = {reader: place for place, reader in enumerate(document.run.readers)}
-    for row in (row for block in grid(document.run) for row in block.rows):
-        results = [row.cells[reader] for reader in document.run.readers if reader in row.cells]
+    for name, results in itertools.chain(*grid(document.run).values()):
         rows.append(
-            case=(plain_text(row.case), plain_text(row.name.removesuffix(f" {row.platform}"))),
+            case=(plain_text(results[0].case), plain_text(name)),
             writer=results[0].writer,
-            platform=plain_text(row.platform),
+            platform=plain_text(results[0].platform),
             calls=tuple(map(plain_text, results[0].custom_calls)),
             cost=document.row_line(results),
         )

@@ -10,39 +10,14 @@ from export_core.judge.result import ReaderOf
 from export_core.run.run import Run
 
 
-@dataclass(frozen=True)
-class GridRow:
-    """One golden on one platform; `name` is its case as the table shows it, `cells` are by reader."""
-
-    name: str
-    case: str
-    platform: str
-    cells: Mapping[ReaderOf, Result]
-
-
-@dataclass(frozen=True)
-class GridBlock:
-    """The goldens of one writer, on whichever platform."""
-
-    writer: ReaderOf
-    rows: Sequence[GridRow]
-
-    @property
-    def name(self) -> str:
-        """The release, with its jax where that has another number."""
-        return self.writer.jaxlib + ("" if self.writer.jax == self.writer.jaxlib else f" with jax {self.writer.jax}")
-
-
-def grid(run: Run) -> list[GridBlock]:
-    """Every golden and platform of a run, by writer, newest build first, then by case and platform."""
+def grid(run: Run) -> dict[ReaderOf, list[tuple[str, list[Result]]]]:
+    """The cells of each golden on each platform, by reader, with its case as a table shows it; newest writer first."""
     names = _short_names({result.case for result in run.results})
-    rows: dict[ReaderOf, list[GridRow]] = {writer: [] for writer in reversed(run.writers)}
+    rows: dict[ReaderOf, list[tuple[str, list[Result]]]] = {writer: [] for writer in reversed(run.writers)}
     for cells in sorted(run.by_golden.values(), key=lambda cells: (cells[0].case, cells[0].platform, cells[0].golden)):
-        case, platform = cells[0].case, cells[0].platform
-        name = f"{names[case]} {platform}" if len(run.platforms) > 1 else names[case]
-        by_reader = {result.reader: result for result in cells}
-        rows[cells[0].writer.release].append(GridRow(name, case, platform, by_reader))
-    return [GridBlock(writer, of_writer) for writer, of_writer in rows.items()]
+        by_reader = {result.reader: result for result in sorted(cells, key=lambda result: result.reader.date_order)}
+        rows[cells[0].writer.release].append((names[cells[0].case], [*by_reader.values()]))
+    return rows
 
 
 def _short_names(cases: Collection[str]) -> dict[str, str]:

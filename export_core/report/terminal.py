@@ -221,15 +221,16 @@ def _wrapped(text: Text, width: int) -> list[Text]:
 def print_cells(console: Console, run: Run) -> None:
     """A paragraph for each golden: what became of it, reader by reader; of neighbours with one outcome, the range."""
     names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
-    for block in grid(run):
-        print_lines(console, [f"{block.name}  built {block.writer.built}"], "bold")
-        for row in block.rows:
-            alike = itertools.groupby((row.cells[reader] for reader in run.readers if reader in row.cells), cell_mark)
+    for writer, rows in grid(run).items():
+        jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
+        print_lines(console, [f"{writer.jaxlib}{jax}  built {writer.built}"], "bold")
+        for name, results in rows:
             parts = []
-            for mark, cells in ((mark, list(cells)) for mark, cells in alike):
+            for mark, cells in ((mark, list(cells)) for mark, cells in itertools.groupby(results, cell_mark)):
                 readers = ranges([names[cell.reader] for cell in cells], [*names.values()]).translate(_SPACES)
                 parts.append(Text.assemble((mark, cells[0].judgement.facts.style), f" {readers}"))
-            text = Text.assemble(f"{row.name.translate(_SPACES)}: ", Text("; ").join(parts))
+            platform = f" {results[0].platform}" if len(run.platforms) > 1 else ""
+            text = Text.assemble(f"{name}{platform}: ".translate(_SPACES), Text("; ").join(parts))
             for number, line in enumerate(_wrapped(text, console.width - 6)):
                 console.print(Text.assemble("      " if number else "  ", line), soft_wrap=True)
     for words in LEGEND.splitlines():

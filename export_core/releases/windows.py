@@ -42,13 +42,16 @@ class Promise(NamedTuple):
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
     """Judge two build dates, both ends of each window included. Without windows nothing is promised."""
     days = (reader_built - writer_built).days
-    direction = Direction.FORWARD if days < 0 else Direction.BACKWARD if days else Direction.SAME
     if windows is None:
+        direction = Direction.FORWARD if days < 0 else Direction.BACKWARD if days else Direction.SAME
         return Promise(direction, abs(days), False, writer_built)
+    backward_end = writer_built + datetime.timedelta(days=windows.backward_days)
+    if days < 0:
+        forward_end = writer_built - datetime.timedelta(days=windows.forward_days)
+        return Promise(Direction.FORWARD, -days, -days <= windows.forward_days, forward_end)
     # Two releases of one day promise each other everything: no window is shorter than 0 days.
-    first, last = -windows.forward_days, windows.backward_days
-    until = writer_built + datetime.timedelta(days=first if days < 0 else last)
-    return Promise(direction, abs(days), first <= days <= last, until)
+    direction = Direction.BACKWARD if days else Direction.SAME
+    return Promise(direction, days, days <= windows.backward_days, backward_end)
 
 
 def parse_day(text: str) -> datetime.date:

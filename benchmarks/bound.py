@@ -29,7 +29,8 @@ from export_core.matrix import Cell, Limits
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment
-from export_core.readers.worker.client import PROGRAM
+from export_core.readers.worker.client import PROGRAM, FreshInterpreters, start_worker
+from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Calendar
 
 BUDGET = 1.4
@@ -44,10 +45,12 @@ def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar,
         artifacts = {request.artifact for request in sharing(cells, Path(scratch))}
     cells = [cell for cell in cells if str(cell.golden.folder.resolve() / ARTIFACT) in artifacts]
 
-    def matrix(some: Sequence[Cell] = cells, where: Environment = environment, *, fork: bool = True) -> float:
-        options = ReplayOptions(calendar, limits=Limits(jobs=CORES, fork=fork))
+    def matrix(
+        some: Sequence[Cell] = cells, where: Environment = environment, start: WorkerStarter = start_worker
+    ) -> float:
+        options = ReplayOptions(calendar, limits=Limits(jobs=CORES))
         started = time.perf_counter()
-        ended = list(replay(some, lambda placement: where, options))
+        ended = list(replay(some, lambda placement: where, options, start=start))
         return (time.perf_counter() - started) / len(ended)
 
     pairs = [(matrix(), bound(cells, environment)) for _ in range(rounds)]
@@ -75,8 +78,8 @@ def peers(cells: Sequence[Cell], environment: Environment, matrix: Callable[...,
         no_bytecode = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": empty}
         bare = dataclasses.replace(environment, variables={**environment.variables, **no_bytecode})
         seconds = {
-            "a new interpreter for each cell": matrix(sample, fork=False),
-            "a new interpreter for each cell, where Python finds no bytecode": matrix(sample, bare, fork=False),
+            "a new interpreter for each cell": matrix(sample, start=FreshInterpreters),
+            "a new interpreter for each cell, where Python finds no bytecode": matrix(sample, bare, FreshInterpreters),
             "a plain fork for each cell, of a process that has imported jax": pool(sample, environment, "fork"),
             "a process pool with one task per child (forkserver)": pool(sample, environment, "forkserver"),
         }

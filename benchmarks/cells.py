@@ -58,7 +58,7 @@ def cold(
     the runtime keeps what it has compiled, so each round has a new process, which the first golden has warmed; and its
     cells may be shorter than what a process does before it gets one, so that has `AHEAD_SECONDS`.
     """
-    forking, warm = start_worker(environment, 1, fork=True), WarmProcess(environment)
+    forking, warm = start_worker(environment, 1), WarmProcess(environment)
     try:
         with tempfile.TemporaryDirectory() as scratch:
             # What does not run here, such as a golden that this release refuses, is no measure of a cell.

@@ -46,7 +46,7 @@ class Stub:
         """Nothing to end."""
 
 
-def start(environment: Environment, slots: int, *, fork: bool) -> Stub:
+def start(environment: Environment, slots: int) -> Stub:
     """A stub for any environment."""
     return Stub()
 

@@ -73,7 +73,7 @@ def imports(cells: Sequence[Cell], environment: Environment) -> Line:
         counted, half = folder / "counted", folder / "half.py"
         half.write_text(environment.half.read_text(encoding="utf-8") + COUNTING.format(file=str(counted)))
         requests = with_modules(cells, folder)
-        worker = start_worker(dataclasses.replace(environment, half=half), 2, fork=True)
+        worker = start_worker(dataclasses.replace(environment, half=half), 2)
         try:
             for future in [worker.submit(request) for request in requests]:
                 future.result()

@@ -27,7 +27,7 @@ from export_core.policy import Policy
 from export_core.readers.environment import CELL_VARIABLES, Environment, this_interpreter
 from export_core.readers.placement import Placement
 from export_core.readers.worker import client
-from export_core.readers.worker.client import WarmWorkers
+from export_core.readers.worker.client import FreshInterpreters, WarmWorkers
 from export_core.releases import Calendar, Release, load_calendar
 
 HERE = Path(__file__).parent
@@ -158,9 +158,11 @@ def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Outcome]
     """Replays the named goldens here, and checks that every cell has exactly one outcome."""
 
     def run(*cases: str, environment_of=misbehaving, **options) -> dict[str, Outcome]:
-        if environment_of is misbehaving and options.get("fork", True):
+        if not options.pop("fork", True):
+            options["start"] = FreshInterpreters
+        elif environment_of is misbehaving:
             options.setdefault("start", kept.start)
-        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork", "repeat") if name in options}
+        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "repeat") if name in options}
         limits = {"jobs": 2, "timeout": 60.0, **given}
         cells = [Cell(goldens[case], here, "cpu") for case in cases]
         outcomes = list(replayed(cells, environment_of, limits=Limits(**limits), **options))

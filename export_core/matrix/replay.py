@@ -266,14 +266,12 @@ class _Replay:
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
         """A worker. Raises `WorkerDied` when two in a row do not start."""
         try:
-            return self.start(environment, self.limits.jobs, fork=self.limits.fork)
+            return self.start(environment, self.limits.jobs)
         except WorkerDied as first:
             if self.stopping.is_set():
                 raise
             try:
-                return self.start(
-                    self.repairs.repaired(environment, placement), self.limits.jobs, fork=self.limits.fork
-                )
+                return self.start(self.repairs.repaired(environment, placement), self.limits.jobs)
             except InfrastructureFault as second:
                 raise WorkerDied(tried_twice(str(first), str(second))) from second
 

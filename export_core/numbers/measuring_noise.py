@@ -126,22 +126,20 @@ class OtherKernel:
         self._workers = WarmWorkers()
         self.close = self._workers.close
 
-    def run(
-        self, golden: Golden, environment: Environment, request: Request, fork: bool
-    ) -> tuple[str, dict[str, Path]]:
+    def run(self, golden: Golden, environment: Environment, request: Request) -> tuple[str, dict[str, Path]]:
         """Run the calls of a golden, if it calls LAPACK: the kernel and the outputs by call; none where a run fails."""
         core = other_openblas_core(environment.variables)
         if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
             return "", {}
         outputs = {check.name: f"{check.outputs}.kernel.npz" for check in request.checks if check.outputs}
         checks = tuple(replace(check, outputs=outputs.get(check.name), variants=()) for check in request.checks)
-        worker = self._workers.start(with_variables(environment, OPENBLAS_CORETYPE=core), 1, fork=fork)
+        worker = self._workers.start(with_variables(environment, OPENBLAS_CORETYPE=core), 1)
         reply = worker.submit(replace(request, checks=checks, warm=True)).result()
         return (core, {name: Path(path) for name, path in outputs.items()}) if reply.end == "ok" else ("", {})
 
 
 def measure_noise(
-    golden: Golden, environment: Environment, worker: Worker, limits: Limits, other: OtherKernel | None = None
+    golden: Golden, environment: Environment, worker: Worker, other: OtherKernel | None = None
 ) -> MeasuredNoise | str:
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 
@@ -154,7 +152,7 @@ def measure_noise(
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
         # Warm: this asks how exact the numbers are, and not whether a cold process survives.
-        request = replace(request_of(cell, scratch, limits), warm=True)
+        request = replace(request_of(cell, scratch, Limits()), warm=True)
         variants_of = {
             check.name: [*_variants(check, scratch / f"variants {number}")] if check.outputs else []
             for number, check in enumerate(request.checks)
@@ -182,7 +180,7 @@ def measure_noise(
         for check, asked in zip(cell.checks, request.checks, strict=True):
             if check.outputs is not None:
                 calls.setdefault(check.outputs, []).append(replace(asked, variants=tuple(variants_of[asked.name])))
-        kernel = other.run(golden, environment, request, limits.fork) if other else ("", {})
+        kernel = other.run(golden, environment, request) if other else ("", {})
         return _measured(golden, environment.release.jaxlib, calls, failed, *kernel)
 
 
@@ -304,9 +302,7 @@ def _variant(name: str) -> str:
 Measured = tuple[Golden, MeasuredNoise | str]
 
 
-def measure_goldens(
-    goldens: Sequence[Golden], policy: Policy, limits: Limits, notify: Callable[[str], None]
-) -> Iterator[Measured]:
+def measure_goldens(goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]) -> Iterator[Measured]:
     """Each golden with its noise or why there is none: first those that no environment can measure, then by writer."""
     calendar = policy.calendar()
     by_writer: dict[Release, list[Golden]] = {}
@@ -320,14 +316,13 @@ def measure_goldens(
         for writer_release, group in by_writer.items():
             later = [version for version in calendar.versions() if calendar.built(version) > writer_release.built]
             releases = [writer_release, *map(calendar.release, later)]
-            yield from _of_writer(group, releases, environments, limits, notify)
+            yield from _of_writer(group, releases, environments, notify)
 
 
 def _of_writer(
     goldens: Sequence[Golden],
     releases: Sequence[Release],
     environments: ReaderEnvironments,
-    limits: Limits,
     notify: Callable[[str], None],
 ) -> Iterator[Measured]:
     """The noise of one writer's goldens, measured in its release, or in the first later one that runs them."""
@@ -337,7 +332,7 @@ def _of_writer(
         failed: dict[str, str] = {}
         try:
             environment = environments.build(Placement(release))
-            for golden, noise in _in_release([*left.values()], environment, limits, notify):
+            for golden, noise in _in_release([*left.values()], environment, notify):
                 if isinstance(noise, str):
                     failed[golden.id] = noise
                 else:
@@ -354,16 +349,17 @@ def _of_writer(
 
 
 def _in_release(
-    goldens: Sequence[Golden], environment: Environment, limits: Limits, notify: Callable[[str], None]
+    goldens: Sequence[Golden], environment: Environment, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
     """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
-    worker, other = start_worker(environment, limits.jobs, fork=limits.fork), OtherKernel()
-    pool = ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise")
+    jobs = Limits().jobs
+    worker, other = start_worker(environment, jobs), OtherKernel()
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="noise")
 
     def measure(numbered: tuple[int, Golden]) -> MeasuredNoise | str:
         number, golden = numbered
         notify(f"measuring the noise of {golden.id} ({number} of {len(goldens)} by this writer)")
-        return measure_noise(golden, environment, worker, limits, other)
+        return measure_noise(golden, environment, worker, other)
 
     try:
         yield from zip(goldens, pool.map(measure, enumerate(goldens, 1)), strict=True)
@@ -378,7 +374,7 @@ def add_noise(
 ) -> Iterator[str]:
     """Measure the noise of stored goldens and store it with them. Yields what is said of each."""
     known = 0
-    for golden, measured in measure_goldens(goldens, policy, Limits(), notify):
+    for golden, measured in measure_goldens(goldens, policy, notify):
         if isinstance(measured, str):
             yield f"{golden.id}  no noise: {measured}"
             continue

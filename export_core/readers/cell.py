@@ -95,7 +95,6 @@ class Limits(CellOptions):
     """The options of each cell, and how many run at once. A limit of 0 is no limit."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
     device_jobs: int = 1  # How many of the jobs may be on an accelerator, whose memory two processes do not share.
 
     @classmethod

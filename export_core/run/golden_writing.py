@@ -75,12 +75,11 @@ class OwnReader:
 
     def start_worker(self) -> Worker:
         """The worker, which imports jax when it is started."""
-        limits = Limits()
-        return self._workers.start(self._environment, limits.jobs, fork=limits.fork)
+        return self._workers.start(self._environment, Limits().jobs)
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none."""
-        return measure_noise(golden, self._environment, self.start_worker(), Limits(), self._other_kernel)
+        return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel)
 
     def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""

@@ -49,26 +49,27 @@ def judge_run(
     policy: Policy,
     facts: RunFacts,
     *,
-    baseline: Mapping[CellKey, Result] | None = None,
     plan: PlanRecord | None = None,
     folder: Path | None = None,
     options: str = "",
 ) -> Run:
     """Judge results, which were judged one by one, as a whole: the rules of features, then causes, then the summary.
 
-    Each result was judged by `policy` before; `baseline` are those of an earlier run, with which a rule may compare
-    them. `plan`, `folder` and `options` are those of the `Run`.
+    Each result was judged by `policy` before. `plan`, `folder` and `options` are those of the `Run`.
 
     Raises `PolicyError` for a known failure whose globs cover too much.
     """
-    judged, causes = find_causes(by_rules(in_order(results), policy, baseline), load_calendar())
+    judged, causes = find_causes(by_rules(in_order(results), policy), load_calendar())
     return Run(judged, summarize(judged, policy, facts, causes), plan, folder, options)
 
 
 def by_rules(
     results: Sequence[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> Sequence[Result]:
-    """The results of a run as the rules of all features judge them, each of which may have its key in the policy."""
+    """The results of a run as the rules of all features judge them, each of which may have its key in the policy.
+
+    `baseline` are the results of an earlier run, with which a rule may compare them.
+    """
     for rule in hooks("rule"):
         results = rule(results, policy, baseline)
     return results

@@ -50,10 +50,10 @@ class Saving:
             reply.set_exception(error)
 
 
-def start(environment: Environment, slots: int, *, fork: bool) -> Saving:
+def start(environment: Environment, slots: int) -> Saving:
     """A worker of any environment."""
     folder = Path(os.environ["OUTPUTS"]) / environment.release.jaxlib
-    return Saving(start_worker(environment, slots, fork=fork), folder)
+    return Saving(start_worker(environment, slots), folder)
 
 
 if __name__ == "__main__":

@@ -145,8 +145,8 @@ class Counting:
         self.start = start
         self.requests: list[str] = []
 
-    def __call__(self, environment, slots, *, fork):
-        worker = self.start(environment, slots, fork=fork)
+    def __call__(self, environment, slots):
+        worker = self.start(environment, slots)
 
         def submit(request):
             self.requests.append(request.artifact)

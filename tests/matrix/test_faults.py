@@ -238,9 +238,9 @@ def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, 
     cell = Cell(goldens["is_flaky"], here, "cpu")
     where = dataclasses.replace(kept._environment, content_hash="lock")
 
-    def start(environment, slots, *, fork):
+    def start(environment, slots):
         requests.append("started")
-        return kept.start(environment, slots, fork=fork)
+        return kept.start(environment, slots)
 
     def again(*, anew: bool) -> tuple[Verdict, str, int]:
         requests.clear()
@@ -306,8 +306,8 @@ def test_a_verdict_is_never_tried_again(run, kept):
 
     cases = ("waves", "other_numbers", "dies_by_segv", "says_on_stderr", "exits_silently")
 
-    def start(environment, slots, *, fork):
-        return Counting(kept.start(environment, slots, fork=fork))
+    def start(environment, slots):
+        return Counting(kept.start(environment, slots))
 
     found = run(*cases, start=start)
     assert sorted(requests) == sorted(cases)

@@ -16,7 +16,6 @@ from export_core.goldens import Check, Comparison, Golden, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
-from export_core.matrix import Limits
 from export_core.numbers import measuring_noise
 from export_core.numbers.measuring_noise import (
     MOVED,
@@ -68,7 +67,7 @@ def golden(tmp_path) -> Golden:
 
 
 def measured(golden: Golden, worker: FakeWorker) -> MeasuredNoise:
-    found = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits())
+    found = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker)
     assert isinstance(found, MeasuredNoise), found
     return found
 
@@ -193,7 +192,7 @@ def test_what_ends_the_process_is_left_out_of_another_try(golden, reply, failed,
 )
 def test_a_golden_that_does_not_run_has_no_noise(golden, reply, reason):
     worker = FakeWorker(lambda name: PLAIN, reply)
-    assert measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits()) == reason
+    assert measure_noise(golden, this_interpreter(release("0.12.0.1")), worker) == reason
 
 
 @pytest.mark.parametrize("refused_on", [(), ("cpu",)])
@@ -202,7 +201,7 @@ def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
     options = msgspec.structs.replace(made.options, platforms=("cuda",), refused_on=refused_on)
     golden = write_golden(GoldenStore(tmp_path / "golden"), msgspec.structs.replace(made, options=options))
     worker = FakeWorker()
-    reason = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits())
+    reason = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker)
     assert (reason, worker.requests) == ("it was exported for other platforms than cpu", [])
 
 
@@ -300,7 +299,7 @@ def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, ca
     kernel_worker = FakeWorker(lambda name: PLAIN + np.float32([0.0, 0.5]))
 
     class Kernels:
-        def start(self, environment, slots, *, fork):
+        def start(self, environment, slots):
             started.append(environment.variables["OPENBLAS_CORETYPE"])
             return kernel_worker
 
@@ -311,7 +310,7 @@ def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, ca
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(custom_calls=(call,)))
     environment = this_interpreter(release("0.12.0.1"))
     other = measuring_noise.OtherKernel()
-    found = measure_noise(golden, environment, FakeWorker(), Limits(), other)
+    found = measure_noise(golden, environment, FakeWorker(), other)
     assert isinstance(found, MeasuredNoise), found
     assert (found.record.kernel, started) == (kernel, [kernel] if kernel else [])
     assert all(request.warm for request in kernel_worker.requests), "a cold process dies at a call of LAPACK"
@@ -349,13 +348,13 @@ def measured_in(tmp_path, monkeypatch):
                 raise EnvironmentFailed(f"no {tried[-1]}")
             return this_interpreter(placement.reader)
 
-        def noise(golden, environment, worker, limits, other):
+        def noise(golden, environment, worker, other):
             jaxlib = environment.release.jaxlib
             return f"fails in {jaxlib}" if jaxlib in not_run else measured_by(jaxlib)
 
         in_these_readers(monkeypatch, noise, build)
         golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(jaxlib="0.9.2"))
-        ((_, found),) = measuring_noise.measure_goldens([golden], Policy(), Limits(), lambda text: None)
+        ((_, found),) = measuring_noise.measure_goldens([golden], Policy(), lambda text: None)
         return tried, found if isinstance(found, str) else found.record.jaxlib
 
     return measure
@@ -391,7 +390,7 @@ def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatc
     in_these_readers(monkeypatch, noise)
     store = GoldenStore(tmp_path / "golden")
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
-    found = measuring_noise.measure_goldens(goldens, Policy(), Limits(), lambda text: None)
+    found = measuring_noise.measure_goldens(goldens, Policy(), lambda text: None)
     assert next(found)[0] is goldens[0]
     is_first_known.set()
     assert next(found)[0] is goldens[1]
@@ -401,7 +400,7 @@ def test_a_line_says_which_golden_is_measured(tmp_path, monkeypatch):
     in_these_readers(monkeypatch, lambda *_: "not now")
     store, lines = GoldenStore(tmp_path / "golden"), []
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
-    list(measuring_noise.measure_goldens(goldens, Policy(), Limits(), lines.append))
+    list(measuring_noise.measure_goldens(goldens, Policy(), lines.append))
     assert sorted(lines) == [
         "measuring the noise of t.a/0.9.2-cpu (1 of 2 by this writer)",
         "measuring the noise of t.b/0.9.2-cpu (2 of 2 by this writer)",

@@ -138,8 +138,8 @@ class Killer:
         self.times = times
         self.started = 0
 
-    def __call__(self, environment, slots, *, fork):
-        worker = start_worker(environment, slots, fork=fork)
+    def __call__(self, environment, slots):
+        worker = start_worker(environment, slots)
         self.started += 1
         if self.started <= self.times:
             threading.Timer(0.7, os.kill, (worker._process.pid, signal.SIGKILL)).start()
@@ -177,8 +177,8 @@ def test_a_stuck_worker_is_killed_and_its_cells_tried_again(run, monkeypatch):
     monkeypatch.setattr(pool, "GRACE_SECONDS", 1.0)
     started = []
 
-    def stuck_at_first(environment, slots, *, fork):
-        worker = start_worker(environment, slots, fork=fork)
+    def stuck_at_first(environment, slots):
+        worker = start_worker(environment, slots)
         if not started:
             os.kill(worker._process.pid, signal.SIGSTOP)
         started.append(worker)

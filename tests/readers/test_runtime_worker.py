@@ -100,7 +100,7 @@ def adder(tmp_path) -> Adder:
 
 
 def replies(environment: Environment, *requests: Request, fork: bool = True) -> list[Reply]:
-    worker = start_worker(environment, 2, fork=fork)
+    worker = (start_worker if fork else FreshInterpreters)(environment, 2)
     try:
         return [future.result(timeout=60) for future in map(worker.submit, requests)]
     finally:

@@ -331,7 +331,7 @@ class Adoption:
     def _measure(self, drafts: list[_Draft]) -> None:
         by_id = {draft.id: draft for draft in drafts}
         with staged_goldens(*((draft.manifest, draft.files) for draft in drafts)) as goldens:
-            for golden, noise in measure_goldens(goldens, self.policy, Limits(), self.notify):
+            for golden, noise in measure_goldens(goldens, self.policy, self.notify):
                 draft = by_id[golden.id]
                 if isinstance(noise, str):
                     draft.noise = f"its noise is not known: {noise}"

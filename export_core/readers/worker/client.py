@@ -36,9 +36,9 @@ JOIN_SECONDS = 5.0
 LOOK_SECONDS = 0.05  # How often a cell's time and memory are checked.
 
 
-def start_worker(environment: Environment, slots: int, *, fork: bool = hasattr(os, "fork")) -> Worker:
-    """A worker that forks, or one new interpreter for each cell where `fork` is missing or the runtime has threads."""
-    if fork:
+def start_worker(environment: Environment, slots: int) -> Worker:
+    """A worker that forks, or one new interpreter for each cell on Windows, and where the runtime has threads."""
+    if hasattr(os, "fork"):
         with contextlib.suppress(_HasThreadsError):
             return ForkingWorker(environment)
     return FreshInterpreters(environment, slots)
@@ -302,13 +302,13 @@ class WarmWorkers:
         self._environment: Environment | None = None
         self._lock = threading.RLock()
 
-    def start(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
+    def start(self, environment: Environment, slots: int) -> Worker:
         """A `WorkerStarter`. Its worker ignores `close`; a dead one, or one of another environment, is replaced."""
         with self._lock:
             ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
             if self._worker is None or ended or self._environment != environment:
                 self.close()
-                self._worker, self._environment = start_worker(environment, slots, fork=fork), environment
+                self._worker, self._environment = start_worker(environment, slots), environment
             return _Borrowed(self._worker)
 
     def close(self) -> None:

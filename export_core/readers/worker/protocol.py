@@ -1,5 +1,6 @@
 """The messages between coordinator and worker: the request of a cell, its stages, its reply."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -161,8 +162,5 @@ class Worker(Protocol):
         """End the worker and everything it started."""
 
 
-class WorkerStarter(Protocol):
-    """Something that gives a worker for an environment."""
-
-    def __call__(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
-        """Start a worker for up to `slots` cells at once. Raises `WorkerDied` when it does not start."""
+WorkerStarter = Callable[[Environment, int], Worker]
+"""Starts a worker for up to so many cells at once. Raises `WorkerDied` when it does not start."""

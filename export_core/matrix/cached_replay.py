@@ -33,7 +33,7 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.build import cache_folder
 from export_core.readers.cell import Cell
 from export_core.readers.environment import Environment, ReaderEnvironments
-from export_core.readers.hardware import resolve_mode, shares_device
+from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
 from export_core.releases import Release
 
@@ -133,7 +133,7 @@ class _KnownOutcomes:
         environment = self._environments[cell.placement]
         if environment is None or not environment.content_hash or self._builds[cell.placement] > 1:
             return ""
-        if cell.golden.id in self._not_cached or shares_device(cell.placement):
+        if cell.golden.id in self._not_cached or cell.placement.shares_device:
             return ""
         return self._keys.of(cell, environment)
 

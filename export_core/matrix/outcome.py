@@ -1,4 +1,4 @@
-"""What happened to a cell: its verdict, and how that follows from what its worker replied.
+"""What happened to a cell: its verdict, and how that follows from its artifact, and from what its worker replied.
 
 What counts as refused, or as the need of a driver, is in data/: messages with the releases that say them. The same
 words from any other release are an error, which is judged.
@@ -17,20 +17,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from export_core.artifact import Artifact, ArtifactError
+from export_core.artifact.audit import audit
 from export_core.base.errors import InfrastructureFault
 from export_core.base.escaping import without_credentials
 from export_core.base.phrases import signal_name
 from export_core.base.tolerances import ROUNDING
-from export_core.goldens import GoldenError
+from export_core.goldens import Golden, GoldenError
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference, GoldenOutputs, kind_of_all, largest_errors, rules_in_words
 from export_core.numbers.elements import bits_of, bits_of_calls
+from export_core.policy import Policy
 from export_core.policy.run_options import GIB
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings
 from export_core.releases.runtimes import runtime_of
+from export_core.releases.stable_targets import promised_by, stable_targets
 
 if TYPE_CHECKING:
     from export_core.readers.cell import Cell
@@ -89,14 +93,9 @@ class Outcome:
     timings: Timings | None = None  # None as `cost`.
 
     @property
-    def mode(self) -> Mode:
-        """How much of the cell was done."""
-        return self.cell.mode
-
-    @property
     def stored(self) -> Outcome:
         """The outcome as it is stored, and as it travels between machines: only the mode is left of its cell."""
-        return replace(self, cell=cast("Any", self.mode))
+        return replace(self, cell=cast("Any", self.cell.mode))
 
     def for_cell(self, cell: Cell) -> Outcome:
         """A stored outcome as that of this cell, in the mode in which it was run."""
@@ -109,6 +108,27 @@ SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 
 A library does not kill its own process by them: a person does, or the system when memory is short.
 """
+
+
+def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = None) -> str:
+    """Why this artifact must not be compiled anywhere; empty if no problems were found.
+
+    A part that this reader does not know stops it, and a target that the writer's release never promised. A target that
+    the reader's release has dropped since is run: whether the promise holds is what the cell is to show. A converted
+    artifact may have those that the release promises for which it was made. `artifact` is another one by the golden's
+    writer, such as a part of the golden's own.
+    """
+    origin = golden.manifest.converted_from
+    promised, writer = promised_by(golden.manifest.writer.jax, golden.manifest.writer.jaxlib)
+    accepted = {**golden.manifest.options.allow, **policy.allow}
+    try:
+        artifact = artifact or golden.read_artifact()
+        if origin and "==" not in origin.reader:  # other runtimes have no list
+            promised |= stable_targets(origin.reader)
+        findings = audit(artifact, promised, allow=accepted, writer=writer)
+    except (ArtifactError, GoldenError) as error:
+        return str(error)
+    return "\n".join(str(finding) for finding in findings if not finding.ok)
 
 
 def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:

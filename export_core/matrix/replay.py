@@ -23,13 +23,12 @@ from export_core.base.scratch import remove_abandoned, scratch_folder
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.cache_keys import ExecutionKeys
-from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.outcome import Outcome, Verdict, machine_fault, not_run, outcome_of
+from export_core.matrix.outcome import Outcome, Verdict, audit_problem, machine_fault, not_run, outcome_of
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, CellKey, cannot_pass, request_of, with_calls
 from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
-from export_core.readers.hardware import missing_hardware, shares_device
+from export_core.readers.hardware import missing_hardware
 from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
@@ -241,7 +240,7 @@ class _Replay:
                 for number, attempt in enumerate(attempts):
                     # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on
                     # the CPU could use, and with one order no two threads can wait for each other.
-                    if shares_device(attempt.placement):
+                    if attempt.placement.shares_device:
                         self.device_slots.acquire()
                     self.slots.acquire()
                     # Looked at only now: while this thread waited for the slot, the worker may have died.
@@ -260,7 +259,7 @@ class _Replay:
 
     def _release_slot(self, placement: Placement) -> None:
         self.slots.release()
-        if shares_device(placement):
+        if placement.shares_device:
             self.device_slots.release()
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from export_core.readers.placement import Mode, Placement
+from export_core.readers.placement import Mode
 
 ANSWER_SECONDS = 60.0  # How long the probe may take: a driver may have to wake a device.
 
@@ -73,11 +73,6 @@ def resolve_mode(mode: Mode, platform: str) -> Mode:
     if mode is not Mode.AUTO:
         return mode
     return Mode.COMPILE if missing_hardware(platform) else Mode.RUN
-
-
-def shares_device(placement: Placement) -> bool:
-    """Whether cells there share a device that has memory for one at a time."""
-    return placement.platform != "cpu" and placement.mode is Mode.RUN
 
 
 # What XLA's option xla_cpu_max_isa calls them, each with the flag of Linux that it needs, widest first.

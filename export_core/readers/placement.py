@@ -93,6 +93,11 @@ class Placement:
         """What people read: ``jaxlib 0.12.0.1 for libtpu``."""
         return f"{self.reader.title} for {self.name}" if self.name else self.reader.title
 
+    @property
+    def shares_device(self) -> bool:
+        """Whether its cells share a device that has memory for one at a time."""
+        return self.platform != "cpu" and self.mode is Mode.RUN
+
     def requirements(self) -> tuple[str, ...]:
         """The plugin of exactly this release beside jax and jaxlib. To run, CUDA comes too: 2 GB of wheels."""
         if self.target is None:

@@ -9,8 +9,8 @@ from making import ARTIFACTS, NEWEST, files, manifest, write_golden, writer
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
-from export_core.matrix import cell_audit
-from export_core.matrix.cell_audit import audit_problem
+from export_core.matrix import outcome
+from export_core.matrix.outcome import audit_problem
 from export_core.policy import Policy
 
 
@@ -49,7 +49,7 @@ def test_the_stable_list_of_a_mixed_pair_is_that_of_its_jax(tmp_path, jax, jaxli
 
 def test_only_a_jaxlib_that_an_artifact_was_converted_for_promises_calls(tmp_path, monkeypatch):
     asked: list[str] = []
-    monkeypatch.setattr(cell_audit, "stable_targets", lambda version: asked.append(version) or frozenset())
+    monkeypatch.setattr(outcome, "stable_targets", lambda version: asked.append(version) or frozenset())
     for number, reader in enumerate(("0.9.2", "tensorflow==2.18.1")):
         origin = ConvertedFrom("0" * 64, reader, "rewritten", (), "pytest-jaxexport")
         audit_problem(write_golden(GoldenStore(tmp_path / str(number)), manifest(converted_from=origin)), Policy())

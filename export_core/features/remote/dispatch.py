@@ -13,8 +13,7 @@ from functools import partial
 from export_core.features.remote.dask_cluster import DaskCluster, RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
-from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.outcome import Outcome, Verdict, not_run
+from export_core.matrix.outcome import Outcome, Verdict, audit_problem, not_run
 from export_core.matrix.replay import Notify, deciding_first, ignore
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell

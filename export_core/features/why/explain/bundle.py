@@ -30,7 +30,7 @@ from export_core.judge import Result
 from export_core.judge.result import reader_of, release_name
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
-from export_core.matrix.cell_audit import audit_problem
+from export_core.matrix.outcome import audit_problem
 from export_core.numbers.elements import to_double
 from export_core.readers.build import python_for
 from export_core.readers.cell import called_modules

@@ -26,7 +26,6 @@ from export_core.matrix.replay import Ran, Repairs, ignore, replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment
-from export_core.readers.hardware import shares_device
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import WorkerStarter
@@ -209,7 +208,7 @@ class Oracle:
 
     def first(self, programs: Iterable[ReducedProgram | None]) -> tuple[int, ReducedProgram] | None:
         """The first program that fails in the same way, with its place. None among them are passed over."""
-        limits, is_shared = self.failing.options.limits, shares_device(self.failing.cell.placement)
+        limits, is_shared = self.failing.options.limits, self.failing.cell.placement.shares_device
         numbered = ((place, program) for place, program in enumerate(programs) if program is not None)
         while waiting := list(itertools.islice(numbered, limits.device_jobs if is_shared else limits.jobs)):
             new = {program.key: program for _, program in waiting if program.key not in self._known}

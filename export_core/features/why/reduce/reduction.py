@@ -37,7 +37,7 @@ from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, sha256
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.cell_audit import audit_problem
+from export_core.matrix.outcome import audit_problem
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import ulp_distance
 from export_core.readers.environment import Environment

@@ -12,11 +12,11 @@ import pytest
 from artifacts import DATA, bare, changed, raw, unlisted
 from commands import assert_bad_input
 
-from export_core.artifact import DisabledCheck, read_bytes
+from export_core.artifact import DisabledCheck, read, read_bytes
 from export_core.artifact.main_check import NEWEST
 from export_core.features.inspect import facts as facts_module
 from export_core.features.inspect.facts import describe
-from export_core.features.inspect.screen import LINE, WIDTH, screen
+from export_core.features.inspect.screen import LINE, WIDTH, inspect_text, screen
 from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
 from export_core.releases.entries import calendar_entries, shipped_entries, shipped_runtimes
@@ -38,6 +38,7 @@ CASES = {
 OLD_GOLDENS = Path(__file__).parents[3] / "studies" / "every_release" / "golden"
 SCHEMA = schema("inspect")
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+TERMS = Terms(shipped_entries())
 WHEN = "2026-10-20"  # the releases that the screens were drawn with: up to this day
 
 
@@ -55,16 +56,15 @@ def test_one_screen_says_what_a_colleague_wants_to_know(path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", [*FILES, *CASES.values()], ids=lambda path: "-".join(path.parts[-3:-1]))
-def test_every_artifact_fits_a_screen_and_follows_the_schema(path, jaxexport):
-    shown = jaxexport("inspect", path, code=0)
-    lines = shown.out.splitlines()
+def test_every_artifact_fits_a_screen_and_follows_the_schema(path):
+    shown, told = (inspect_text(read(path), TERMS, (), as_json=as_json) for as_json in (False, True))
+    lines = shown.splitlines()
     assert 12 <= len(lines) <= 40
     assert all(len(line) <= WIDTH + LINE for line in lines[1:])  # the first has the file's whole name
-    told = jaxexport("inspect", path, "--json")
-    facts = json.loads(told.out)
+    facts = json.loads(told)
     VALIDATOR.validate(facts)
     assert set(facts) == set(SCHEMA["$defs"]["Inspection"]["properties"])
-    assert facts["sha256"][:16] in shown.out
+    assert facts["sha256"][:16] in shown
     assert facts["nbytes"] == path.stat().st_size
 
 

@@ -32,7 +32,7 @@ def on_tpu_only(x):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path):
+def folder(tmp_path, forked_workers):
     """An empty project, in which the script runs."""
     return tmp_path
 
@@ -213,7 +213,6 @@ assert written.golden.read_artifact().data == export_core.export_artifact(functi
 
 def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects) -> None:
     project = projects(noise=WHOLE_NOISE, test_a=MARKED_TEST, function=SHARED_FUNCTION, script=SCRIPT_OF_IT)
-    project.use_warm_workers()
     assert project.pytest("--update-goldens").code == 0
     variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache)}
     subprocess.run([sys.executable, "script.py"], cwd=project.folder, env=variables, check=True)

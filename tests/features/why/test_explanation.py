@@ -12,6 +12,7 @@ from export_core.features.why.choice import Asked, Choice, choose
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain import explanation
 from export_core.features.why.explain.explanation import Explanation, FailureCause, explain, result_of
+from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
 from export_core.matrix.outcome import Outcome
@@ -24,11 +25,19 @@ DERIVATIVE = "tests.compat.test_derivatives.test_first_order"
 CHOLESKY = "tests.compat.test_linear_algebra.test_cholesky"
 
 
-@functools.cache  # each looks through all goldens of this repository
+@functools.cache
+def goldens() -> list[Golden]:
+    return GoldenStore(ROOT / "golden").goldens()
+
+
+@functools.cache
 def choice_of(case: str, writer: str, reader: str, platform: str = "cpu") -> Choice:
     policy = str(ROOT / "export_compat.yaml")
     run = RunOptions(goldens=ROOT / "golden", policy_file=policy, as_of=datetime.date(2026, 11, 21))
-    return choose(Asked(case=case, writer=writer, reader=reader, platform=platform, run=run))
+    read_once = goldens()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GoldenStore, "goldens", lambda _: read_once)
+        return choose(Asked(case=case, writer=writer, reader=reader, platform=platform, run=run))
 
 
 def explained(case: str, writer: str, reader: str, verdict: Verdict = Verdict.ERROR, **changes: Any) -> Explanation:

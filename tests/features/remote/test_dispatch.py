@@ -14,6 +14,7 @@ from anywhere import Anywhere
 from making import day
 from msgspec import structs
 from replaying import replayed
+from warm_pytest import use_warm_workers
 
 from export_core.features.remote import dispatch as executors_module
 from export_core.features.remote.dask_cluster import RemoteError
@@ -66,9 +67,9 @@ def passes(job: Job) -> JobResult:
     return JobResult(tuple(PASSED for _ in job.cells))
 
 
-def test_another_process_gives_the_outcomes_of_a_local_run(cells):
+def test_another_process_gives_the_outcomes_of_a_local_run(cells, usual_workers):
     local = {outcome.cell.key: outcome for outcome in replayed(cells, this_interpreter, load_calendar(), limits=LIMITS)}
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), use_warm_workers, [str(usual_workers)]) as pool:
         found = on(Anywhere(pool), cells)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS, Verdict.NUMERICS, Verdict.ERROR}
     for outcome in found.values():

@@ -3,8 +3,7 @@
 import functools
 import importlib
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import jax
@@ -14,7 +13,7 @@ import pytest
 import yaml
 from msgspec import structs
 from projects import Projects
-from warm_pytest import WHOLE_NOISE, own_variables
+from warm_pytest import WHOLE_NOISE
 
 import export_core
 from export_core.artifact import read_bytes
@@ -211,11 +210,13 @@ assert written.golden.read_artifact().data == export_core.export_artifact(functi
 """
 
 
-def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects) -> None:
+def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script as a process of its own is in docs/how-to/export-in-a-script.md."""
     project = projects(noise=WHOLE_NOISE, test_a=MARKED_TEST, function=SHARED_FUNCTION, script=SCRIPT_OF_IT)
     assert project.pytest("--update-goldens").code == 0
-    variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache)}
-    subprocess.run([sys.executable, "script.py"], cwd=project.folder, env=variables, check=True)
+    monkeypatch.chdir(project.folder)
+    monkeypatch.syspath_prepend(project.folder)
+    runpy.run_path("script.py")
     by_test, by_script = project.stored("test_a.test_f"), project.stored("scripted")
     assert by_script.keys() == by_test.keys()
     (manifest,) = (name for name in by_test if name.endswith("golden.yaml"))

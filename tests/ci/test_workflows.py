@@ -1,9 +1,12 @@
-"""The workflows of docs/ci and action.yml: valid for GitHub and GitLab, with least permissions and quoted shell."""
+"""The workflows of this repository, docs/ci and examples, and action.yml: valid, least permissions, quoted shell."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,20 +17,37 @@ from expressions import evaluate, filled, wanted
 from linters import check, check_schema
 
 ROOT = Path(__file__).parents[2]
+GITHUB = ROOT / ".github"
 CI = ROOT / "docs" / "ci"
-WORKFLOWS = sorted(CI.glob("github*.yml"))
+OWN = sorted((GITHUB / "workflows").glob("*.yml"))
+SHOWN = sorted(CI.glob("github*.yml"))
+OF_EXAMPLES = sorted((ROOT / "examples").glob("*/.github/workflows/*.yml"))
 ACTION = ROOT / "action.yml"
 GITLAB = CI / "gitlab.yml"
 
 
+def each(*paths: Path) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
 @pytest.mark.parametrize(
     ("schema", "files"),
-    [("github-workflows", WORKFLOWS), ("github-actions", [ACTION]), ("gitlab-ci", [GITLAB])],
-    ids=lambda value: value if isinstance(value, str) else "",
+    [
+        ("github-workflows", ".github/workflows/*.yml"),
+        ("github-workflows", "docs/ci/github*.yml"),
+        ("github-workflows", "examples/*/.github/workflows/*.yml"),
+        ("github-actions", "action.yml"),
+        ("gitlab-ci", "docs/ci/gitlab.yml"),
+        ("dependabot", ".github/dependabot.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("readthedocs", ".readthedocs.yaml"),
+        ("citation-file-format", "CITATION.cff"),
+    ],
 )
-def test_each_follows_the_schema_of_its_system(schema, files):
-    assert files
-    check_schema(schema, *files)
+def test_each_file_follows_its_schema(schema, files):
+    words = ["--force-filetype", "yaml"] if files.endswith(".cff") else []
+    check_schema(schema, *words, *sorted(ROOT.glob(files)))
 
 
 @pytest.fixture
@@ -51,7 +71,7 @@ COMMENTS = [
     {"id": 5, "user": {"login": "github-actions[bot]"}, "body": "Coverage: 93 %"},
     {"id": 6, "user": {"login": "somebody"}, "body": "<!-- jaxexport -->\nquoted"},
 ]
-OWN = {"id": 7, "user": {"login": "github-actions[bot]"}, "body": "<!-- jaxexport -->\n# KEPT"}
+OURS = {"id": 7, "user": {"login": "github-actions[bot]"}, "body": "<!-- jaxexport -->\n# KEPT"}
 OTHER = {"id": 8, "user": {"login": "github-actions[bot]"}, "body": "A preview is deployed"}
 GH = """#!/bin/bash
 case "$*" in
@@ -66,8 +86,8 @@ esac
     ("comments", "asked"),
     [
         (COMMENTS, "pr comment 3 --repo me/mine --body-file comment.md"),
-        ([*COMMENTS, OWN, OTHER], "api --method PATCH repos/me/mine/issues/comments/7 --field body=@comment.md"),
-        ([OWN, {**OWN, "id": 9}], "api --method PATCH repos/me/mine/issues/comments/7 --field body=@comment.md"),
+        ([*COMMENTS, OURS, OTHER], "api --method PATCH repos/me/mine/issues/comments/7 --field body=@comment.md"),
+        ([OURS, {**OURS, "id": 9}], "api --method PATCH repos/me/mine/issues/comments/7 --field body=@comment.md"),
     ],
     ids=["others only", "its own among others", "two of its own"],
 )
@@ -84,12 +104,30 @@ def test_a_comment_is_changed_only_where_it_is_our_own(extended, tmp_path, comme
 
 
 def test_no_audit_of_security_finds_anything(extended):
+    check("zizmor", "--offline", "--quiet", "--no-config", GITHUB, ACTION)
     config = ROOT / "tests" / "ci" / "zizmor.yml"
-    check("zizmor", "--offline", "--quiet", "--config", config, *WORKFLOWS, extended, ACTION)
+    check("zizmor", "--offline", "--quiet", "--config", config, *SHOWN, extended, *OF_EXAMPLES)
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION, GITLAB], ids=lambda path: path.name)
-def test_the_shell_of_each_step_is_quoted_as_it_should(path):
+def uses(path: Path) -> list[str]:
+    return [line.strip(" -") for line in path.read_text().splitlines() if re.match(r"\s+(- )?uses:", line)]
+
+
+PINNED = re.compile(r"uses: ([\w./-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)$")
+
+
+@each(*OWN, ACTION)
+def test_each_action_is_pinned_by_its_digest(path):
+    assert [line for line in uses(path) if not line.startswith("uses: ./ ") and not PINNED.match(line)] == []
+
+
+def test_an_action_has_one_digest_everywhere():
+    found = {pinned.groups() for path in (*OWN, ACTION) for line in uses(path) if (pinned := PINNED.match(line))}
+    assert len({name for name, _, _ in found}) == len(found)
+
+
+@each(*OWN, *SHOWN, ACTION, GITLAB)
+def test_shell_is_quoted_and_nothing_is_interpolated(path):
     if path == GITLAB:
         jobs = [job for job in Workflow.read(path).values() if isinstance(job, Mapping)]
         every = [
@@ -99,10 +137,23 @@ def test_the_shell_of_each_step_is_quoted_as_it_should(path):
         every = list(scripts(path).values())
     assert every
     for script in every:
+        assert "${{" not in script
         check("shellcheck", "--shell", "bash", "--enable", "quote-safe-variables", "-", text=script)
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+@each(*OWN)
+def test_only_the_job_that_publishes_has_more_than_read(path):
+    workflow = Workflow.read(path)
+    assert workflow["permissions"] in ({}, {"contents": "read"})
+    assert "secrets." not in path.read_text()
+    assert not {"pull_request_target", "workflow_run"} & {*workflow["on"]}
+    for name, job in workflow["jobs"].items():
+        if {"write"} & {*job.get("permissions", {}).values()}:
+            assert (path.stem, name) == ("publish", "publish")
+            assert not [step for step in job["steps"] if "run" in step], "no code runs beside that permission"
+
+
+@each(*SHOWN)
 def test_a_workflow_only_reads_when_it_runs_code_of_strangers(path):
     workflow = Workflow.read(path)
     assert workflow["permissions"] == {"contents": "read"}
@@ -112,7 +163,7 @@ def test_a_workflow_only_reads_when_it_runs_code_of_strangers(path):
         assert job["timeout-minutes"] <= 120
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+@each(*SHOWN, ACTION)
 def test_no_secret_and_no_token_is_within_reach_of_a_golden(path):
     workflow = Workflow.read(path)
     assert "secrets." not in path.read_text()
@@ -123,9 +174,48 @@ def test_no_secret_and_no_token_is_within_reach_of_a_golden(path):
     assert path == ACTION or checkouts
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
-def test_nothing_is_interpolated_into_shell(path):
-    assert [name for name, script in scripts(path).items() if "${{" in script] == []
+@each(*OWN)
+def test_each_session_of_nox_that_is_run_exists(path):
+    sessions = {*re.findall(r"(?m)^def (\w+)\(session", (ROOT / "noxfile.py").read_text())}
+    for line in " ".join(scripts(path).values()).splitlines():
+        if asked := re.search(r"nox --session ([\w ]+?)(?: --|$)", line):
+            assert {*asked[1].split()} <= sessions
+
+
+def test_the_tests_run_on_each_python_and_system_that_is_named():
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    matrix = Workflow.read(GITHUB / "workflows" / "tests.yml")["jobs"]["tests"]["strategy"]["matrix"]
+    pythons = [words.rpartition(" ")[2] for words in classifiers if re.search(r"Python :: 3\.\d+$", words)]
+    assert matrix["python"] == pythons
+    systems = {"MacOS": "macos-latest", "Linux": "ubuntu-latest"}
+    named = {words.rpartition(" ")[2] for words in classifiers if words.startswith("Operating System")}
+    assert {*matrix["system"]} == {systems[name] for name in named}
+
+
+def step(workflow: str, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    script = scripts(GITHUB / "workflows" / f"{workflow}.yml")[name]
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=ROOT,
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_tag_that_is_not_the_version_is_not_published():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert step("publish", "Compare the tag with the version", TAG=f"v{version}").returncode == 0
+    other = step("publish", "Compare the tag with the version", TAG="v0.1.99")
+    assert other.returncode == 1
+    assert other.stdout == f"::error::Expected the tag v{version}, the version in pyproject.toml, found v0.1.99.\n"
+
+
+def test_without_an_index_of_nightlies_no_release_is_taken_for_one():
+    ended = step("nightly", "Download", KIND="nightly", PIP_EXTRA_INDEX_URL="")
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("::error::Expected the address of JAX's index of nightlies")
 
 
 def test_a_tag_is_judged_in_environments_that_no_branch_cached():
@@ -138,7 +228,7 @@ def test_a_tag_is_judged_in_environments_that_no_branch_cached():
 def test_these_actions_are_used_and_emulated():
     assert {
         step["uses"]
-        for path in (*WORKFLOWS, ACTION)
+        for path in (*SHOWN, ACTION)
         for read in [Workflow.read(path)]
         for job in read.get("jobs", {"": read.get("runs")}).values()
         for step in job["steps"]

@@ -207,13 +207,10 @@ def test_arrays_with_their_own_names_are_refused(add, tmp_path):
     assert_bad_input(add(SYMBOLIC, tmp_path / "named.npz", zeros((3, 3))), "expected arrays named arr_0, arr_1, …")
 
 
-def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, monkeypatch):
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
-    monkeypatch.setenv("UV_OFFLINE", "1")
+def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, no_environments):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True, code=0)
     assert "new, by jaxlib 0.9.2" in ended.out
-    assert "\n  not replayed: " in ended.out
+    assert "\n  not replayed: the index does not answer" in ended.out
     assert "its own writer replays it" not in ended.out
     the_golden(tmp_path).verify()
 

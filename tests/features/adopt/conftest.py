@@ -1,0 +1,16 @@
+"""What both ways to adopt artifacts are tested with."""
+
+import pytest
+
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.errors import EnvironmentFailed
+
+
+@pytest.fixture
+def no_environments(monkeypatch) -> None:
+    """No environment can be built."""
+
+    def build(*_) -> None:
+        raise EnvironmentFailed("the index does not answer")
+
+    monkeypatch.setattr(ReaderEnvironments, "build", build)

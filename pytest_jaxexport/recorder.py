@@ -36,6 +36,7 @@ from export_core.releases.names import title_of
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
+from export_core.run.marker_keywords import export_options
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since, source_difference
 from pytest_jaxexport.marker import full_name, locate, own_targets
@@ -308,7 +309,7 @@ class Recorder:
             function=function,
             args=args,
             kwargs=kwargs,
-            options=self._settings.export_options(self._marked),
+            options=export_options(self._marked, self._settings.policy, self._settings.platforms),
             comparison=self._settings.comparison(self._marked),
         )
         # Noted before the export: a case whose export fails still belongs to its test, and its goldens are not unused.

@@ -14,7 +14,6 @@ import pytest
 
 if TYPE_CHECKING:
     from export_core.base.tolerances import Sources
-    from export_core.export.case import ExportOptions
     from export_core.goldens import Comparison
     from export_core.numbers.user_code import UserCode
     from export_core.policy import Policy
@@ -52,12 +51,6 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     cache: bool = True
     noise_later: bool = False
     second_export: bool = True
-
-    def export_options(self, marked: Marked) -> ExportOptions:
-        """How a test's function is to be exported."""
-        from export_core.run import marker_keywords as core
-
-        return core.export_options(marked, self.policy, self.platforms)
 
     def comparison(self, marked: Marked) -> Comparison:
         """Comparator and tolerances of a test."""

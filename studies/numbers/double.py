@@ -11,7 +11,7 @@ import numpy as np
 
 from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.tolerances import FLOATS
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import WhyError
 from export_core.features.why.explain.who_is_right import in_double
 from export_core.features.why.reduce.failing_alike import program_reader
 from export_core.features.why.reduce.reduced_program import ModuleEditor, flat_program

@@ -269,7 +269,7 @@ def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict
     return {
         "rtol": comparison.rtol,
         "atol": comparison.atol,
-        "platforms": settings.export_options(marked).platforms,
+        "platforms": core.export_options(marked, settings.policy, settings.platforms).platforms,
         "goldens": settings.goldens.relative_to(pytester.path).as_posix(),
     }
 

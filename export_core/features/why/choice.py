@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import did_you_mean, few
-from export_core.features.why.errors import WhyError
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates
 from export_core.judge import Result
@@ -30,6 +30,11 @@ from export_core.releases import Release, ReleaseError, parse_day
 from export_core.run.plan_record import hash_of
 from export_core.run.results import SUMMARY, read_run
 from export_core.run.run import Run
+
+
+class WhyError(ExportCompatError):
+    """What was asked about does not exist, is not one cell, or cannot be asked."""
+
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
 """A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""

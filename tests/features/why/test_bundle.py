@@ -21,8 +21,7 @@ from test_explanation import CHOLESKY, ROOT, choice_of, judged
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import plain_text
 from export_core.features.why.bisect.bisection import bisect
-from export_core.features.why.choice import Choice
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.explain import reproduce
 from export_core.features.why.explain.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
 from export_core.features.why.explain.explanation import explain

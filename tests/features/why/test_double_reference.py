@@ -12,7 +12,7 @@ from test_explanation import choice_of
 from test_reducing import leaves
 
 from export_core.artifact import read_bytes
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import WhyError
 from export_core.features.why.explain.who_is_right import in_double, nearer, reference_lines
 from export_core.features.why.reduce.failing_alike import program_reader
 from export_core.features.why.reduce.reduced_program import flat_program

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from export_core.features.why.choice import Asked, Choice, choose
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import Asked, Choice, WhyError, choose
 from export_core.features.why.explain import explanation
 from export_core.features.why.explain.explanation import Explanation, FailureCause, explain, result_of
 from export_core.goldens import Golden, GoldenStore

@@ -15,7 +15,7 @@ from making import manifest, with_causes, write_golden
 
 from export_core.artifact import read_bytes
 from export_core.features.why import choice
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import WhyError
 from export_core.features.why.reduce import reduction
 from export_core.features.why.reduce.failing_alike import Divergence, divergence
 from export_core.features.why.reduce.reduction import (

@@ -22,8 +22,7 @@ from export_core.features.why.bisect.report import (
     changes_between,
     commits_between,
 )
-from export_core.features.why.choice import Choice
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import Choice, WhyError
 from export_core.judge import Result, judge
 from export_core.judge.result import cell_names, reader_of, release_name
 from export_core.matrix import Outcome, Verdict, cached_replay

@@ -18,8 +18,7 @@ from export_core.base.atomic import put_folder
 from export_core.base.escaping import for_markdown, plain_text, safe_json
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.report import answer
-from export_core.features.why.choice import Choice
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.explain.explanation import Explanation, FailureCause, InRelease
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
 from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError

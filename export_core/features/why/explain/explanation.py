@@ -15,8 +15,7 @@ from export_core.base.feature import hooks
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.phrases import first_line, plural, ranges
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
-from export_core.features.why.choice import Choice
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer

@@ -13,8 +13,7 @@ from export_core.base.feature import hooks
 from export_core.base.phrases import first_line, plural
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
-from export_core.features.why.choice import Choice
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.failing_alike import program_reader
 from export_core.features.why.reduce.reduced_program import ModuleEditor, ReducedProgram, flat_program
 from export_core.features.why.reduce.reduction import failing_call

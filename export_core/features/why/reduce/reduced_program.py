@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,7 +21,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import Aval, ByteSpan, Tree
 from export_core.base.processes import ask, kill_group
 from export_core.base.scratch import scratch_folder
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import WhyError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.readers.environment import Environment
 
@@ -69,21 +69,15 @@ class ModuleParts:
     tokens: int = 0
 
 
-class ModuleEditor:
+class ModuleEditor(ExitStack):
     """Changes modules in the environment of the newest release. A context manager; used from one thread."""
 
     def __init__(self, environment: Environment) -> None:
+        super().__init__()
         self._environment = environment
-        self._stack = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        self._scratch = self._stack.enter_context(scratch_folder())
-        self._stack.callback(self._end)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stack.close()
+        self._scratch = self.enter_context(scratch_folder())
+        self.callback(self._end)
 
     def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
         """A changed module: what it is, its bytes, its text. The first says where it was refused."""

@@ -18,8 +18,7 @@ from export_core.base.phrases import few, first_line
 from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import decode_json, read_regular
 from export_core.features.why.bisect.bisection import result_line
-from export_core.features.why.choice import Choice
-from export_core.features.why.errors import WhyError
+from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.failing_alike import (
     KEPT_SHARE,
     Divergence,

@@ -296,8 +296,6 @@ def _constant(kind: Any, at: Any) -> Any:
     with at, ir.Location.unknown():
         if text == TOKEN:
             return ir.Operation.create("stablehlo.after_all", results=[kind]).result
-        if not text:
-            raise RefusedError(f"there is no constant of type {kind}")
         return ir.Operation.create(
             "stablehlo.constant", results=[kind], attributes={"value": ir.Attribute.parse(text)}
         ).result

@@ -51,14 +51,14 @@ class Program:
 
     def operations(self) -> list[Any]:
         """All operations in the order in which they are written, those of functions and regions too."""
+        listed: list[Any] = []
 
-        def inside(operation: Any) -> Iterator[Any]:
-            for block in blocks_of(operation):
-                for inner in block.operations:
-                    yield inner.operation
-                    yield from inside(inner.operation)
+        def visit(operation: Any) -> ir.WalkResult:
+            listed.append(operation)
+            return ir.WalkResult.ADVANCE
 
-        return list(inside(self.module.operation))
+        self.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        return listed[1:]  # the first is the module
 
     def signature(self) -> dict[str, Any]:
         """The names of all operations, and what main takes and returns."""

@@ -80,8 +80,8 @@ def digest_of(functions: Listing) -> str:
         for line in lines:
             # A function that calls itself, which StableHLO does not have, counts by its name.
             calls = [known.get(call, call) for call in line.calls]
-            said = (line.depth, line.name, line.attributes, calls, line.types, line.values)
-            digest.update(repr(said).encode("utf-8", "surrogateescape"))
+            parts = (line.depth, line.name, line.attributes, calls, line.types, line.values)
+            digest.update(repr(parts).encode("utf-8", "surrogateescape"))
         known[name] = digest.hexdigest()
     return sha256("\n".join(sorted(set(known.values()))).encode()).hexdigest()
 
@@ -109,11 +109,7 @@ class _Lister:
         self._lines: list[Line] = []
         self.functions: Listing = {"": self._lines}
         tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
-        cursor = tables.cursor(IR)
-        outermost = walk.Frame(0, cursor.end, cursor.end)
-        walk.read_block(cursor, tables, outermost)
-        for _ in range(outermost.operations):
-            self._operation(cursor, _Region(0, 0, {}, ()))
+        self._block(tables.cursor(IR), _Region(0, 0, {}, ()))
 
     def _operation(self, cursor: Cursor, region: _Region) -> None:
         """List an operation with all that is in it."""
@@ -159,13 +155,16 @@ class _Lister:
         if blocks := cursor.count("blocks"):
             region.end = region.next + cursor.varint("the number of values")
         for _ in range(blocks):
-            block = walk.Frame(0, cursor.end, cursor.end)
-            kinds = tuple(map(self._texts.type, walk.read_block(cursor, self._tables, block)))
-            if kinds and len(self._lines) > 1:  # those of the function are in its type
-                self._lines.append(Line("arguments", (), (), kinds, (), region.depth, region.platforms))
-            region.next += len(kinds)
-            for _ in range(block.operations):
-                self._operation(cursor, region)
+            self._block(cursor, region)
+
+    def _block(self, cursor: Cursor, region: _Region) -> None:
+        block = walk.Frame(0, cursor.end, cursor.end)
+        kinds = tuple(map(self._texts.type, walk.read_block(cursor, self._tables, block)))
+        if kinds and len(self._lines) > 1:  # those of the function are in its type
+            self._lines.append(Line("arguments", (), (), kinds, (), region.depth, region.platforms))
+        region.next += len(kinds)
+        for _ in range(block.operations):
+            self._operation(cursor, region)
 
     def _function(self, attributes: int, properties: int) -> dict[int, list[int]]:
         """Begin the lines of a function. Returns its arguments that follow from the platform alone."""

@@ -82,8 +82,8 @@ class _Asked:
 
     def files(self, names: Sequence[str]) -> list[str]:
         """The paths of these files and folders, and of the artifacts of these goldens."""
-        found = [(name, None if os.path.lexists(name) else self.golden(name)) for name in names]
-        return [name if golden is None else str(golden[1].artifact) for name, golden in found]
+        goldens = [None if os.path.lexists(name) else self.golden(name) for name in names]
+        return [str(golden[1].artifact) if golden else name for name, golden in zip(names, goldens, strict=True)]
 
 
 def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

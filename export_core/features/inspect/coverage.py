@@ -124,11 +124,11 @@ def _kinds(tree: Tree) -> Iterator[str]:
 def coverage_text(goldens: Iterable[Golden]) -> str:
     """A table for each section: in how many cases a thing is, in those for each platform, and by which writers."""
     lines: list[str] = []
-    for section, found in coverage(goldens).items():
+    for section, names in coverage(goldens).items():
         rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]
-        for name, row in sorted(found.items()):
+        for name, row in sorted(names.items()):
             counts = (str(len(row.platforms[platform]) or "") for platform in PLATFORMS)
             writers = ", ".join(jaxlib for _, jaxlib in sorted(row.writers))
             rows.append((printable(name), str(len(row.cases)), *counts, writers))
-        lines += [f"{section}: {len(found)}", *aligned(rows, indent="  "), ""]
+        lines += [f"{section}: {len(names)}", *aligned(rows, indent="  "), ""]
     return "\n".join(lines)

@@ -32,7 +32,7 @@ LARGEST_UNPACKED = 1 << 28  # Bytes of arrays that are unpacked from any file.
 MOST_TIMES = 16  # How many times the bytes of a larger file its arrays may have: a few bytes must not become gigabytes.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StatedFacts:
     """What a person says of an artifact beside its arrays.
 

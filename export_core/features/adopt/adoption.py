@@ -125,7 +125,7 @@ class Adoption:
             except ExportCompatError as error:
                 yield Adopted(NOT_ADDED, problem=str(error))
             else:
-                computed = "none" if candidate.given.without_outputs else "computed by its writer"
+                computed = "none" if candidate.without_outputs else "computed by its writer"
                 inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
                 remark = f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}"
                 yield Adopted("found", remarks=(remark,))
@@ -187,7 +187,7 @@ class Adoption:
             inputs, sizes = self._made_inputs(candidate, artifact.name, envelope.in_avals, rule)
             kind = f" ({rule} numbers)" if rule else ""
             remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
-        computes = candidate.outputs is None and not candidate.given.without_outputs
+        computes = candidate.outputs is None and not candidate.without_outputs
         if computes and "cpu" not in envelope.platforms:
             raise GoldenError(
                 f"{artifact.name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could "
@@ -207,7 +207,7 @@ class Adoption:
                 outputs_by=writer.id.removesuffix(f"-{writer.platform}") if computes else "",
                 seed=None if candidate.inputs else SEED,
             )
-        given = replace(candidate.given, origin=origin)
+        given = replace(candidate, origin=origin)
         manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, given)
         if problems := import_problems(files, self.policy.reader_packages):
             raise GoldenError("\n".join(problems))
@@ -306,7 +306,7 @@ class Adoption:
             ):
                 for one in ran:
                     draft = by_id[one.outcome.cell.golden.id]
-                    accepted = draft.candidate.given.nothing_to_compare
+                    accepted = draft.candidate.nothing_to_compare
                     if not one.works:
                         draft.problem = _not_computed(draft, _why_no_outputs(one.outcome))
                     elif draft.manifest.inputs_made and not accepted and not is_finite(one.outputs):
@@ -317,7 +317,7 @@ class Adoption:
 
     def _add_outputs(self, draft: _Draft, outputs: tuple[Leaf, ...]) -> None:
         then, inputs = draft.manifest, from_npz(draft.files[INPUTS])
-        given = replace(draft.candidate.given, origin=then.origin)
+        given = replace(draft.candidate, origin=then.origin)
         try:
             now, draft.files = adopt_artifact(draft.artifact, inputs, outputs, then.case, then.writer, given)
         except GoldenError as error:

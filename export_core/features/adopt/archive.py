@@ -14,7 +14,7 @@ from export_core.artifact.archive import artifact_in, files_of
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
-from export_core.goldens.adopt import NOTHING_STATED, StatedFacts
+from export_core.goldens.adopt import StatedFacts
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import MANIFEST
@@ -71,10 +71,11 @@ def read_artifact_list(path: Path) -> ArtifactList:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One artifact that is to become a golden. Without inputs they are made, without outputs its writer computes them.
+class Candidate(StatedFacts):
+    """One artifact that is to become a golden, with what is stated of it.
 
-    `dims` are sizes of its symbolic dimensions, for inputs that are made.
+    Without inputs they are made, without outputs its writer computes them. `dims` are sizes of its symbolic dimensions,
+    for inputs that are made.
     """
 
     file: Path
@@ -83,7 +84,6 @@ class Candidate:
     outputs: Path | None = None
     writer: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
-    given: StatedFacts = NOTHING_STATED
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,11 @@ def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], 
         outputs=named.outputs if entry.outputs is None else path(entry.outputs),
         writer=entry.writer or named.writer,
         dims=entry.dims,
-        given=StatedFacts(
-            [path(name) for name in entry.register],
-            entry.mesh,
-            parse_specs(entry.in_specs) if entry.in_specs else (),
-            entry.nothing_to_compare.strip(),
-            entry.without_outputs.strip(),
-        ),
+        register=[path(name) for name in entry.register],
+        mesh=entry.mesh,
+        in_specs=parse_specs(entry.in_specs) if entry.in_specs else (),
+        nothing_to_compare=entry.nothing_to_compare.strip(),
+        without_outputs=entry.without_outputs.strip(),
     )
 
 

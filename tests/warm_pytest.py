@@ -98,6 +98,7 @@ def main(workers: str) -> None:
         importlib.import_module(name)
     hash_of_this_interpreter()  # and all forks know it
     use_warm_workers(workers)
+    os.fsync = lambda descriptor: None  # as in conftest.py
     gc.freeze()  # or the first collection of each fork would copy every page
     for line in sys.stdin:
         if (pid := os.fork()) == 0:

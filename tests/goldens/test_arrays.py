@@ -1,10 +1,7 @@
 """Arrays of every dtype that JAX has come back bit for bit, and nothing is ever unpickled."""
 
 import io
-import json
 import pickle
-import subprocess
-import sys
 import zipfile
 
 import ml_dtypes
@@ -42,10 +39,10 @@ def back(leaf: Leaf) -> Leaf:
 
 
 def test_every_dtype_that_jax_has_is_in_these_tests():
-    told = "import json; from jax._src import dtypes; print(json.dumps([str(d) for d in dtypes._jax_dtype_set]))"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    from jax._src import dtypes
+
     has_no_arrays = {"StringDType()", str(FLOAT0), "[('float0', 'V')]"}  # float0 has a test of its own
-    assert set(json.loads(done.stdout)) - has_no_arrays == set(DTYPES)
+    assert set(map(str, dtypes._jax_dtype_set)) - has_no_arrays == set(DTYPES)
 
 
 @pytest.mark.parametrize("name", DTYPES)

@@ -48,7 +48,7 @@ MANIFESTS = st.builds(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=MANIFESTS)
 def test_any_manifest_reads_as_it_was_written(tmp_path, made):
     path = tmp_path / "golden.yaml"

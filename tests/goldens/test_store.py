@@ -202,7 +202,7 @@ KILLER = """
     os.fsync = lambda descriptor: None  # a killed process loses nothing that the kernel has
     versions = []
     for fill in (0.0, 1.0):
-        content = {**files(fill, 50_000), "jaxpr.txt": str(fill).encode()}
+        content = {**files(fill, 500), "jaxpr.txt": str(fill).encode()}
         hashes = {name: sha256(data) for name, data in content.items()}
         versions.append((structs.replace(manifest(), files=hashes), content))
     store.write(*versions[0])

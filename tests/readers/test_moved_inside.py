@@ -45,7 +45,7 @@ def test_results_move_by_at_most_so_many_units_and_in_both_directions(dtype):
     assert 20 < np.median(many) < 44
 
 
-@pytest.mark.parametrize(("terms", "units_up_to"), [(60, 1), (64, 2), (300, 4), (4096, 16)])
+@pytest.mark.parametrize(("terms", "units_up_to"), [(63, 1), (64, 2)])
 @pytest.mark.parametrize(
     "of_terms",
     [

@@ -134,21 +134,19 @@ def test_arrays_of_every_kind_reach_a_runtime_and_come_back(environment, adder):
     assert [leaf.data.tolist() for leaf in found] == [leaf.data.tolist() for leaf in expected]
 
 
-@pytest.mark.parametrize(
-    ("does", "refused", "end", "stage", "says"),
-    [
-        ("refuse", False, "error", Stage.DESERIALIZE, "no such dialect"),
-        ("add", True, "error", Stage.RUN, "expected this call to be refused, and it was not"),
-        ("cannot pass", False, "error", Stage.READ, "this binding has no bfloat16"),
-        ("cannot pass", True, "error", Stage.READ, "this binding has no bfloat16"),
-        ("too many", False, "error", Stage.RUN, "expected 1 outputs, found 2"),
-        ("no such stage", False, "error", Stage.RUN, "as a stage, found 'link'"),
-    ],
-)
-def test_what_a_runtime_raises_is_said_with_its_stage(environment, adder, does, refused, end, stage, says):
-    (reply,) = replies(environment, adder.request(adder.check(does, refused=refused)))
-    assert (reply.end, reply.stage) == (end, stage)
-    assert says in (reply.message or "")
+def test_what_a_runtime_raises_is_said_with_its_stage(environment, adder):
+    told = {
+        ("refuse", False): (Stage.DESERIALIZE, "no such dialect"),
+        ("add", True): (Stage.RUN, "expected this call to be refused, and it was not"),
+        ("cannot pass", False): (Stage.READ, "this binding has no bfloat16"),
+        ("cannot pass", True): (Stage.READ, "this binding has no bfloat16"),
+        ("too many", False): (Stage.RUN, "expected 1 outputs, found 2"),
+        ("no such stage", False): (Stage.RUN, "as a stage, found 'link'"),
+    }
+    requests = [adder.request(adder.check(does, refused=refused)) for does, refused in told]
+    for reply, (stage, says) in zip(replies(environment, *requests), told.values(), strict=True):
+        assert (reply.end, reply.stage) == ("error", stage)
+        assert says in (reply.message or "")
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
@@ -212,16 +210,16 @@ def indented(text: str) -> str:
     return "".join(f"    {line}\n" for line in text.splitlines())
 
 
-@pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("fork", "text", "says"),
     [
-        ("import no_such_runtime\n", "ModuleNotFoundError: No module named 'no_such_runtime'"),
-        ("def warm():\n    raise RuntimeError('no license')\n", "RuntimeError: no license"),
-        ("def warm():\n    pass\n", "AttributeError: module 'jaxexport_worker.half' has no attribute 'run'"),
-        ("def warm(:\n", "SyntaxError: "),
+        (False, "import no_such_runtime\n", "ModuleNotFoundError: No module named 'no_such_runtime'"),
+        (True, "import no_such_runtime\n", "ModuleNotFoundError: No module named 'no_such_runtime'"),
+        (True, "def warm():\n    raise RuntimeError('no license')\n", "RuntimeError: no license"),
+        (True, "def warm():\n    pass\n", "AttributeError: module 'jaxexport_worker.half' has no attribute 'run'"),
+        (True, "def warm(:\n", "SyntaxError: "),
     ],
-    ids=["import", "warm", "no run", "syntax"],
+    ids=["no fork", "import", "warm", "no run", "syntax"],
 )
 def test_a_runtime_that_does_not_start_says_which_and_why(environment, adder, half, fork, text, says):
     half.write_text(text)

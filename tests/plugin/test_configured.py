@@ -14,10 +14,6 @@ from pytest_jaxexport.replayer import run_options
 from pytest_jaxexport.settings import Settings
 
 CONFTEST = """
-import os
-os.environ["JAX_ENABLE_X64"] = "1"
-"""
-CONFTEST_OF_CHECK = """
 import jax
 jax.config.update("jax_enable_x64", True)
 """
@@ -65,8 +61,7 @@ def configured(projects: Projects) -> SimpleNamespace:
         ini.write(INI)
     alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     words = ("-p", "pytest_jaxexport.plugin", "--export-rtol", "0.3")
-    written = project.pytest(*words, "--update-goldens", environment=alone, cold=True)
-    project.write(conftest=CONFTEST_OF_CHECK)
+    written = project.pytest(*words, "--update-goldens", environment=alone)
     checked = project.pytest(*words, environment=alone)
     return SimpleNamespace(project=project, written=written, checked=checked)
 

@@ -86,9 +86,9 @@ def _imports_of(path: Path, at_load_only: bool) -> Iterator[str]:
             beside = path.parent.name == "worker" and node.level == 1
             assert beside or not node.level, f"{path}: a relative import hides which floor it goes to"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        if at_load_only and (isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or _for_types(node)):
+        if at_load_only and (isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or _for_types(node)):
             continue
-        nodes += ast.iter_child_nodes(node)
+        nodes += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
 
 
 def _for_types(node: ast.AST) -> bool:

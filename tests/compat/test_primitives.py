@@ -182,10 +182,7 @@ def test_random_generators(export_golden):
             jnp.zeros(4, jnp.uint32) + 7, (3,), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY
         )
         typed = jax.random.fold_in(jax.random.key(seed), 5)
-        draws = [
-            jax.random.gamma(key, 2.0, (3,)),
-            jax.random.bernoulli(key, 0.3, (5,)),
-        ]
+        draws = [jax.random.gamma(key, 2.0, (3,)), jax.random.bernoulli(key, 0.3, (5,))]
         return state, bits, jax.random.key_data(typed), jax.random.wrap_key_data(key), draws, jax.random.clone(typed)
 
     export_golden(jax.jit(f), jax.random.PRNGKey(7), np.int32(3))

@@ -115,10 +115,7 @@ CALLS = {  # calls, and what is said of them
         "A mutable reference that the function closes over gives this message: make it inside",
     ),
     "unnamed_not_jitted": ("export_golden(lambda x: x, X)", "of type function. Wrap it: jax.jit(f)."),
-    "result": (
-        "export_golden(SIN(X))",
-        "of type ArrayImpl. Pass the function, and its arguments after it.",
-    ),
+    "result": ("export_golden(SIN(X))", "of type ArrayImpl. Pass the function, and its arguments after it."),
     "dates": (
         "export_golden(SIN, np.array(['2026-11-27'], 'datetime64[D]'))",
         "expected an array (jax.Array, numpy.ndarray) of a dtype that JAX has, or a Python number, since",

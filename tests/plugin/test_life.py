@@ -84,9 +84,6 @@ def test_a_missing_golden_fails_and_says_what_to_run(life):
     # The command is for the folder where pytest was called, which is not the root directory here.
     assert "pytest --update-goldens project/test_models.py::test_wave" in told.text
     assert life.missing["test_of_something_else"].outcome == "passed"
-
-
-def test_a_run_without_the_option_writes_nothing(life):
     assert not life.stored_when_missing
 
 
@@ -114,10 +111,7 @@ def test_the_function_that_a_golden_was_made_of_passes(life):
     assert life.checked.code == 0
     assert life.checked.outcomes() == {"passed": list(life.checked.tests)}
     assert "4 cases checked against 4 goldens: 4 kept" in life.checked.text
-
-
-def test_a_check_changes_no_file(life):
-    assert life.times_after == life.times_before
+    assert life.times_after == life.times_before, "a check changes no file"
 
 
 def test_a_change_shows_worst_index_errors_counts_and_first_rows(life):
@@ -136,10 +130,6 @@ def test_a_change_lists_signature_then_custom_calls_then_numbers(life):
     signature = text.index("signature: out_tree: golden PyTreeDef(*); now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
     assert signature < calls < text.index("numbers: output 0 float32[2,2]: 2 of 4 elements differ")
-
-
-def test_a_change_names_the_golden_and_the_way_out(life):
-    text = life.changed["test_solve"].text
     assert str(life.project.goldens / "test_models.test_solve") in text
     assert "If the change is intended: pytest --update-goldens test_models.py::test_solve\n" in text
 

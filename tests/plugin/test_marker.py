@@ -254,9 +254,8 @@ def test_marker_precedes_command_line_ini_file_and_policy(pytester, monkeypatch,
     pytester.makeini(f"[pytest]\nexport_{what} = {saying['ini']}" if "ini" in saying else "[pytest]")
     if "policy" in saying:
         (pytester.path / "export_compat.yaml").write_text(f"{what}: {saying['policy']}\n")
-    monkeypatch.chdir(
-        pytester.mkdir("called")
-    )  # paths of the command line start here, all others at the root directory
+    # Paths of the command line start here, all others at the root directory.
+    monkeypatch.chdir(pytester.mkdir("called"))
     config = pytester.parseconfig(f"--rootdir={pytester.path}", f"-c{pytester.path / 'tox.ini'}", *words)
     settings = read_settings(config)
     value = saying.get("marker") and (("tpu",) if what == "platforms" else float(saying["marker"]))
@@ -278,19 +277,9 @@ def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict
     ("words", "ini", "policy", "message"),
     [
         (["--export-rtol=close"], "", "", "--export-rtol: expected a finite number of 0 or more, found 'close'."),
-        (
-            ["--export-platforms=gpu"],
-            "",
-            "",
-            f"--export-platforms: {NO_GPU}",
-        ),
+        (["--export-platforms=gpu"], "", "", f"--export-platforms: {NO_GPU}"),
         ([], "export_atol = -1", "", "tox.ini: export_atol: expected a finite number of 0 or more, found '-1'."),
-        (
-            [],
-            "export_platforms = cpu,gpu",
-            "",
-            f"tox.ini: export_platforms: {NO_GPU}",
-        ),
+        ([], "export_platforms = cpu,gpu", "", f"tox.ini: export_platforms: {NO_GPU}"),
         ([], "export_module_text = maybe", "", "tox.ini: export_module_text: expected yes or no, found 'maybe'."),
         (["--export-policy=none.yaml"], "", "", "none.yaml: expected a policy file, found no such file."),
         ([], "", "golden: here", "export_compat.yaml:1: golden: unknown key. Did you mean `goldens`?"),

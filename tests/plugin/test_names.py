@@ -63,20 +63,14 @@ def test_every_test_has_a_golden_of_its_own(named):
     assert len(named.written.tests) == len(named.cases) == 7 + 2 + 1
 
 
-def test_plain_parameters_can_be_read_in_the_folder_name(named):
-    assert {"test_names.test_scale[plain]", "test_names.test_scale[0.5]", "test_names.test_scale[]"} <= set(named.cases)
-
-
-def test_classes_and_folders_are_in_the_folder_name(named):
-    expected = {"test_names.TestOne.test_same", "test_names.TestTwo.test_same", "below.test_names.test_scale"}
-    assert expected <= set(named.cases)
+def test_plain_parameters_classes_and_folders_can_be_read_in_it(named):
+    scaled = {"test_names.test_scale[plain]", "test_names.test_scale[0.5]", "test_names.test_scale[]"}
+    same = {"test_names.TestOne.test_same", "test_names.TestTwo.test_same", "below.test_names.test_scale"}
+    assert scaled | same <= set(named.cases)
+    assert all(PORTABLE.fullmatch(case) for case in named.cases)
 
 
 PORTABLE = re.compile(r"[\w.+=\[\],-]{1,140}", re.ASCII)
-
-
-def test_odd_parameters_become_portable_file_names(named):
-    assert all(PORTABLE.fullmatch(case) for case in named.cases)
 
 
 def test_every_odd_parameter_has_a_portable_name_of_its_own():

@@ -203,12 +203,7 @@ def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms
     [
         (False, reported(), CollectedTests(), True),  # its file is gone
         (True, reported(), CollectedTests(files={"t.py"}), True),  # its file is there, and it is not in it
-        (
-            True,
-            reported(),
-            CollectedTests(),
-            False,
-        ),  # its file was not collected: skipped whole, or left out by a conftest
+        (True, reported(), CollectedTests(), False),  # its file was skipped whole, or left out by a conftest
         (True, reported(), CollectedTests(files={"t.py"}, tests={"t.py::f"}), False),
         (True, reported(tests="t.py::f"), CollectedTests(files={"t.py"}), False),  # skipped or failed: nobody knows
         (True, reported(tests="t.py::f", passed="t.py::f"), CollectedTests(files={"t.py"}), True),  # the call is gone

@@ -193,17 +193,11 @@ def written_later(unmeasured: Project) -> Run:
     return unmeasured.pytest("--update-goldens", "--goldens", "stored", "--noise=later")
 
 
-def test_a_new_golden_has_no_noise(unmeasured, written_later):
+def test_of_noise_that_is_measured_later_a_new_golden_has_none(unmeasured, written_later):
     assert "1 golden new: test_a.test_second/" in written_later.text
     assert "noise" not in unmeasured.manifest("test_a.test_second", "stored")
-
-
-def test_an_unchanged_golden_keeps_its_noise(unmeasured, written_later):
     assert "1 golden unchanged: test_a.test_first/" in written_later.text
-    assert "noise" in unmeasured.manifest("test_a.test_first", "stored")
-
-
-def test_the_summary_says_how_many_have_no_noise(written_later):
+    assert "noise" in unmeasured.manifest("test_a.test_first", "stored"), "an unchanged golden keeps its noise"
     assert f"1 golden without noise yet: {COMMAND}" in written_later.text
 
 

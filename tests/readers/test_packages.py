@@ -22,12 +22,7 @@ from export_core.readers.cell import Limits
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.inventory import cached_environments
-from export_core.readers.packages import (
-    constraints_of,
-    import_problems,
-    installed_packages,
-    own_requirement,
-)
+from export_core.readers.packages import constraints_of, import_problems, installed_packages, own_requirement
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 

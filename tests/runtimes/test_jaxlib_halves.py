@@ -55,20 +55,13 @@ def test_what_the_interpreter_loads_ahead_of_a_cell_can_be_loaded():
 @both
 def test_bits_of_every_dtype_come_back(half, tmp_path):
     values = [all_bits(name) for name in DTYPES]
+    values += [np.float32(2.5), np.zeros((0, 3), np.complex64), np.array(1, ml_dtypes.bfloat16)]
     exported = exported_with(lambda *arrays: [x.T for x in arrays], *values)
     called = call_half(half, exported, *values, folder=tmp_path)
     assert called.error == ""
-    for name, value, result in zip(DTYPES, values, called.outputs, strict=True):
-        assert (str(result.dtype), result.shape) == (name, value.T.shape)
-        assert result.tobytes() == value.T.tobytes(), name
-
-
-@both
-def test_scalars_and_arrays_without_elements(half, tmp_path):
-    values = [np.float32(2.5), np.zeros((0, 3), np.complex64), np.array(1, ml_dtypes.bfloat16)]
-    called = call_half(half, exported_with(lambda x, y, z: (x, y, z), *values), *values, folder=tmp_path)
-    assert [value.shape for value in called.outputs] == [(), (0, 3), ()]
-    assert [value.tobytes() for value in called.outputs] == [value.tobytes() for value in values]
+    for value, result in zip(values, called.outputs, strict=True):
+        assert (result.dtype, result.shape) == (value.dtype, value.T.shape)
+        assert result.tobytes() == value.T.tobytes(), value.dtype
 
 
 @both

@@ -30,15 +30,19 @@ def test_another():
 
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
-    project = projects(test_a=SETS, test_b=PRODUCT)
+    project = projects(test_a=SETS, test_b=PRODUCT, inner__test_first=PRODUCT)
+    # Not the ini file of the second process.
+    (project.folder / "inner" / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     done = project.pytest("--update-goldens", twice=True)
     assert done.code == 0, done.text
+    assert "2 goldens new" in done.text
     assert "exported only once" not in done.text
     return project
 
 
-def test_the_second_process_has_the_settings_of_the_first(project):
-    manifest = project.manifest("test_b.test_product")
+@pytest.mark.parametrize("case", ["test_b.test_product", "inner.test_first.test_product"])
+def test_the_second_process_has_the_settings_of_the_first(project, case):
+    manifest = project.manifest(case)
     assert manifest["flags"]["jax_default_matmul_precision"] == "highest"
     assert "reproducible" not in manifest
 
@@ -54,14 +58,3 @@ def test_a_second_export_with_other_settings_shows_nothing(projects):
     done = project.pytest("--update-goldens", twice=True)
     assert "1 golden exported only once" in done.text
     assert "reproducible" not in project.manifest("test_b.test_product")
-
-
-def test_an_ini_file_beside_a_test_is_not_that_of_the_second_process(projects):
-    project = projects(test_b=PRODUCT)
-    inner = project.folder / "inner"
-    inner.mkdir()
-    (inner / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    (inner / "test_first.py").write_text(PRODUCT, encoding="utf-8")
-    done = project.pytest("--update-goldens", twice=True)
-    assert "2 goldens new" in done.text
-    assert "exported only once" not in done.text

@@ -148,7 +148,7 @@ def choose_readers(
             "Name readers."
         )
     spelled |= for_targets
-    touching = _single(selection.touching, known.files, existing) if selection.touching else None
+    touching = reader_named(selection.touching, existing, known.files) if selection.touching else None
     # A candidate that the group lacks would otherwise be tested as a writer only.
     if touching and any(part in GROUPS for part in selection.named):
         spelled.setdefault(touching, selection.touching)
@@ -178,15 +178,8 @@ def _spelled(
         elif names_runtime(text):
             spelled |= {release: release.name for release in runtime_readers(text, existing)}
         elif text != DEPLOYED:
-            spelled[_single(text, files, existing)] = text
+            spelled[reader_named(text, existing, files)] = text
     return spelled
-
-
-def _single(text: str, files: Mapping[str, Wheel], existing: Calendar) -> Release:
-    """The release that a text names, which may be a wheel among `files`."""
-    return (
-        _release(files[text].version, _split_pair(text)[1], existing) if text in files else reader_named(text, existing)
-    )
 
 
 def _in_range(text: str, calendar: Calendar) -> list[str]:
@@ -213,11 +206,16 @@ def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[R
     return before
 
 
-def reader_named(text: str, calendar: Calendar) -> Release:
-    """The release that `0.12.0.1`, `0.11.2-jax0.12.0.1` or `tensorflow==2.21.0` names; else `ReleaseError`."""
+def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | None = None) -> Release:
+    """The release that `0.12.0.1`, `0.11.2-jax0.12.0.1`, `tensorflow==2.21.0` or a wheel among `files` names.
+
+    Raises `ReleaseError` where it names none.
+    """
     if names_runtime(text) or text.isalpha():  # letters alone are a runtime, if one that nobody knows
         return runtime_readers(text, calendar)[-1]
-    return _release(*_split_pair(text), calendar)
+    jaxlib, jax = _split_pair(text)
+    jaxlib = files[text].version if files and text in files else jaxlib
+    return calendar.pair(jaxlib, jax) if jax else calendar.release(jaxlib)
 
 
 def _in_order(release: Release) -> tuple[str, datetime.date, Version, Version]:
@@ -242,10 +240,6 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
         if following is not None and any(built < date <= following for date in dates):
             chosen.add(version)
     return [version for version in versions if version in chosen]
-
-
-def _release(jaxlib: str, jax: str | None, calendar: Calendar) -> Release:
-    return calendar.pair(jaxlib, jax) if jax else calendar.release(jaxlib)
 
 
 def _split_pair(text: str) -> tuple[str, str | None]:

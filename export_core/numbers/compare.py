@@ -202,9 +202,9 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
     """The largest error of each kind over these outputs or calls, by field; None where none has one."""
-    errors = {field: [getattr(difference, field) for difference in differences] for field in ERRORS}
     return {
-        field: max((value for value in values if value is not None), default=None) for field, values in errors.items()
+        field: max((error for one in differences if (error := getattr(one, field)) is not None), default=None)
+        for field in ERRORS
     }
 
 

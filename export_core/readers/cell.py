@@ -166,19 +166,15 @@ def cannot_pass(cell: Cell) -> str:
     return f"{cell.reader.title} is called with one device, but this artifact is for {devices} devices"
 
 
-class CalledModule(NamedTuple):
-    """A module of an artifact and how it is called. The path in `call` is empty: nothing is written yet."""
+def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, ModuleCall]]:
+    """The module of an artifact and those of its derivatives, by order, and how each is called.
 
-    data: bytes
-    call: ModuleCall
-
-
-def called_modules(artifact: Artifact, manifest: Manifest) -> list[CalledModule]:
-    """The module of an artifact and those of its derivatives, by order. Raises `GoldenError` for a bare module."""
+    The path in a call is empty: nothing is written yet. Raises `GoldenError` for a bare module.
+    """
     if artifact.envelope is None:
         raise GoldenError(f"{artifact.name}: expected an artifact of jax.export, found a bare module.")
     return [
-        CalledModule(
+        (
             level.module_source.copy(),
             ModuleCall(
                 module="",
@@ -208,10 +204,10 @@ def with_calls(request: Request, cell: Cell, folder: Path) -> Request:
     for one that is gone or has no envelope, and `OSError` where the disk refuses.
     """
     calls = []
-    for order, module in enumerate(called_modules(cell.golden.read_artifact(), cell.golden.manifest)):
+    for order, (module, call) in enumerate(called_modules(cell.golden.read_artifact(), cell.golden.manifest)):
         path = folder / f"{order}.mlirbc"
-        path.write_bytes(module.data)
-        calls.append(msgspec.structs.replace(module.call, module=str(path)))
+        path.write_bytes(module)
+        calls.append(msgspec.structs.replace(call, module=str(path)))
     checks = tuple(msgspec.structs.replace(check, call=calls[check.vjp]) for check in request.checks)
     return msgspec.structs.replace(request, checks=checks)
 

@@ -79,15 +79,10 @@ def remove(environment: CachedEnvironment) -> bool:
     return True
 
 
-def _parts(folder: Path) -> tuple[str, str, str]:
-    """What the name of a folder says: ``jaxlib`` or ``writer``, the release, and what is beside it, often nothing."""
+def _describe(folder: Path) -> CachedEnvironment:
+    # Its name is `jaxlib`, `writer` or a runtime, the release, what is beside it, often nothing, and a hash.
     kind, _, release = folder.name.rsplit("-", 1)[0].partition("-")
     jaxlib, _, plugin = release.partition("-")
-    return kind, jaxlib, plugin
-
-
-def _describe(folder: Path) -> CachedEnvironment:
-    kind, jaxlib, plugin = _parts(folder)
     try:
         with filelock.FileLock(f"{folder}.lock", timeout=0), exclusive_lock(folder) as is_unused:
             in_use = not is_unused

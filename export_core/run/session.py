@@ -5,21 +5,27 @@ interpreter that runs pytest as the only reader.
 """
 
 import datetime
+import os
+import platform
+import subprocess
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+import tomllib
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
-from export_core.base.escaping import safe_json
+from export_core.base.escaping import safe_json, without_credentials
 from export_core.base.feature import hooks
+from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, Summary, calendar_facts, judge
 from export_core.judge.accepted import accepted_in
-from export_core.judge.gate import RunIdentity, facts_at_end
+from export_core.judge.gate import RunIdentity, facts_at_end, recorded_policy
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
@@ -43,14 +49,14 @@ from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
-from export_core.run.identity import run_identity
-from export_core.run.plan_record import PlanRecord, has_whole_run, record_of, recorded_plan
+from export_core.run.plan_record import PlanRecord, has_whole_run, policy_hash, record_of, recorded_plan
 from export_core.run.results import WHOLE, Journal, finish_run, results_so_far
 from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Outcome, None, None]
 Replay = Callable[..., Outcomes]
 """Gives one outcome for each cell; called with cells, `ReplayOptions`, and `notify` for a line for people."""
+_GIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -271,3 +277,52 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
         replay_there: Replay = stack.enter_context(replay_at(options.executor))
         return replay_there
     raise RunError(f"--executor: expected {LOCAL}, found {options.executor!r}.")
+
+
+# --- what a run is a run of; what the environment does not tell stays empty -------------------------------------------
+
+
+def run_identity(
+    policy: Policy, goldens: Path, folder: Path = Path(), environment: Mapping[str, str] = os.environ
+) -> RunIdentity:
+    """The identity of a run that starts now, of the project in `folder`.
+
+    Sources of the variables: GitHub's "Default environment variables", GitLab's "Predefined CI/CD variables".
+    """
+    commit = environment.get("GITHUB_SHA") or environment.get("CI_COMMIT_SHA") or _git_head(folder)
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    files, job = environment.get("CI_PROJECT_URL", ""), environment.get("CI_JOB_URL", "")
+    if files:
+        files += "/-"
+    if server := environment.get("GITHUB_SERVER_URL"):
+        files, number = f"{server}/{repository}", environment.get("GITHUB_RUN_ID")
+        job = f"{files}/actions/runs/{number}" if number else ""
+    return RunIdentity(
+        project=_project(folder) or repository or environment.get("CI_PROJECT_PATH", ""),
+        commit=commit,
+        source_url=without_credentials(f"{files}/blob/{commit}" if files and commit else ""),
+        ci_url=without_credentials(job),
+        tool=version("pytest-jaxexport"),
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count() or 1} cores",
+        goldens=str(goldens),
+        policy_sha256=policy_hash(recorded_policy(policy)),
+        started=datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0),
+    )
+
+
+def _project(folder: Path) -> str:
+    try:
+        name = tomllib.loads(read_named(folder / "pyproject.toml").decode())["project"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return name if isinstance(name, str) else ""
+
+
+def _git_head(folder: Path) -> str:
+    """The commit that is checked out; empty where git does not work here."""
+    words = ["git", "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()

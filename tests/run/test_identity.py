@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from export_core.policy import Policy
-from export_core.run.identity import run_identity
+from export_core.run.session import run_identity
 
 GITHUB = {
     "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "someone/models", "GITHUB_RUN_ID": "17",

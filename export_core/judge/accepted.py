@@ -11,7 +11,7 @@ from export_core.base.phrases import few
 from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of
-from export_core.numbers.compare import compare_leaves
+from export_core.numbers.compare import Rules, compare_leaves
 from export_core.numbers.noise import output_name
 from export_core.policy import Policy
 from export_core.releases import load_calendar
@@ -75,7 +75,7 @@ def _outputs_that_may_be_zero(golden: Golden) -> list[str]:
         for number, leaf in enumerate(leaves):
             if leaf.dtype in FLOATS and leaf.data.any() and given_tolerance(comparison, leaf.dtype) != Tolerance():
                 zeros = Leaf(leaf.dtype, np.zeros_like(leaf.data))
-                if compare_leaves([leaf], [zeros], comparison).ok:
+                if compare_leaves([leaf], [zeros], Rules(comparison)).ok:
                     names.append(f"output {output_name(golden.calls[file].name, number)}")
     return names
 

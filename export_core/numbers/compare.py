@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -103,35 +103,27 @@ class Difference:
 def compare_leaves(
     expected: Sequence[Leaf],
     actual: Sequence[Leaf],
-    comparison: Comparison,
+    rules: Rules,
     *,
-    noise: CallNoise = NO_NOISE,
-    platforms: Sequence[str] = (),
-    tolerances: Tolerances | None = None,
-    sources: Sources | None = None,
-    user_code: UserCode | None = None,
     factors: Sequence[FactorGroup] = (),
+    user_code: UserCode | None = None,
 ) -> Difference:
     """Compare flat outputs: those that the writer saw, and those now.
 
-    `comparison` has comparator and tolerances as the golden holds them, and `sources` what set its parts; `tolerances`
-    are those of the policy, by platform, and `platforms` where the two ran, the writer's and the reader's. Floats are
-    compared by the `noise` that the writer measured unless a tolerance of their dtype is asked for; `factors`, which
-    come straight from factorizations, are compared as such. `user_code` runs a user's own comparator; None starts a
-    process for it alone. Raises `CompareError` when the outputs cannot be compared in this way, or a user's own
-    comparator fails.
+    `factors`, which come straight from factorizations, are compared as such. `user_code` runs a user's own comparator;
+    None starts a process for it alone. Raises `CompareError` when the outputs cannot be compared in this way, or a
+    user's own comparator fails.
     """
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
     for number, (leaf, got) in enumerate(zip(expected, actual, strict=True)):
         if str(leaf) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
             return Difference(False, problem=f"output {number}: expected {leaf}, got {got}", output=number)
-    name = comparison.compare
+    name = rules.comparison.compare
     if problem := problem_of_name(name):
         raise CompareError(problem)
     if name == "shape":
         return Difference(True, tolerance="shapes and dtypes")
-    rules = Rules(comparison, noise, platforms, tolerances or {}, sources or {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
     groups: list[FactorGroup] = []
     if name in FACTORIZATIONS:
@@ -152,7 +144,7 @@ def compare_leaves(
     # The user's own function decides alone; the errors are only reported.
     with opened(user_code) as code:
         message = code.compare(name, expected, actual)
-    errors = {field: getattr(difference, field) for field in ERRORS}
+    errors = {error: getattr(difference, error) for error in ERRORS}
     problem = "" if message is None else f"{name}: {message}"
     return Difference(message is None, **errors, problem=problem, tolerance=name)
 
@@ -178,17 +170,11 @@ class GoldenOutputs:
     def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
         """The difference of a call's outputs from the expected ones, which the file that the check names has."""
         manifest = self.golden.manifest
-        return compare_leaves(
-            expected,
-            actual,
-            comparison_of(check, manifest.comparison),
-            noise=self._noise.get(check.outputs or "", NO_NOISE),
-            platforms=(manifest.writer.platform, self.platform),
-            tolerances=self.tolerances,
-            sources=self.golden.sources,
-            user_code=self.user_code,
-            factors=() if check.vjp else self.golden.factors,
-        )
+        noise, platforms = self._noise.get(check.outputs or "", NO_NOISE), (manifest.writer.platform, self.platform)
+        how = comparison_of(check, manifest.comparison)
+        rules = Rules(how, noise, platforms, self.tolerances, self.golden.sources)
+        factors = () if check.vjp else self.golden.factors
+        return compare_leaves(expected, actual, rules, factors=factors, user_code=self.user_code)
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
@@ -203,8 +189,8 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
     """The largest error of each kind over these outputs or calls, by field; None where none has one."""
     return {
-        field: max((error for one in differences if (error := getattr(one, field)) is not None), default=None)
-        for field in ERRORS
+        name: max((error for one in differences if (error := getattr(one, name)) is not None), default=None)
+        for name in ERRORS
     }
 
 
@@ -405,13 +391,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a comparison between two platforms, the writer's and the reader's, under a policy's tolerances."""
+    """The rules of a comparison. Floats are compared by their noise unless a tolerance of their dtype is asked for."""
 
-    comparison: Comparison
-    noise: CallNoise
-    platforms: Sequence[str]
-    tolerances: Tolerances
-    sources: Sources  # What set the parts of the comparison.
+    comparison: Comparison  # Comparator and tolerances as the golden holds them.
+    noise: CallNoise = NO_NOISE  # What the writer measured.
+    platforms: Sequence[str] = ()  # Where the two ran: the writer's and the reader's.
+    tolerances: Tolerances = field(default_factory=dict)  # Those of the policy, by platform.
+    sources: Sources = field(default_factory=dict)  # What set the parts of the comparison.
 
     def of(self, dtype: str, output: int | None = None) -> Rule:
         """The rule for an array of this dtype: an output, or for None something that is made of outputs."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Comparison, Golden, Leaf
-from export_core.numbers.compare import GoldenOutputs, compare_leaves, comparison_of
+from export_core.numbers.compare import GoldenOutputs, Rules, compare_leaves, comparison_of
 from export_core.numbers.elements import to_double
 from export_core.numbers.factorizations import FACTORIZATIONS
 from export_core.numbers.noise import FACTOR
@@ -56,7 +56,7 @@ class Judge:
         """The outputs of a call against those that the writer saw."""
         difference = self.outputs.compare(check, expected, given)
         noise = difference.max_noise_error or 0.0
-        fixed = compare_leaves(expected, given, comparison_of(check, self.fixed), platforms=CPU)
+        fixed = compare_leaves(expected, given, Rules(comparison_of(check, self.fixed), platforms=CPU))
         return Judged(
             fails=not difference.ok,
             # Integers have no noise: where nothing else fails, they do.

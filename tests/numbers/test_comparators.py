@@ -12,7 +12,7 @@ from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
 from export_core.matrix import Selection, make_plan
 from export_core.numbers import CompareError
-from export_core.numbers.compare import compare_leaves
+from export_core.numbers.compare import Rules, compare_leaves
 from export_core.numbers.user_code import UserCode
 from export_core.releases import Windows, load_calendar
 
@@ -64,7 +64,7 @@ def user_code(project):
 def compared(user_code):
     def compared(name, expected=(1.0, 2.0), actual=(2.0, 1.0), code=user_code):
         wanted, found = ([leaf_of(np.array(side, np.float32))] for side in (expected, actual))
-        return compare_leaves(wanted, found, Comparison(f"our_checks:{name}"), user_code=code)
+        return compare_leaves(wanted, found, Rules(Comparison(f"our_checks:{name}")), user_code=code)
 
     return compared
 

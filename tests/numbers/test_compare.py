@@ -12,14 +12,14 @@ from hypothesis.extra import numpy as arrays
 from export_core.base.tolerances import COARSE, DEFAULT_RTOL, Tolerance, tolerance_for
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import key_leaf, leaf_of
-from export_core.numbers.compare import Difference, Rule, compare_leaves
+from export_core.numbers.compare import Difference, Rule, Rules, compare_leaves
 
 INF, NAN = math.inf, math.nan
 
 
 def compared(expected, actual, platforms=(), tolerances=None, **how) -> Difference:
     wanted, found = ([leaf_of(array) for array in side] for side in (_listed(expected), _listed(actual)))
-    return compare_leaves(wanted, found, Comparison(**how), platforms=platforms, tolerances=tolerances)
+    return compare_leaves(wanted, found, Rules(Comparison(**how), platforms=platforms, tolerances=tolerances or {}))
 
 
 def _listed(arrays_):
@@ -254,8 +254,10 @@ def test_exact_looks_at_bits():
 def test_prng_keys_and_float0_must_be_equal():
     one, other = np.array([[1, 2], [3, 4]], np.uint32), np.array([[1, 2], [3, 5]], np.uint32)
     for how in ("allclose", "exact"):
-        same = compare_leaves([key_leaf("key<fry>", one)], [key_leaf("key<fry>", one)], Comparison(how))
-        found = compare_leaves([key_leaf("key<fry>", one)], [key_leaf("key<fry>", other)], Comparison(how, 9.0, 9.0))
+        same = compare_leaves([key_leaf("key<fry>", one)], [key_leaf("key<fry>", one)], Rules(Comparison(how)))
+        found = compare_leaves(
+            [key_leaf("key<fry>", one)], [key_leaf("key<fry>", other)], Rules(Comparison(how, 9.0, 9.0))
+        )
         assert (same.ok, found.ok, found.of_type) == (True, False, "key<fry>[2]")
     assert compared(np.zeros(3, [("float0", np.void, 0)]), np.zeros(3, [("float0", np.void, 0)])).ok
 
@@ -284,5 +286,5 @@ def test_no_complex_numbers_crash_a_comparison(array, other):
 
 
 def test_a_call_without_outputs_agrees_without_an_error():
-    found = compare_leaves([], [], Comparison())
+    found = compare_leaves([], [], Rules(Comparison()))
     assert (found.ok, found.max_abs_error, found.max_rel_error, found.mismatched) == (True, 0, 0, 0)

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
-from export_core.numbers.compare import compare_leaves
+from export_core.numbers.compare import Rules, compare_leaves
 from export_core.numbers.diagnosis import Diagnosis, diagnose
 
 NAN, INF = np.nan, np.inf
@@ -299,7 +299,7 @@ def rounded(values):
 
 def kind_of(expected, actual):
     leaves = [[leaf_of(array) for array in side] for side in (expected, actual)]
-    return compare_leaves(*leaves, Comparison(rtol=1e-8)).kind
+    return compare_leaves(*leaves, Rules(Comparison(rtol=1e-8))).kind
 
 
 def test_a_difference_is_rounding_only_if_every_output_that_differs_looks_like_it():
@@ -315,7 +315,7 @@ def test_nan_beside_rounding_is_no_rounding():
 
 def test_a_message_says_what_a_difference_looks_like():
     values = normal(np.random.default_rng(2), 30)
-    difference = compare_leaves([leaf_of(values)], [leaf_of(-values)], Comparison())
+    difference = compare_leaves([leaf_of(values)], [leaf_of(-values)], Rules(Comparison()))
     lines = str(difference).splitlines()
     assert lines[1] == f"  looks like: {WRONG_SIGN}"
     assert lines[2].startswith("  errors in units of what is allowed: ")

@@ -11,14 +11,14 @@ from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.arrays import leaf_of
 from export_core.numbers import CompareError
-from export_core.numbers.compare import Difference, compare_leaves
+from export_core.numbers.compare import Difference, Rules, compare_leaves
 from export_core.numbers.factorizations import FACTORIZATIONS, parts_of
 from export_core.numbers.noise import CallNoise
 
 
 def compared(expected, actual, compare, **how) -> Difference:
     wanted, found = ([leaf_of(array) for array in side] for side in (expected, actual))
-    return compare_leaves(wanted, found, Comparison(compare, **how))
+    return compare_leaves(wanted, found, Rules(Comparison(compare, **how)))
 
 
 def adjoint(matrix):
@@ -439,7 +439,9 @@ def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
 def in_groups(expected, actual, *groups) -> Difference:
     """Compared by default, with these groups of outputs said to be factors."""
     wanted, found = ([leaf_of(array) for array in side] for side in (expected, actual))
-    return compare_leaves(wanted, found, Comparison(), factors=[FactorGroup(name, outputs) for name, outputs in groups])
+    return compare_leaves(
+        wanted, found, Rules(Comparison()), factors=[FactorGroup(name, outputs) for name, outputs in groups]
+    )
 
 
 def test_factors_among_other_outputs_may_turn_and_others_may_not():
@@ -484,5 +486,5 @@ def test_values_of_factors_are_compared_with_the_noise_of_their_output():
     leaves = [leaf_of(array) for array in (np.arange(3), vectors, values)]
     moved = [*leaves[:2], leaf_of(values + 1e-9)]
     group = [FactorGroup("eigh", (2, 1))]
-    found = compare_leaves(leaves, moved, Comparison(), factors=group, noise=noise)
+    found = compare_leaves(leaves, moved, Rules(Comparison(), noise), factors=group)
     assert found.max_noise_error == pytest.approx(1e-3)

@@ -14,7 +14,7 @@ from export_core.base.tolerances import Tolerance
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import leaf_of
 from export_core.numbers import compare, noise
-from export_core.numbers.compare import compare_leaves
+from export_core.numbers.compare import Rules, compare_leaves
 from export_core.numbers.elements import ulp_distance
 from export_core.numbers.noise import (
     FACTOR,
@@ -40,9 +40,7 @@ FLOATS = hnp.arrays(np.float32, st.integers(0, 8), elements=st.floats(width=32))
 def judged(expected, actual, noise, *, narrowest="", compare="allclose", tolerances=None, platforms=("cpu",), **how):
     noises = CallNoise((None if noise is None else np.asarray(noise, np.float64),), narrowest)
     want, got = (leaf_of(np.asarray(values)) for values in (expected, actual))
-    return compare_leaves(
-        [want], [got], Comparison(compare, **how), noise=noises, platforms=platforms, tolerances=tolerances
-    )
+    return compare_leaves([want], [got], Rules(Comparison(compare, **how), noises, platforms, tolerances or {}))
 
 
 def float32(*values):
@@ -228,7 +226,7 @@ def test_the_error_in_units_of_noise_is_that_of_the_worst_output():
     want, noise = [leaf_of(float32(1, 1))] * 2, np.full(2, 2.0**-10)
     for first, second in ((1, 2), (2, 1), (0, 2), (0, 0)):
         got = [leaf_of(float32(1, 1 + times * 2.0**-10)) for times in (first, second)]
-        found = compare_leaves(want, got, Comparison(), noise=CallNoise((noise, noise), ""))
+        found = compare_leaves(want, got, Rules(Comparison(), CallNoise((noise, noise), "")))
         assert found.ok
         assert found.max_noise_error == max(first, second)
 
@@ -310,7 +308,7 @@ CASES = {
 
 
 def difference(expected, actual, *, comparison=Comparison(), platforms=("cpu", "cpu"), noise=NO_NOISE):  # noqa: B008 - it is frozen
-    return compare_leaves([leaf_of(expected)], [leaf_of(actual)], comparison, noise=noise, platforms=platforms)
+    return compare_leaves([leaf_of(expected)], [leaf_of(actual)], Rules(comparison, noise, platforms))
 
 
 @pytest.mark.parametrize("name", CASES)

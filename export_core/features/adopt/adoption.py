@@ -135,36 +135,33 @@ class Adoption:
             if isinstance(candidate, GoldenError):
                 raise candidate
             draft = self._draft(candidate)
-            manifest = draft.manifest
             other = names.setdefault(draft.id, candidate)
             if other is not candidate:
                 raise GoldenError(
-                    f"{candidate.file}: expected another case than {other.file} has, found {manifest.case} by "
-                    f"{manifest.writer.id} for both. Give it another name."
+                    f"{candidate.file}: expected another case than {other.file} has, found {candidate.case} by "
+                    f"{draft.manifest.writer.id} for both. Give it another name."
                 )
             same = self._stored_already(draft)
             if not same:
-                self.check_replaces_nothing(candidate, draft.artifact, manifest)
+                self.check_replaces_nothing(candidate, draft)
         except ExportCompatError as error:
             return Adopted(NOT_ADDED, problem=str(error))
         return Adopted(WriteStatus.UNCHANGED, same) if same else draft
 
-    def check_replaces_nothing(
-        self, candidate: Candidate, artifact: Artifact | None = None, manifest: Manifest | None = None
-    ) -> None:
+    def check_replaces_nothing(self, candidate: Candidate, draft: _Draft | None = None) -> None:
         """Raise `GoldenError` where a candidate would replace a golden of another artifact, of a test, or other arrays.
 
-        Without its artifact and its manifest only the first two are seen. An adopted golden is written again where its
-        noise was not measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
+        Without its draft only the first two are seen. An adopted golden is written again where its noise was not
+        measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
         """
-        artifact = artifact or read(candidate.file)
-        writer = manifest.writer if manifest else writer_of(artifact, self.policy.calendar(), candidate.writer)
+        artifact = draft.artifact if draft else read(candidate.file)
+        writer = draft.manifest.writer if draft else writer_of(artifact, self.policy.calendar(), candidate.writer)
         for golden in self.store.generations(candidate.case):
             stored = golden.manifest
             if stored.writer.id != writer.id or stored.case in self.replace:
                 continue
-            files = {ARTIFACT: artifact.sha256, **(manifest.files if manifest else {})}
-            if manifest and manifest.inputs_made and stored.inputs_made:
+            files = {ARTIFACT: artifact.sha256, **(draft.manifest.files if draft else {})}
+            if draft and draft.manifest.inputs_made and stored.inputs_made:
                 files.pop(INPUTS)  # by another rule
             if not stored.is_adopted or not files.items() <= stored.files.items():
                 by = f"which {stored.test} wrote" if stored.test else "which has other files"
@@ -207,8 +204,8 @@ class Adoption:
                 outputs_by=writer.id.removesuffix(f"-{writer.platform}") if computes else "",
                 seed=None if candidate.inputs else SEED,
             )
-        given = replace(candidate, origin=origin)
-        manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, given)
+        candidate = replace(candidate, origin=origin)
+        manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, candidate)
         if problems := import_problems(files, self.policy.reader_packages):
             raise GoldenError("\n".join(problems))
         return _Draft(candidate, artifact, msgspec.structs.replace(manifest, inputs_rule=rule), files, remarks)
@@ -317,9 +314,8 @@ class Adoption:
 
     def _add_outputs(self, draft: _Draft, outputs: tuple[Leaf, ...]) -> None:
         then, inputs = draft.manifest, from_npz(draft.files[INPUTS])
-        given = replace(draft.candidate, origin=then.origin)
         try:
-            now, draft.files = adopt_artifact(draft.artifact, inputs, outputs, then.case, then.writer, given)
+            now, draft.files = adopt_artifact(draft.artifact, inputs, outputs, then.case, then.writer, draft.candidate)
         except GoldenError as error:
             draft.problem = f"{draft.artifact.name}: {error}"
             return

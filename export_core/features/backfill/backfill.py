@@ -64,12 +64,7 @@ def requirements_here(install: Sequence[str]) -> tuple[str, ...]:
 
 
 def write_goldens(
-    writers: Readers,
-    install: Sequence[str],
-    pytest_args: Sequence[str],
-    constraints: tuple[str, ...] = (),
-    *,
-    steps: Steps | None = None,
+    writers: Readers, install: Sequence[str], pytest_args: Sequence[str], constraints: tuple[str, ...], steps: Steps
 ) -> int:
     """Run the marked tests of the project in the working folder with each of these jaxlib releases, writing goldens.
 
@@ -86,7 +81,6 @@ def write_goldens(
         ended by the code that it ran.
     """
     codes = []
-    steps = steps or Steps()
     for release in writers.chosen:
         echo(f"== writing goldens with {title(release)}")
         try:
@@ -145,13 +139,12 @@ def _build_writer(
         echo(f"jaxlib {release.jaxlib} {interpreter.note}")
     # The project's pyproject.toml decides what is installed: other dependencies mean another environment.
     project = Path("pyproject.toml")
-    here = project.exists()
     recipe = Recipe(
         f"writer-{release.jaxlib}",
         interpreter.python,
         (*requirements(release, calendar, sources), "pytest", own_requirement(), *requirements_here(install)),
         "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)",
-        (read_named(project).decode(errors="replace") if here else "") + sources.content(release),
+        (read_named(project).decode(errors="replace") if project.exists() else "") + sources.content(release),
         sources.options(),
         constraints,
     )

@@ -79,5 +79,5 @@ def backfill(
             echo(f"would write goldens with {title(release)}")
         echo(f"installed beside them: {', '.join(('pytest', *requirements_here(chosen_packages)))}")
         return
-    steps = Steps(quiet=quiet)
-    raise click.exceptions.Exit(write_goldens(chosen, chosen_packages, tuple(pytest_args), versions, steps=steps))
+    code = write_goldens(chosen, chosen_packages, pytest_args, versions, Steps(quiet=quiet))
+    raise click.exceptions.Exit(code)

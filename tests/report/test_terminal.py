@@ -3,6 +3,7 @@
 import io
 import itertools
 import re
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -295,11 +296,11 @@ def test_the_last_lines_say_what_to_run_and_what_broke():
 
 
 def test_the_docs_show_what_is_printed():
-    printed = [f"    {line}".rstrip() for line in ended().strip().splitlines()]
     page = Path(__file__).parents[2] / "docs" / "reference" / "terminal.md"
-    lines = page.read_text(encoding="utf-8").splitlines()
-    start = lines.index(printed[0])
-    assert lines[start : start + len(printed)] == printed, f"copy this screen into {page}"
+    blocks = map(textwrap.dedent, re.findall(r"(?:^    .*\n|^\n)+", page.read_text(encoding="utf-8"), re.MULTILINE))
+    shown = {text.partition("\n")[0]: text for text in map(str.strip, blocks)}
+    printed = "\n".join(line.rstrip() for line in ended().strip().splitlines())
+    assert shown[printed.partition("\n")[0]] == printed, f"copy this screen into {page}"
 
 
 def test_neighbours_with_the_same_outcome_are_a_range():

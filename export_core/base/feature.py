@@ -25,7 +25,7 @@ class Feature(NamedTuple):
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
     findings: str = ""  # Findings of a run: gets the `Run`.
-    table: str = ""  # A table of the report in full: gets the `Run`, and returns a `Table` or None.
+    table: str = ""  # A table of the report in full: gets the `Run`, and returns its lines, or none.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.
     row_line: str = ""
     """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""

@@ -13,7 +13,6 @@ from export_core.policy import Policy
 from export_core.policy.entries import Quirk, matches
 from export_core.policy.model import LOCATED
 from export_core.releases import Calendar, load_calendar
-from export_core.releases.project_releases import withdrawn_by_project
 from export_core.releases.runtimes import known_runtimes
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
@@ -86,10 +85,11 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     text = "retention.deployed: {!r} is no release of the calendar that can be installed."
     unmatched += _lacking(text, policy.retention.deployed, calendar.versions())
     unmatched += [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
-    return unmatched + [
-        Unmatched(f"The project's releases say that jaxlib {name} was withdrawn: no window has it as a reader.")
-        for name in withdrawn_by_project(load_calendar(), calendar)
-    ]
+    # An index can withdraw a release after this package was made, so a project may say so; no reader is chosen then.
+    shipped = load_calendar()
+    withdrawn = (version for version in shipped.versions() if calendar.jaxlib[version].yanked)
+    text = "The project's releases say that jaxlib {} (built {}) was withdrawn: no window has it as a reader."
+    return unmatched + [Unmatched(text.format(version, shipped.built(version))) for version in withdrawn]
 
 
 def _lacking(text: str, names: Iterable[str], known: Iterable[str], reported: Reported = "by none") -> list[Unmatched]:

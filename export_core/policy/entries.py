@@ -211,10 +211,6 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The name of the reader that runs there, as --readers takes it."""
         return self.reader or self.jaxlib
 
-    def runs(self, case: str, reader: str, platform: str) -> bool:
-        """Whether a cell with this case, reader and platform is one of this deployment target."""
-        return (reader, platform) == (self.release, self.platform) and self.has_case(case)
-
     def has_case(self, case: str) -> bool:
         """Whether artifacts of a case have to run there."""
         return any(matches(case, pattern) for pattern in self.cases)
@@ -227,4 +223,5 @@ def names_of(
     targets: Iterable[DeploymentTarget], case: str, reader: str, platform: str, day: datetime.date | None
 ) -> tuple[str, ...]:
     """The names of the deployment targets in force on a day in which a cell has to run."""
-    return tuple(target.name for target in targets if target.in_force(day) and target.runs(case, reader, platform))
+    there = (target for target in targets if (target.release, target.platform) == (reader, platform))
+    return tuple(target.name for target in there if target.in_force(day) and target.has_case(case))

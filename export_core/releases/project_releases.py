@@ -103,15 +103,6 @@ def unreleased_minimums(jaxlibs: Iterable[str], jax: Mapping[str, JaxRelease]) -
             )
 
 
-def withdrawn_by_project(shipped: Calendar, calendar: Calendar) -> list[str]:
-    """The jaxlibs of the shipped calendar that a project's calendar says are withdrawn, oldest build first.
-
-    An index can withdraw a release after this package was made, so a project may say so; no reader is chosen then.
-    """
-    versions = (version for version in shipped.versions() if calendar.jaxlib[version].yanked)
-    return [f"{version} (built {shipped.built(version)})" for version in versions]
-
-
 def _difference(source: str, expected: datetime.date, found: datetime.date) -> str:
     if expected == found:
         return ""

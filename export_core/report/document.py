@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.feature import hooks
-from export_core.base.layout import aligned, labelled_lines
+from export_core.base.layout import labelled_lines
 from export_core.base.phrases import plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
@@ -74,18 +74,6 @@ class Finding:
 def issue_of(cause: Cause | None, summary: Summary) -> KnownIssue | None:
     """The known upstream issue that a cause shows."""
     return next((issue for issue in summary.known_issues if cause and issue.id == cause.upstream), None)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of texts: the first column names the row, the others are numbers."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def lines(self) -> Iterator[str]:
-        """The table with its columns aligned."""
-        return aligned([self.head, *self.rows], right=range(1, len(self.head)))
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
     """
     if full:
         print_cells(console, document.run)
-        for table in document.added("table"):
-            print_lines(console, ["", *table.lines()])
+        for lines in document.added("table"):
+            print_lines(console, ["", *lines])
         print_findings(console, document.findings)
     else:
         console.print()

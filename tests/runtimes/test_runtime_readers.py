@@ -19,7 +19,7 @@ from export_core.matrix import Plan, Selection, Verdict, make_plan
 from export_core.matrix.outcome import outcome_of
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
-from export_core.policy.entries import DeploymentTarget
+from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.readers.cell import Cell, cannot_pass
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import ReleaseError, Windows, load_calendar, runtimes
@@ -107,8 +107,8 @@ def test_a_deployment_target_brings_its_runtime():
     assert str(serving) == "serving (tensorflow 2.21.0)"
     plan = planned([golden(jaxlib="0.9.2")], readers="0.9.2")
     assert TENSORFLOW not in map(str, plan.readers)
-    assert serving.runs("tests.test_a.test_f", TENSORFLOW, "cpu")
-    assert not serving.runs("tests.test_a.test_f", "0.9.2", "cpu")
+    assert names_of([serving], "tests.test_a.test_f", TENSORFLOW, "cpu", None) == ("serving",)
+    assert names_of([serving], "tests.test_a.test_f", "0.9.2", "cpu", None) == ()
     assert Policy(deployed=(serving,)).targets_on(day("2026-03-04")) == ()  # before it was built
     assert Policy(deployed=(serving,)).targets_on(day("2026-03-05")) == (serving,)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
+from export_core.base.layout import aligned
 from export_core.base.phrases import plural, ranges
 from export_core.features.costs.over_budget import unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING
@@ -14,7 +15,7 @@ from export_core.judge.result import Cells, Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
 from export_core.releases.names import title_of
-from export_core.report.document import Finding, RowLine, Table
+from export_core.report.document import Finding, RowLine
 from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
 from export_core.run.run import Run
 
@@ -39,13 +40,13 @@ def cost_findings(run: Run) -> Iterator[Finding]:
         yield Finding(NOT_MEASURED, number, text)
 
 
-def newest_costs(run: Run) -> Table | None:
-    """What each golden costs in the newest release that compiled it; None where no cell says it."""
+def newest_costs(run: Run) -> list[str]:
+    """What each golden costs in the newest release that compiled it, as the lines of a table; none without figures."""
     newest = {}
     for result in sorted(run.results, key=lambda result: result.reader.date_order):
         if result.cost:
             newest[*result.golden_order, result.platform] = result
-    rows = []
+    rows: list[tuple[str, ...]] = [HEAD]
     for _, result in sorted(newest.items()):
         timings = result.timings or Timings()
         values = [(name, cost_of(result, name)) for name in ("temp_bytes", "bytes_accessed", "flops", "instructions")]
@@ -54,7 +55,7 @@ def newest_costs(run: Run) -> Table | None:
         where = "" if result.platform == result.writer.platform else f" on {result.platform}"
         texts = ["-" if value is None else amount(name, value) for name, value in values]
         rows.append((f"{result.golden}{where}", result.reader.name, *texts))
-    return Table(HEAD, rows) if rows else None
+    return [*aligned(rows, right=range(1, len(HEAD)))] if newest else []
 
 
 def row_line(results: Sequence[Result]) -> RowLine | None:

@@ -160,17 +160,17 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
     calendar = policy.calendar()
     with Steps():
         goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
-    decisions = retention_status(goldens, policy, calendar, day)
+    decisions = list(retention_status(goldens, policy, calendar, day))
     # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
     if problems := unmatched_pins(goldens, policy):
         if not dry_run:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:
             echo(f"warning: {problem}", err=True)
-    for decision in decisions:
-        if decision.reasons and not quiet:
-            echo(f"retains  {decision.golden.id}  {'; '.join(decision.reasons)}")
-    prunable = [decision.golden for decision in decisions if not decision.reasons]
+    for golden, reasons in decisions:
+        if reasons and not quiet:
+            echo(f"retains  {golden.id}  {'; '.join(reasons)}")
+    prunable = [golden for golden, reasons in decisions if not reasons]
     for golden in prunable:
         echo(f"prunes   {golden.id}  built {golden.manifest.writer.built}")
     counted = f"{len(prunable)} of {plural(len(decisions), 'golden')}"

@@ -1,21 +1,13 @@
 """The retention of goldens: which must stay on a day, and why. The others may be pruned."""
 
 import datetime
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import ONE_DAY, status_of
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, matches
 from export_core.releases import Calendar, Windows, promise
-
-
-class RetentionStatus(NamedTuple):
-    """A golden with every reason why it must stay, as sentences; without one it may be pruned."""
-
-    golden: Golden
-    reasons: tuple[str, ...]
 
 
 def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
@@ -60,8 +52,8 @@ def live_readers(
 
 def retention_status(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date
-) -> list[RetentionStatus]:
-    """Every golden with the reasons why it must stay on a day, in the order given.
+) -> Iterator[tuple[Golden, list[str]]]:
+    """Every golden with the reasons why it must stay on a day, as sentences; without one it may be pruned.
 
     A golden must stay while a jaxlib built that day must run it, while it is in the window of a live reader, while a
     deployment target has to run its case, also one whose obligation has yet to begin, while it calls
@@ -76,7 +68,6 @@ def retention_status(
     newest: dict[tuple[str, str], Golden] = {}
     for golden in sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.id)):
         newest[golden.manifest.case, golden.manifest.writer.platform] = golden
-    statuses = []
     for golden in goldens:
         manifest, written_on = golden.manifest, golden.manifest.writer.built
         reasons = []
@@ -96,8 +87,7 @@ def retention_status(
         reasons += [f"must run in deployment target {target}" for target in targets if target.has_case(manifest.case)]
         if newest[manifest.case, manifest.writer.platform] is golden:
             reasons.append(f"the last of its case by a writer on {manifest.writer.platform}")
-        statuses.append(RetentionStatus(golden, tuple(reasons)))
-    return statuses
+        yield golden, reasons
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:

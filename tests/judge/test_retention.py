@@ -19,7 +19,8 @@ TODAY = day("2026-11-21")
 
 
 def kept(goldens, policy: Policy | None = None, when=TODAY) -> dict[str, tuple[str, ...]]:
-    return {each.golden.id: each.reasons for each in retention_status(goldens, policy or Policy(), CALENDAR, when)}
+    status = retention_status(goldens, policy or Policy(), CALENDAR, when)
+    return {golden.id: tuple(reasons) for golden, reasons in status}
 
 
 def test_each_reason_is_reported():
@@ -102,12 +103,12 @@ def test_no_golden_goes_that_a_release_or_live_reader_must_run(writers, when, ba
     windows = policy.window_lengths()
     built = sorted(each.manifest.writer.built for each in goldens)
     live = live_readers(built, CALENDAR, windows, when, ())
-    for each in retention_status(goldens, policy, CALENDAR, when):
-        wrote = each.golden.manifest.writer.built
+    for written, reasons in retention_status(goldens, policy, CALENDAR, when):
+        wrote = written.manifest.writer.built
         later = [when + datetime.timedelta(days=days) for days in (0, 1, 30, 181)]
         needed = wrote > when or any(promise(wrote, reader, windows).promised for reader in later)
         needed |= any(promise(wrote, CALENDAR.built(reader), windows).promised for reader in live)
-        assert bool(each.reasons) == (needed or wrote == built[-1])
+        assert bool(reasons) == (needed or wrote == built[-1])
 
 
 @pytest.mark.parametrize("readers", ["window,0.7.0", "0.7.0-jax0.7.1", " 0.7.0 ,newest,,mine.whl"])

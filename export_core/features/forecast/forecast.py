@@ -343,7 +343,8 @@ def _deployed_reader(
 
 
 def _prunable(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date) -> tuple[str, ...]:
-    return tuple(status.golden.id for status in retention_status(goldens, policy, calendar, day) if not status.reasons)
+    retained = retention_status(goldens, policy, calendar, day)
+    return tuple(golden.id for golden, reasons in retained if not reasons)
 
 
 def foreseen_readers(

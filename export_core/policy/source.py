@@ -148,13 +148,10 @@ _Loader.add_implicit_resolver(
 def _yaml(file: Path, text: str) -> PolicySource:
     try:
         loader = _Loader(text)
-        try:
-            node = loader.get_single_node()
-            # Before values are made: constructing them is what aliases without end would exhaust.
-            lines = _yaml_lines(file, loader, node)
-            return PolicySource(file, loader.construct_document(node) if node else None, lines)
-        finally:
-            loader.dispose()
+        node = loader.get_single_node()
+        # Before values are made: constructing them is what aliases without end would exhaust.
+        lines = _yaml_lines(file, loader, node)
+        return PolicySource(file, loader.construct_document(node) if node else None, lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(f"{error.context or ''} {error.problem or ''}".split())

@@ -77,7 +77,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
             "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),
             "platform": dict(Counter(cell.platform for cell in cells)),
             "direction": dict(Counter(str(cell.direction) for cell in cells)),
-            "promise": dict(Counter(_promise_name(cell) for cell in cells)),
+            "promise": dict(Counter(_PROMISE[cell.promised] for cell in cells)),
             **({"deployment target": deployed} if deployed else {}),
         },
         cells=tuple(cells),
@@ -87,6 +87,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
     )
 
 
+_PROMISE = {True: "promised", False: "outside"}
 # Before each name: "4 0.9.2" would be two numbers.
 _OF = {"reader": "in ", "writer": "by ", "platform": "on ", "deployment target": "for "}
 
@@ -119,7 +120,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
         with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
         line = (
             f"{cell.golden}  in {cell.reader.label}{with_jax} on {cell.platform}  "
-            f"{cell.direction} {cell.days} days  {_promise_name(cell)}"
+            f"{cell.direction} {cell.days} days  {_PROMISE[cell.promised]}"
             f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
         )
         print_lines(console, wrapped(line, console.width, indent=2))
@@ -143,10 +144,6 @@ def cost_in_words(cost: EnvironmentsCost) -> str:
         f"{cost.download_megabytes / 1e3:.1f} GB of downloads. It is less where environments share files, and where "
         f"uv's cache has packages.{unknown}"
     )
-
-
-def _promise_name(cell: PlannedCell) -> str:
-    return "promised" if cell.promised else "outside"
 
 
 def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

@@ -143,12 +143,15 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
+    # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
+    goldens = tuple({f"{result.golden}: " for result in group})
+    undecided = [line for line in run.summary.undecided if line.startswith(goldens)]
     details = [
         ("known as", _issue_text(issue)),
         ("listed", entry_text(example, run.policy)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
         *(_number_details(group, run.folder) if is_numbers and cause.cells > 1 else ()),
-        ("outputs", _undecided_of(group, run) if is_numbers else ""),
+        ("outputs", first_lines(undecided, "summary.json") if is_numbers else ""),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
         ("to do", todo),
@@ -217,12 +220,6 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
         see = f"see `jaxexport report{named_folder(folder)} --trend numbers`"
         bits = f"those of {plural(changing, 'golden')} change again among these readers: {see}"
     return [("goldens", first_lines(lines)), ("bits", bits if all(result.outputs for result in group) else "")]
-
-
-def _undecided_of(group: Sequence[Result], run: Run) -> str:
-    """The outputs of these goldens that jump or would not show a wrong number, each with its leaf."""
-    goldens = {f"{result.golden}: " for result in group}
-    return first_lines([line for line in run.summary.undecided if line.startswith(tuple(goldens))], "summary.json")
 
 
 def _flaky(results: Sequence[Result]) -> Finding:

@@ -13,21 +13,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from export_core.artifact import Artifact, Envelope
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.envelope.fields import Aval, ByteSpan, Tree
+from export_core.artifact.envelope.fields import Aval, ByteSpan, Sharding, Tree
 from export_core.base.processes import ask, kill_group
 from export_core.base.scratch import scratch_folder
 from export_core.features.why.choice import WhyError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.readers.environment import Environment
-
-if TYPE_CHECKING:
-    from export_core.artifact import Artifact, Envelope
-    from export_core.artifact.envelope.fields import Sharding
 
 PROGRAM = Path(__file__).with_name("editing") / "program.py"
 SECONDS = 60.0  # How long one change may take.

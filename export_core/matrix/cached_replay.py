@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, TypeVar
 
 import filelock
 import msgspec
@@ -162,12 +162,12 @@ def replay_here(
         if options.dump:
             yield from run(cells, environments.build)
             return
-        with OutcomeCache(cache_folder(), notify) as cache:
+        with contextlib.closing(OutcomeCache(cache_folder(), notify)) as cache:
             yield from replay_unknown(cells, cache, environments, options, run, notify)
 
 
 class OutcomeCache:
-    """Outcomes by key; use it as a context manager.
+    """Outcomes by key, until `close`.
 
     It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache.
     A row that is not as it was written is none; a file that is broken is removed, and a new one begun. `given` is how
@@ -205,12 +205,6 @@ class OutcomeCache:
 
         self._guarded(store)
         return outcome
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Self
 
 import msgspec
 
@@ -39,7 +38,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class UserCode:
-    """The process of users' functions: started when it is first asked, and again after it has died; a context manager.
+    """The process of users' functions: started when it is first asked, and again after it has died, until `close`.
 
     It has this process's `sys.path`, with the folder `root` first: a project's own checks are seldom installed. It
     answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer. It gets
@@ -53,12 +52,6 @@ class UserCode:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def check(self, name: str) -> None:
         """Raise `CompareError` unless outputs can be compared in this way; a user's function is imported."""
@@ -151,4 +144,4 @@ class UserCode:
 
 def opened(user_code: UserCode | None) -> contextlib.AbstractContextManager[UserCode]:
     """The one that is given, which stays open, or one for this use alone."""
-    return UserCode() if user_code is None else contextlib.nullcontext(user_code)
+    return contextlib.closing(UserCode()) if user_code is None else contextlib.nullcontext(user_code)

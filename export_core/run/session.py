@@ -121,7 +121,7 @@ def run_matrix(
     limits = Limits.of(options)
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
-        user_code = user_code or stack.enter_context(user_code_within(limits, policy.environment))
+        user_code = user_code or stack.enter_context(closing(user_code_within(limits, policy.environment)))
         whole = _whole_plan(policy, selection, options, goldens, interpreter, user_code)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)

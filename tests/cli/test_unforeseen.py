@@ -1,5 +1,6 @@
 """Unexpected failures are never taken for an answer: errors, a closed pipe, names that are not UTF-8."""
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -168,7 +169,7 @@ def test_an_outcome_that_cannot_be_stored_costs_only_the_cache(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     said: list[str] = []
-    with OutcomeCache(tmp_path, said.append) as cache:
+    with contextlib.closing(OutcomeCache(tmp_path, said.append)) as cache:
         cache.put("name", Outcome(cell, Stage.READ, Verdict.ERROR, NAME))
     assert "outcomes are not cached" in said[0]
     data = b"\xc1 no row of ours"
@@ -176,6 +177,6 @@ def test_an_outcome_that_cannot_be_stored_costs_only_the_cache(tmp_path):
         row = ("broken", hashlib.sha256(b"broken" + data).digest()[:8] + data, 10**6)
         file.execute("INSERT INTO cached_outcomes VALUES (?, ?, ?)", row)
     file.close()
-    with OutcomeCache(tmp_path, said.append) as cache:
+    with contextlib.closing(OutcomeCache(tmp_path, said.append)) as cache:
         assert cache.get(["broken"]) == {}
     assert len(said) == 1

@@ -1,5 +1,6 @@
 """Functions over several devices: exported without them where jax can, called on them, and refused on too few."""
 
+import contextlib
 from contextlib import closing
 
 import jax
@@ -172,7 +173,7 @@ def test_a_further_call_is_replayed_on_its_own_mesh(on_other_meshes):
     """On the golden's own mesh, the call that must be refused would run."""
     with (
         staged_goldens((on_other_meshes.manifest, on_other_meshes.files)) as (golden,),
-        UserCode() as user_code,
+        contextlib.closing(UserCode()) as user_code,
         closing(OwnReader(Policy(), RunOptions(results=None), user_code)) as reader,
     ):
         (result,) = reader.replay([golden])

@@ -36,7 +36,7 @@ CRASH = Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)", 1
 def cache_in(folder: Path) -> Iterator[OutcomeCache]:
     """A cache that has nothing to say."""
     said: list[str] = []
-    with OutcomeCache(folder, said.append) as cache:
+    with contextlib.closing(OutcomeCache(folder, said.append)) as cache:
         yield cache
     assert not said
 

@@ -1,5 +1,6 @@
 """A user's own comparator, by its import path: what it may return, and the error when it is missing."""
 
+import contextlib
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +57,7 @@ def project(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def user_code(project):
-    with UserCode(project) as code:
+    with contextlib.closing(UserCode(project)) as code:
         yield code
 
 
@@ -182,7 +183,7 @@ def forks(expected, actual):
 
 @pytest.fixture(scope="module")
 def impatient(project):
-    with UserCode(project, seconds=2.0) as code:
+    with contextlib.closing(UserCode(project, seconds=2.0)) as code:
         yield code
 
 
@@ -204,7 +205,7 @@ def test_code_that_ends_or_blocks_is_one_error(project, impatient, when, code):
 def test_what_user_code_prints_or_reads_is_no_answer(tmp_path):
     (tmp_path / "our_hostile.py").write_text(FORGING)
     one = [leaf_of(np.ones(2, np.float32))]
-    with UserCode(tmp_path) as user_code:
+    with contextlib.closing(UserCode(tmp_path)) as user_code:
         assert user_code.compare("our_hostile:f", one, one) == "wrong"
         assert user_code.compare("our_hostile:forks", one, one) is None
         assert user_code.compare("our_hostile:f", one, one) == "wrong", "a fork answers nothing"
@@ -235,5 +236,5 @@ def test_a_comparator_sees_no_token_and_what_the_policy_names(tmp_path, monkeypa
     )
     monkeypatch.setenv("CI_TOKEN", "s3cret")
     monkeypatch.setenv("OURS", "1")
-    with UserCode(tmp_path, variables=["OURS"]) as user_code:
+    with contextlib.closing(UserCode(tmp_path, variables=["OURS"])) as user_code:
         assert user_code.compare("our_spy:f", (), ()) == "OURS"

@@ -1,6 +1,7 @@
 """A job: what travels to another machine, the cells of one reader with their goldens; and what comes back."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         return JobResult(tuple(not_run(cell, problem).stored for cell in job.cells))
     notes: list[str] = []
     own_user_code = user_code_within(job.options.limits, job.options.policy.environment)
-    with scratch_folder() as scratch, own_user_code as user_code:
+    with scratch_folder() as scratch, closing(own_user_code) as user_code:
         cells = []
         for number, (cell, files) in enumerate(zip(job.cells, job.files, strict=True)):
             folder = scratch / str(number)

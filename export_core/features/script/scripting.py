@@ -141,7 +141,7 @@ def _prepared(
     _check_names(where, function, args, given)
     own = {name: value for name, value in given.items() if name in ALL_KEYWORDS}
     kwargs = {name: value for name, value in given.items() if name not in ALL_KEYWORDS}
-    with UserCode(variables=rules.environment) as user_code:
+    with closing(UserCode(variables=rules.environment)) as user_code:
         values = read_keywords(own, f"{where}:", lambda: user_code)
         name, options = case or getattr(function, "__name__", "artifact"), export_options(values, rules)
         exported = Case(name, where, None, function, args, kwargs, options, comparison(values, rules))

@@ -1,5 +1,6 @@
 """Cells on any executor: goldens travel as bytes, and each cell ends in one outcome, whatever the engine loses."""
 
+import contextlib
 import dataclasses
 import pickle
 import shutil
@@ -95,7 +96,7 @@ def test_a_users_comparator_runs_apart_on_a_machine_too(goldens, here, tmp_path)
         folder = shutil.copytree(goldens["waves"].folder, tmp_path / name)
         compared = structs.replace(goldens["waves"].manifest, comparison=Comparison(f"our_checks:{name}"))
         cells.append(Cell(Golden(compared, folder), here, "cpu"))
-    with UserCode() as user_code:  # the coordinator's stays there
+    with contextlib.closing(UserCode()) as user_code:  # the coordinator's stays there
         jobs = [make_job([cell], dataclasses.replace(OPTIONS, user_code=user_code)) for cell in cells]
         outcomes = [run_here(pickle.loads(pickle.dumps(job))).outcomes[0] for job in jobs]
     assert [outcome.verdict for outcome in outcomes] == [Verdict.NUMERICS, Verdict.NOT_RUN]

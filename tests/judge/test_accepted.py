@@ -9,7 +9,7 @@ from export_core.goldens import Comparison, GoldenStore, Options, Origin
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import OUTPUTS
-from export_core.judge.accepted import Accepted, accepted_in
+from export_core.judge.accepted import Accepted, accepted_in, merge_accepted
 from export_core.policy import Policy
 from export_core.policy.entries import Quirk
 
@@ -104,3 +104,5 @@ def test_goldens_of_a_case_are_listed_by_build_date_of_writers():
     quirk = Quirk("c", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
     (found,) = accepted_in([golden("c", version) for version in versions], Policy(quirks=(quirk,)))
     assert found.cases == ("c/0.9.0-cpu", "c/0.8.3-cpu", "c/0.9.2-cpu", "c/0.10.0-cpu"), "0.8.3 came after 0.9.0"
+    parts = [Accepted(found.what, found.reason, (name,)) for name in sorted(found.cases)]
+    assert merge_accepted([[part] for part in parts]) == [found], "of several shards too"

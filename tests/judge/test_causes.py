@@ -12,9 +12,12 @@ from making import golden, release, result, with_causes
 from export_core.base import untrusted
 from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.causes import Cause, causes_in, cell_signature, failure_signature, message_class
+from export_core.judge.gate import uncovered
 from export_core.judge.judgement import upstream_of
+from export_core.judge.result import by_build_date
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy, PolicyError
+from export_core.policy.entries import Required
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 
@@ -69,6 +72,17 @@ def test_one_fault_has_one_id_whatever_its_judgement_and_in_every_run():
     both = causes(inside, outside)
     assert [(cause.judgement, cause.id) for cause in both] == [("broken", both[0].id), ("outside", both[0].id)]
     assert causes(inside)[0].id == both[0].id
+
+
+def test_readers_and_writers_are_listed_by_build_date():
+    order = ["0.9.0", "0.8.3", "0.10.0", "0.12.0.1"]
+    read = [failed(reader=reader, writer="0.9.0") for reader in sorted(order)]
+    written = [failed(reader="0.12.0.1", writer=writer) for writer in sorted(order[:3])]
+    assert by_build_date(one.reader for one in read) == order
+    (by_readers,), (by_writers,) = causes(*read), causes(*written)
+    assert (list(by_readers.readers), list(by_writers.writers)) == (order, order[:3])
+    (problem,) = uncovered(read, Required(readers=("0.99.*",)), ())
+    assert problem.endswith(f"found {', '.join(order)}.")
 
 
 def test_what_works_has_no_cause():

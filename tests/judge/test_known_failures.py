@@ -256,6 +256,11 @@ def test_wrong_numbers_are_reported_without_how_wrong_they_are():
     assert entry["message"] == "output 0 float32[2]: 1 of 2 elements differ"
 
 
+def test_a_proposal_lists_readers_by_build_date():
+    (entry,) = entries(*(dying(reader=reader, writer="0.9.0") for reader in ("0.10.0", "0.8.3", "0.9.0")))
+    assert entry["readers"] == ["0.9.0", "0.8.3", "0.10.0"]
+
+
 def test_nothing_broken_needs_no_entry():
     assert entries(result()) == []
 

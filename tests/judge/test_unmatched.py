@@ -96,7 +96,9 @@ def test_a_release_that_the_project_withdraws_is_reported(load, tmp_path):
     assert "jaxlib 0.12.0.1 (built 2026-10-20) was withdrawn" in warning.text
 
 
-@pytest.mark.parametrize(("writer", "relaxed"), [("*", 2), ("0.9.*", 1), ("*-cpu", 2), ("0.9.2", 1), ("0.8*", 0)])
+@pytest.mark.parametrize(
+    ("writer", "relaxed"), [("*", 2), ("0.9.*", 1), ("*-cpu", 2), ("0.9.2-cpu", 1), ("0.9.2", 1), ("0.8*", 0)]
+)
 def test_a_quirks_writer_is_a_glob(writer, relaxed, load):
     policy = load(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
     changed = apply_quirks([golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")], policy.quirks)

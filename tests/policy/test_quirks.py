@@ -32,13 +32,6 @@ def test_a_relaxed_tolerance_names_the_line_that_relaxes_it(location, source):
     assert found.sources == {"rtol": source}
 
 
-def test_a_writer_may_be_named_by_its_folder():
-    quirk = msgspec.structs.replace(QUIRK, writer="0.10.1-jax0.10.2-cpu")
-    assert [
-        each.manifest.comparison.rtol for each in apply_quirks([golden(CASE, "0.9.2"), golden(CASE, "0.10.1")], [quirk])
-    ] == [None, 1e-3]
-
-
 @pytest.mark.parametrize(
     ("own", "quirk", "wanted"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_runs import broken_run, kept_run
+from example_runs import broken_run
 from making import document, result, summarize, with_causes
 
 from export_core.judge import Judgement, Result
@@ -82,7 +82,7 @@ def test_the_first_screen_says_what_broke_where_and_since_when(page):
 
 
 def test_a_run_without_failures_says_so():
-    page = html_page(document(*kept_run()))
+    page = html_page(document([result()]))
     assert '<span class="exit0">KEPT:</span>' in page
     assert "Nothing is broken, missing or over a budget" in page
 

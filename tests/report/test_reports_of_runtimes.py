@@ -101,7 +101,7 @@ def test_a_map_without_jaxlib_has_columns_and_no_axis():
     classes = {element.get("class") for element in picture.iter()}
     assert not classes & {"band", "today", "grid", "month"}
     assert [element.text for element in picture.iter("text") if element.get("class") == "reader"] == [
-        *("3.13.0", "2.20.0", "2.21.0"),
+        *("3.13.0", "2.20.0", "2.21.0")
     ]
 
 

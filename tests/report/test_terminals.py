@@ -40,20 +40,13 @@ def in_terminal(folder, columns: int, **variables: str) -> str:
     return printed.decode().replace("\r\n", "\n")
 
 
-@pytest.fixture(scope="module")
-def narrow(folder) -> str:
-    return in_terminal(folder, 80)
-
-
-def test_lines_fit_a_terminal_and_commands_stay_whole(narrow):
+def test_lines_fit_a_terminal_and_what_is_broken_is_red(folder):
+    narrow = in_terminal(folder, 80)
+    assert "\x1b[1;31mBROKEN: 67 of 1,350" in narrow
     lines = COLOUR.sub("", narrow).splitlines()
     too_long = [line for line in lines if len(line) > 80]
-    assert all("jaxexport matrix --cases" in line and line.endswith("--platforms cpu") for line in too_long)
+    assert all("jaxexport matrix --cases" in line and line.endswith("--platforms cpu") for line in too_long), "whole"
     assert len(lines) <= 44
-
-
-def test_what_is_broken_is_red_in_a_terminal(narrow):
-    assert "\x1b[1;31mBROKEN: 67 of 1,350" in narrow
 
 
 def test_no_color_leaves_bold_type_alone(folder):

@@ -52,6 +52,13 @@ def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 
 @pytest.fixture
+def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, which is that of the test's own files."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def load(tmp_path: Path) -> Callable[..., Policy]:
     """Loads a policy of this text, from a file of its own."""
     from export_core.policy import load_policy

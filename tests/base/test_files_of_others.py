@@ -178,22 +178,20 @@ def packed() -> bytes:
 
 @pytest.mark.parametrize("make", [fifo, device, folder, huge, other_bytes, nothing, bomb])
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_no_such_file_is_one_error_at_once(tmp_path, monkeypatch, place, make):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_no_such_file_is_one_error_at_once(cwd, monkeypatch, place, make):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
     name, enters = PLACES[place]
-    make(tmp_path / name)
+    make(cwd / name)
     with pytest.raises(ExportCompatError) as raised:
-        enters(tmp_path / name)
-    assert str(tmp_path) in str(raised.value), "it names the file"
+        enters(cwd / name)
+    assert str(cwd) in str(raised.value), "it names the file"
 
 
 @pytest.mark.parametrize("letter", ["\0", "\ud800"], ids=["NUL", "surrogate"])
 @pytest.mark.parametrize("place", [place for place in PLACES if not any(part in place for part in IN_A_FOLDER)])
-def test_a_path_that_no_file_can_have_is_one_error(tmp_path, monkeypatch, place, letter):
-    monkeypatch.chdir(tmp_path)
+def test_a_path_that_no_file_can_have_is_one_error(cwd, place, letter):
     name, enters = PLACES[place]
-    path = tmp_path / f"{letter}{name}"
+    path = cwd / f"{letter}{name}"
     with pytest.raises(ExportCompatError):
         enters(path)
 

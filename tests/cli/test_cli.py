@@ -27,13 +27,12 @@ from tools.schemas import schema
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
+def project(cwd) -> Path:
     """A project with one golden by each of two writers."""
-    monkeypatch.chdir(tmp_path)
-    store = GoldenStore(tmp_path / "golden")
+    store = GoldenStore(cwd / "golden")
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.test_f[a]", jaxlib))
-    return tmp_path
+    return cwd
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -42,11 +41,10 @@ def project(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize(
     "command", [["matrix"], ["goldens", "verify"], ["matrix", "--goldens", "nowhere"]], ids=" ".join
 )
-def test_no_golden_folder_is_bad_input(command, jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_no_golden_folder_is_bad_input(command, jaxexport, cwd):
     folder = command[-1] if "--goldens" in command else "golden"
     assert_bad_input(jaxexport(*command), f"{folder}: expected goldens, found none.", "pytest --update-goldens")
-    assert list(tmp_path.iterdir()) == [], "and nothing is written"
+    assert list(cwd.iterdir()) == [], "and nothing is written"
 
 
 def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):

@@ -21,12 +21,11 @@ Command = Callable[..., Ended]
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
+def project(cwd) -> Path:
     """The working folder: two goldens of a model and one of a Cholesky factorization, by two writers, without noise."""
-    monkeypatch.chdir(tmp_path)
     for case, writer in ((MLP, WRITERS[0]), (MLP, WRITERS[1]), (CHOLESKY, WRITERS[0])):
-        store_without_noise(tmp_path, case, writer)
-    return tmp_path
+        store_without_noise(cwd, case, writer)
+    return cwd
 
 
 def store_without_noise(project: Path, source: str, by: str = WRITERS[0], **changes: object) -> str:
@@ -122,13 +121,12 @@ def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport, project):
 
 
 @pytest.mark.matrix
-def test_a_chaotic_artifact_is_not_adopted(jaxexport, tmp_path, monkeypatch):
+def test_a_chaotic_artifact_is_not_adopted(jaxexport, cwd):
     import jax
 
     def logistic_map(x: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 60, lambda _, x: 3.9 * x * (1 - x), x)
 
-    monkeypatch.chdir(tmp_path)
     values = np.random.default_rng(0).uniform(0.1, 0.9, 16).astype(np.float32)
     Path("chaos.jaxexport").write_bytes(jax.export.export(jax.jit(logistic_map))(values).serialize())
     np.savez("i.npz", values)

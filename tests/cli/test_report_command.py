@@ -29,11 +29,10 @@ CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, mes
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch) -> Callable[..., Ended]:
+def command(cwd) -> Callable[..., Ended]:
     """Runs the command in a folder with a broken run in `new`, and one that was kept in `old`."""
-    monkeypatch.chdir(tmp_path)
-    finished(tmp_path / "new", result(case="t.a"), CRASH)
-    finished(tmp_path / "old", result(case="t.a"), result(case="t.b"))
+    finished(cwd / "new", result(case="t.a"), CRASH)
+    finished(cwd / "old", result(case="t.a"), result(case="t.b"))
     return lambda *words: CliRunner().invoke(jaxexport, words)
 
 

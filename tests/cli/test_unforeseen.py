@@ -104,13 +104,12 @@ def test_a_closed_pipe_ends_with_no_exit_code_of_an_answer(tmp_path, words):
 
 
 @pytest.fixture
-def unnamed(tmp_path, monkeypatch) -> Path:
+def unnamed(cwd) -> Path:
     """A folder with an artifact, and goldens, whose names are not UTF-8."""
-    monkeypatch.chdir(tmp_path)
     shutil.copy(MLP, NAME)
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
     write_golden(GoldenStore(Path(os.fsdecode(b"g\xff"))), manifest("t.a", "0.9.2"))
-    return tmp_path
+    return cwd
 
 
 GOLDENS = ("--goldens", os.fsdecode(b"g\xff"))

@@ -46,13 +46,12 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--no-cach
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
+def project(cwd) -> Path:
     """Two goldens, and a finished run of two cells that is kept."""
-    monkeypatch.chdir(tmp_path)
     for jaxlib in ("0.9.2", "0.12.0.1"):
-        write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", jaxlib))
-    finished(tmp_path / "out", result(), result(case="t.other"))
-    return tmp_path
+        write_golden(GoldenStore(cwd / "golden"), manifest("t.f", jaxlib))
+    finished(cwd / "out", result(), result(case="t.other"))
+    return cwd
 
 
 def test_what_is_broken_below_is_kept_when_nothing_is(project, jaxexport):
@@ -234,10 +233,9 @@ def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, m
 
 
 @pytest.fixture
-def running(tmp_path, monkeypatch, jaxexport) -> Callable[..., Ended]:
+def running(cwd, monkeypatch, jaxexport) -> Callable[..., Ended]:
     """A matrix of one row, in an environment that is this interpreter's, or what is left of it."""
-    monkeypatch.chdir(tmp_path)
-    write_rows(tmp_path / "golden")
+    write_rows(cwd / "golden")
 
     def run(case: str, *words: str, **changed: object) -> Ended:
         def build(_, placement):
@@ -269,11 +267,10 @@ def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
     assert "stage compare" in ended.out.replace("stage      compare", "stage compare")
 
 
-def test_an_environment_not_built_for_lack_of_network_incomplete(tmp_path, monkeypatch, jaxexport):
-    monkeypatch.chdir(tmp_path)
-    write_rows(tmp_path / "golden")
+def test_an_environment_not_built_for_lack_of_network_incomplete(cwd, monkeypatch, jaxexport):
+    write_rows(cwd / "golden")
     for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):
-        monkeypatch.setenv(name, str(tmp_path / name))
+        monkeypatch.setenv(name, str(cwd / name))
     monkeypatch.setenv("UV_OFFLINE", "1")
     ended = jaxexport(*MATRIX, "--cases", "pass", code=3)
     assert "was not run" in ended.out

@@ -13,14 +13,11 @@ from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 
+pytestmark = pytest.mark.usefixtures("cwd")
+
 CRASH = result(
     Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)", signal=11
 )
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(

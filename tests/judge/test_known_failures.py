@@ -308,19 +308,17 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
         ([dying(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cells that were not run"),
     ],
 )
-def test_a_part_of_a_run_proposes_nothing(results, told, said, jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    finished(tmp_path / "out", *results, **told)
+def test_a_part_of_a_run_proposes_nothing(results, told, said, jaxexport, cwd):
+    finished(cwd / "out", *results, **told)
     expected = "--propose: expected a whole run whose cells all ran"
     assert_bad_input(jaxexport("judge", "out", "--propose"), expected, said)
 
 
 @pytest.mark.parametrize("readers", ["window", "0.9.2,0.12.0.1"], ids=["a group", "a list, as the tutorial teaches"])
-def test_the_command_prints_yaml_and_reports_broken_promises(readers, jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "export_compat.yaml").write_text(f"readers: [{readers}]\n")
+def test_the_command_prints_yaml_and_reports_broken_promises(readers, jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text(f"readers: [{readers}]\n")
     selection = {"readers": readers, "whole": readers == "window"}
-    finished(tmp_path / "out", dying(), policy=Policy(readers=readers), selection=selection)
+    finished(cwd / "out", dying(), policy=Policy(readers=readers), selection=selection)
     ended = jaxexport("judge", "out", "--propose", code=1)
     assert len(yaml.safe_load(ended.out)["known_failures"]) == 1
     assert "BROKEN: 1 of 1 promised cells, 1 cause" in ended.err

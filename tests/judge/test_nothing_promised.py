@@ -65,21 +65,19 @@ def test_every_report_says_that_nothing_was_promised(policy):
     assert outcomes == ({"system-out"} if policy else {"error"})
 
 
-def test_windows_of_0_days_promise_the_same_day_only(tmp_path, jaxexport, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "export_compat.yaml").write_text("windows: {backward: 0, forward: 0}")
-    finished(tmp_path / "out", result())
+def test_windows_of_0_days_promise_the_same_day_only(cwd, jaxexport):
+    (cwd / "export_compat.yaml").write_text("windows: {backward: 0, forward: 0}")
+    finished(cwd / "out", result())
     ended = jaxexport("judge", "out", code=3)
     assert f"{NOTHING}." in ended.out
     assert "inside its window (0 days backward, 0 forward)" in ended.out
-    finished(tmp_path / "out", result(), SAME)
+    finished(cwd / "out", result(), SAME)
     assert jaxexport("judge", "out").code == 0
 
 
-def test_the_policy_accepts_such_a_run(tmp_path, jaxexport, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    finished(tmp_path / "out", BONUS)
-    (tmp_path / "export_compat.yaml").write_text("unpromised: an archive\n")
+def test_the_policy_accepts_such_a_run(cwd, jaxexport):
+    finished(cwd / "out", BONUS)
+    (cwd / "export_compat.yaml").write_text("unpromised: an archive\n")
     ended = jaxexport("judge", "out")
     assert (ended.code, NOTHING in ended.out, "is accepted: an archive" in ended.out) == (0, True, True)
 

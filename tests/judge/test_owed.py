@@ -143,9 +143,8 @@ def test_the_forecast_has_the_places_and_their_last_days():
     assert (reader.jaxlib, reader.targets) == ("0.9.2", ("serving",)), "by its name it counts on any day"
 
 
-def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
     said = "target of the policy (serving) or a release such as 0.11.0 or tensorflow==2.21.0, found 'servin'. "
     assert_bad_input(jaxexport("forecast", "--deployed", "servin"), f"--deployed: expected a deployment {said}")
 

@@ -106,12 +106,11 @@ def test_a_quirks_writer_is_a_glob(writer, relaxed, load):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def project(cwd):
     for case in ("t.a", "t.b"):
-        write_golden(GoldenStore(tmp_path / "golden"), manifest(case))
+        write_golden(GoldenStore(cwd / "golden"), manifest(case))
     text = f"quirks: [{{case: t.z, writer: '*', rtol: 1, {ENTRY}}}]\nallow: {{oars: r}}\nrequired: {{cells: 0}}\n"
-    (tmp_path / "export_compat.yaml").write_text(text)
+    (cwd / "export_compat.yaml").write_text(text)
 
 
 def test_plan_and_policy_check_warn_and_go_on(project, jaxexport):
@@ -125,13 +124,12 @@ def test_plan_and_policy_check_warn_and_go_on(project, jaxexport):
     assert case.endswith(": no golden is of case 't.z'.")
 
 
-def test_a_run_of_a_part_does_not_warn_of_the_rest(tmp_path, monkeypatch, jaxexport):
-    monkeypatch.chdir(tmp_path)
-    store = GoldenStore(tmp_path / "golden")
+def test_a_run_of_a_part_does_not_warn_of_the_rest(cwd, jaxexport):
+    store = GoldenStore(cwd / "golden")
     write_golden(store, manifest("t.a"))
     write_golden(store, manifest("t.b", "0.9.2", options=Options(platforms=("cpu", "tpu"))))
     text = f"quirks: [{{case: t.b, writer: 0.9.2, rtol: 1, {ENTRY}}}]\nplatforms: [cpu, tpu]\n"
-    (tmp_path / "export_compat.yaml").write_text(text)
+    (cwd / "export_compat.yaml").write_text(text)
     assert (
         "warning: "
         not in jaxexport("matrix", "--dry-run", "--cases", "t.a", "--platforms", "cpu", "--as-of", "2026-11-20").out

@@ -14,14 +14,8 @@ from export_core.policy import PolicyError, load_policy
 from tools.schemas import schema, written
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_init_writes_a_policy_from_the_goldens(jaxexport, here):
-    store = GoldenStore(here / "kept")
+def test_init_writes_a_policy_from_the_goldens(jaxexport, cwd):
+    store = GoldenStore(cwd / "kept")
     write_golden(store, manifest("t.a", "0.12.0.1"))
     write_golden(store, manifest("t.a", "0.9.2", options=Options(("cpu", "tpu"))))
     scaled = (
@@ -31,21 +25,21 @@ def test_init_writes_a_policy_from_the_goldens(jaxexport, here):
     write_golden(store, manifest("t.q", "0.12.0.1"), unlisted)
     ended = jaxexport("policy", "init", "--goldens", "kept")
     assert (ended.code, ended.err) == (0, "")
-    text = (here / "export_compat.yaml").read_text()
+    text = (cwd / "export_compat.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=export_compat.schema.json\n")
-    assert (here / "export_compat.schema.json").read_bytes() == written("policy")
+    assert (cwd / "export_compat.schema.json").read_bytes() == written("policy")
     assert "Found here: 3 goldens of 2 cases by jaxlib 0.9.2, 0.12.0.1." in text
     assert "  # tpu: compile  # 1 golden exported for it\n" in text
     assert '#   pytest_jaxexport.scale: ""  # called by t.q/0.12.0.1-cpu\n' in text
-    policy = load_policy(here / "export_compat.yaml")
+    policy = load_policy(cwd / "export_compat.yaml")
     assert (policy.goldens, policy.platforms, policy.windows.backward) == ("kept", {"cpu": "run"}, 180)
     jsonschema.validate(yaml.safe_load(text), schema("policy"))
     assert jaxexport("policy", "check").code == 0
 
 
-def test_commented_parts_of_a_first_policy_are_valid(jaxexport, here):
+def test_commented_parts_of_a_first_policy_are_valid(jaxexport, cwd):
     jaxexport("policy", "init")
-    path = here / "export_compat.yaml"
+    path = cwd / "export_compat.yaml"
     taken = re.sub(r"^# ?(?=(  )*(- )?[a-z0-9_]+:)", "", path.read_text(), flags=re.MULTILINE)
     path.write_text(taken)
     with pytest.raises(PolicyError, match=r"quirks\[0\]\.reason: expected your own text in the place of 'TODO'"):
@@ -58,15 +52,15 @@ def test_commented_parts_of_a_first_policy_are_valid(jaxexport, here):
 
 
 @pytest.mark.parametrize("name", ["export_compat.yaml", "pyproject.toml"])
-def test_a_policy_that_is_there_is_never_written_over(jaxexport, here, name):
+def test_a_policy_that_is_there_is_never_written_over(jaxexport, cwd, name):
     text = "[tool.jaxexport]\n" if name == "pyproject.toml" else "goldens: mine\n"
-    (here / name).write_text(text)
+    (cwd / name).write_text(text)
     assert_bad_input(jaxexport("policy", "init"), f"{name}: this project has a policy. Nothing was written")
-    assert [(path.name, path.read_text()) for path in here.iterdir()] == [(name, text)]
+    assert [(path.name, path.read_text()) for path in cwd.iterdir()] == [(name, text)]
 
 
-def test_what_has_expired_is_named_with_its_line(jaxexport, here):
-    (here / "export_compat.yaml").write_text(
+def test_what_has_expired_is_named_with_its_line(jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text(
         "known_failures:\n  - {cases: [a], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: m, "
         "reason: r,\n     owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}\n"
     )
@@ -79,8 +73,8 @@ def test_what_has_expired_is_named_with_its_line(jaxexport, here):
     ]
 
 
-def test_show_names_the_origin_of_every_value(jaxexport, here):
-    (here / "pyproject.toml").write_text(
+def test_show_names_the_origin_of_every_value(jaxexport, cwd):
+    (cwd / "pyproject.toml").write_text(
         "[tool.jaxexport]\ngoldens = 'kept'\n[tool.jaxexport.windows]\nbackward = 200\n"
         "[[tool.jaxexport.retention.pinned]]\ngoldens = ['*']\nreason = 'r'\n"
         "[[tool.jaxexport.custom_call_changes]]\nold = 'a'\nnew = 'b'\nintroduced = 2026-02-04\nrelease = 2026-02-28\n"
@@ -95,38 +89,38 @@ def test_show_names_the_origin_of_every_value(jaxexport, here):
     )
     assert "\n# pyproject.toml:8\ncustom_call_changes:\n- {old: a, new: b, introduced: 2026-02-04, " in text
     assert text.count("# pyproject.toml:") == 4
-    (here / "shown.yaml").write_text(text)
-    shown = load_policy(here / "shown.yaml")
+    (cwd / "shown.yaml").write_text(text)
+    shown = load_policy(cwd / "shown.yaml")
     assert (shown.goldens, shown.windows.backward, len(shown.custom_call_changes)) == ("kept", 200, 1)
 
 
-def test_show_names_the_file_of_the_projects_releases(jaxexport, here):
-    (here / "export_releases.yaml").write_text("jaxlib:\n  0.13.0: {built: 2026-11-20}\njax: {}\n")
+def test_show_names_the_file_of_the_projects_releases(jaxexport, cwd):
+    (cwd / "export_releases.yaml").write_text("jaxlib:\n  0.13.0: {built: 2026-11-20}\njax: {}\n")
     assert (
         "\n# export_releases.yaml\nreleases:\n  jaxlib:\n    0.13.0:\n      built: 2026-11-20\n"
         in jaxexport("policy", "show").out
     )
-    (here / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.1: {built: 2026-11-21}}}\n")
+    (cwd / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.1: {built: 2026-11-21}}}\n")
     assert "\n# export_compat.yaml:1, export_releases.yaml\nreleases:" in jaxexport("policy", "show").out
 
 
-def test_a_first_policy_that_cannot_be_made_leaves_no_file(jaxexport, here):
-    golden = write_golden(GoldenStore(here / "golden"), manifest("t.a", "0.12.0.1"))
+def test_a_first_policy_that_cannot_be_made_leaves_no_file(jaxexport, cwd):
+    golden = write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.12.0.1"))
     (golden.folder / "artifact.jaxexport").unlink()
     assert jaxexport("policy", "init").code != 0
-    assert [path.name for path in here.iterdir()] == ["golden"]
+    assert [path.name for path in cwd.iterdir()] == ["golden"]
 
 
-def test_the_schema_is_printed_for_editors(jaxexport, here):
+def test_the_schema_is_printed_for_editors(jaxexport, cwd):
     assert jaxexport("policy", "show", "--schema").out.encode() == written("policy")
 
 
-def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, here):
+def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, cwd):
     printed = jaxexport("policy", "show", "--known").out
     assert printed.startswith("- id: lapack-cold-process\n  title: LAPACK calls crash in a fresh process\n  todo: ")
-    (here / "own.yaml").write_text(printed)
-    (here / "export_compat.yaml").write_text("known_issues: own.yaml")
+    (cwd / "own.yaml").write_text(printed)
+    (cwd / "export_compat.yaml").write_text("known_issues: own.yaml")
     assert jaxexport("policy", "show", "--known").out == printed
-    (here / "export_compat.yaml").write_text("known_issues: none.yaml")
+    (cwd / "export_compat.yaml").write_text("known_issues: none.yaml")
     for command in (("policy", "show", "--known"), ("policy", "check"), ("matrix", "--dry-run")):
         assert_bad_input(jaxexport(*command), "none.yaml: expected a table of known issues, found none")

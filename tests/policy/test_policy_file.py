@@ -422,7 +422,6 @@ def test_whatever_the_text_is_there_is_a_policy_or_a_clear_error(tmp_path_factor
 
 
 @pytest.mark.parametrize("command", [["matrix"], ["releases", "list"], ["policy", "check"]], ids=" ".join)
-def test_every_command_reports_an_unknown_key_in_one_line(command, jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "export_compat.yaml").write_text("widnows: {}")
+def test_every_command_reports_an_unknown_key_in_one_line(command, jaxexport, cwd):
+    (cwd / "export_compat.yaml").write_text("widnows: {}")
     assert_bad_input(jaxexport(*command), "export_compat.yaml:1: widnows: unknown key. Did you mean `windows`?")

@@ -149,9 +149,8 @@ def run(*words: str | Path):
     return CliRunner().invoke(jaxexport, ["releases", *map(str, words)])
 
 
-def test_refresh_adds_missing_releases_that_the_policy_reads(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "dist"
+def test_refresh_adds_missing_releases_that_the_policy_reads(cwd):
+    folder = cwd / "dist"
     folder.mkdir()
     make_wheel(folder, "jaxlib", "0.12.1", stamps=("2026-11-19",))
     make_wheel(folder, "jax", "0.12.1", stamps=("2026-11-20",), needs="jaxlib>=0.12.0")
@@ -162,24 +161,23 @@ def test_refresh_adds_missing_releases_that_the_policy_reads(tmp_path, monkeypat
         "new  jax 0.12.1  built 2026-11-20",
         "wrote 2 releases into export_releases.yaml",
     ]
-    calendar = find_policy(tmp_path).calendar()
+    calendar = find_policy(cwd).calendar()
     assert (calendar.newest(), calendar.release("0.12.1").jax) == ("0.12.1", "0.12.1")
     assert calendar.release("0.12.0").jax == "0.12.1"
     again = run("refresh", "--wheels", folder)
     known = len(calendar.versions())
     newest = "the newest is 0.12.1, built 2026-11-19"
     assert again.output == f"{folder}: nothing new: {known} jaxlib releases known, {newest}\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["dist", "export_releases.yaml"]
+    assert sorted(path.name for path in cwd.iterdir()) == ["dist", "export_releases.yaml"]
 
 
-def test_a_refused_refresh_leaves_every_file_as_it_was(tmp_path, monkeypatch, wheels):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cal.yaml").write_text(shortened().replace("built: 2026-08-17, minimum", "built: 2026-08-18, minimum"))
-    before = (tmp_path / "cal.yaml").read_bytes()
+def test_a_refused_refresh_leaves_every_file_as_it_was(cwd, wheels):
+    (cwd / "cal.yaml").write_text(shortened().replace("built: 2026-08-17, minimum", "built: 2026-08-18, minimum"))
+    before = (cwd / "cal.yaml").read_bytes()
     make_wheel(wheels, "jax", "0.11.1", stamps=("2026-08-17",), needs="jaxlib>=0.11.1")
     done = run("refresh", "--wheels", wheels, "--into", "cal.yaml")
     assert isinstance(done.exception, ReleaseError)
-    assert (tmp_path / "cal.yaml").read_bytes() == before
+    assert (cwd / "cal.yaml").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -190,14 +188,13 @@ def test_a_refused_refresh_leaves_every_file_as_it_was(tmp_path, monkeypatch, wh
     ],
     ids=["block", "flow"],
 )
-def test_a_calendar_in_another_form_is_not_written_into(tmp_path, monkeypatch, wheels, text):
+def test_a_calendar_in_another_form_is_not_written_into(cwd, wheels, text):
     """It has no line, or not in its section, for a release, which would be there twice."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cal.yaml").write_text(text)
+    (cwd / "cal.yaml").write_text(text)
     done = run("refresh", "--wheels", wheels, "--into", "cal.yaml")
     assert isinstance(done.exception, ReleaseError)
     assert "expected one release a line, as `jaxexport releases refresh` writes them" in str(done.exception)
-    assert (tmp_path / "cal.yaml").read_text() == text
+    assert (cwd / "cal.yaml").read_text() == text
 
 
 def test_comments_between_releases_stay_where_they_are():
@@ -243,12 +240,11 @@ def test_two_files_with_two_dates_of_a_release_are_an_error(tmp_path):
         ("", "export_releases.yaml: expected a file of releases, found an empty one"),
     ],
 )
-def test_a_file_of_releases_that_is_none_is_an_error(tmp_path, monkeypatch, text, said):
-    (tmp_path / "export_releases.yaml").write_text(text)
+def test_a_file_of_releases_that_is_none_is_an_error(cwd, text, said):
+    (cwd / "export_releases.yaml").write_text(text)
     with pytest.raises(ExportCompatError, match=said):
-        find_policy(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert said in str(run("refresh", "--wheels", tmp_path).exception)
+        find_policy(cwd)
+    assert said in str(run("refresh", "--wheels", cwd).exception)
 
 
 @pytest.mark.parametrize("text", ["jaxlib: []", "jaxlibs: {}", "["])
@@ -259,12 +255,11 @@ def test_a_calendar_that_is_none_is_an_error(tmp_path, text):
 
 
 @pytest.mark.matrix
-def test_index_gives_the_last_three_releases_as_shipped(tmp_path, monkeypatch):
+def test_index_gives_the_last_three_releases_as_shipped(cwd):
     """The real thing: the ends of 21 published wheels, and three installed releases that say their formats."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cal.yaml").write_text(shortened())
+    (cwd / "cal.yaml").write_text(shortened())
     done = run("refresh", "--measure", "--into", "cal.yaml")
     assert done.exit_code == 0, done.exception
-    now = (tmp_path / "cal.yaml").read_text().splitlines()
+    now = (cwd / "cal.yaml").read_text().splitlines()
     # What was published after the shipped calendar was made comes too.
     assert [line for line in SHIPPED.read_text().splitlines() if line not in now] == []

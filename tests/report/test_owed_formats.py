@@ -134,11 +134,10 @@ def test_a_baseline_ranks_it_between_over_budget_and_broken(then, now, change):
     assert change_of(then, now) is change
 
 
-def test_judging_again_asks_the_places_of_the_day(tmp_path, monkeypatch, jaxexport):
-    monkeypatch.chdir(tmp_path)
-    finished(tmp_path / "run", *CELLS, policy=POLICY, as_of=TODAY, selection={"readers": "window", "whole": True})
+def test_judging_again_asks_the_places_of_the_day(cwd, jaxexport):
+    finished(cwd / "run", *CELLS, policy=POLICY, as_of=TODAY, selection={"readers": "window", "whole": True})
     assert jaxexport("judge", "run").code == 1
-    (tmp_path / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]\n")
+    (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]\n")
     for when, code in (("2026-11-30", 1), ("2026-12-01", 0)):
         ended = jaxexport("judge", "run", "--as-of", when)
         assert (ended.code, "owed" in ended.out) == (code, code == 1)

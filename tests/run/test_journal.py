@@ -299,13 +299,12 @@ def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
+def project(cwd, monkeypatch) -> Path:
     """A project of three cases, in which every cell passes and no process is started."""
-    monkeypatch.chdir(tmp_path)
     for case in ("t.a", "t.b", "t.c"):
-        write_golden(GoldenStore(tmp_path / "golden"), manifest(case, "0.12.0.1"))
+        write_golden(GoldenStore(cwd / "golden"), manifest(case, "0.12.0.1"))
     monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
-    return tmp_path
+    return cwd
 
 
 def ran(cells, *_, **__):

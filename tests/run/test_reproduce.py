@@ -17,14 +17,13 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 @pytest.fixture(autouse=True)
-def _project(monkeypatch, tmp_path, golden_folder, flaky) -> None:
+def _project(monkeypatch, cwd, golden_folder, flaky) -> None:
     """A project whose goldens lie in a folder that no policy names, with this interpreter as reader."""
     flaky.touch()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(cwd / "cache"))
     monkeypatch.setattr(cached_replay.ReaderEnvironments, "build", lambda _, placement: misbehaving(placement.reader))
     for case in BROKEN:
-        shutil.copytree(golden_folder / case, tmp_path / "other goldens" / case)
+        shutil.copytree(golden_folder / case, cwd / "other goldens" / case)
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -100,16 +100,6 @@ def test_what_fails_in_part_outside_the_window_looks_so():
     assert squares(drawn([outside[0], kept]), "g")[0].get("class") == "square is-partly"
 
 
-def test_the_example_run_has_its_broken_cells_on_the_map():
-    broken = [
-        row.squares[reader].counts[Judgement.BROKEN]
-        for row in release_map(Run(*broken_run())).rows
-        for reader in row.squares
-        if row.squares[reader].worst is Judgement.BROKEN
-    ]
-    assert sum(broken) == 67
-
-
 def test_rows_are_by_platform_and_the_newest_writer_is_first():
     results = [on_platform("tpu"), on_platform("cpu"), on_platform("cpu", writer="0.10.1")]
     rows = mapped(results).rows

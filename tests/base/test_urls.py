@@ -5,7 +5,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, result, summarize
+from making import result, summarize
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import without_credentials
@@ -65,7 +65,7 @@ def test_an_error_never_shows_a_password():
 
 def test_a_summary_holds_no_password_of_the_policy():
     policy = Policy(backfill_install=("tools @ git+https://me:s3cret@host/tools",))
-    made = summarize([result()], planned=1, policy=policy, as_of=day("2026-11-21"), selection={"whole": True})
+    made = summarize([result()], policy=policy)
     assert made.policy["backfill_install"] == ("tools @ git+https://host/tools",)
 
 

@@ -29,12 +29,16 @@ ENTRY = KnownFailure(
     expires=day("2026-12-01"),
 )
 TODAY = day("2026-11-21")
+SEGV = "died by signal 11 (SIGSEGV)"
 
 
-def crash(case="t.test_cholesky", reader="0.10.2", message="died by signal 11 (SIGSEGV)", **changes):
+def dying(case="t.a", reader="0.10.2", message=SEGV, **changes):
     died = {"stage": Stage.RUN, "message": message, "signal": 11, **changes}
-    judged = result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **died)
-    return judge_again(judged, rules(known=[ENTRY]))
+    return result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **died)
+
+
+def crash(case="t.test_cholesky", **changes):
+    return judge_again(dying(case, **changes), rules(known=[ENTRY]))
 
 
 def stale(*results, entry=ENTRY, as_of=TODAY, whole=True):
@@ -213,13 +217,7 @@ def test_a_quirk_of_no_golden_of_a_whole_run_is_reported(writer, added, whole, i
 # --- judge --propose --------------------------------------------------------------------------------------------------
 
 
-SEGV = "died by signal 11 (SIGSEGV)"
 FILLED = {"reason": "r", "owner": "o", "issue": "i", "expires": "2026-12-01"}
-
-
-def dying(case="t.a", reader="0.10.2", message=SEGV, **changes):
-    died = {"stage": Stage.RUN, "message": message, **changes}
-    return result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **died)
 
 
 def entries(*results) -> list[dict]:

@@ -76,13 +76,6 @@ def test_what_a_quirk_relaxes_is_reported_as_accepted_with_its_end():
     ],
 )
 def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
-    summary = summarize(
-        [result(case=case)],
-        planned=1,
-        policy=Policy(quirks=(QUIRK,)),
-        as_of=day(as_of),
-        selection={"whole": True},
-        seconds=0,
-    )
+    summary = summarize([result(case=case)], policy=Policy(quirks=(QUIRK,)), as_of=day(as_of))
     wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
     assert (summary.stale, summary.exit_code) == (wanted, 4 if said else 0)

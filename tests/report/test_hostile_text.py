@@ -109,8 +109,6 @@ SUMMARY = summarize(
     JUDGEMENTS,
     planned=7,
     policy=rules(known=[ENTRY]),
-    as_of=TODAY,
-    selection={"whole": True},
     accepted=[Accepted("what", "reason", ("case",))],
     without_cells="w",
     undecided=["u"],

@@ -50,7 +50,7 @@ CELLS = with_causes(
 @pytest.fixture(scope="module")
 def summary() -> Summary:
     chosen = {"readers": "window", "whole": True, "platforms": ("cpu",)}
-    return summarize(CELLS, planned=len(CELLS), policy=POLICY, as_of=TODAY, selection=chosen)
+    return summarize(CELLS, policy=POLICY, selection=chosen)
 
 
 def test_the_headline_and_the_badge_name_the_place(summary):
@@ -67,7 +67,7 @@ def test_a_green_headline_says_that_places_have_what_they_need():
             "KEPT: the 1 promised cell, and 1 of 1 cell that deployment target serving must run.",
         ),
     ):
-        made = summarize(cells, planned=len(cells), policy=POLICY, as_of=TODAY, selection=chosen)
+        made = summarize(cells, policy=POLICY, selection=chosen)
         assert headline(made)[0].replace("; partial: only readers window", "") == words
 
 

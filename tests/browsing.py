@@ -53,12 +53,27 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
 
 
 @pytest.fixture
-def opened(browser: Any, page_of: Callable[[int], Path]) -> Iterator[Callable[..., Any]]:
-    """Opens a page; fails on any error of its script and on any request beside the page itself."""
+def opened(browser: Any, page_of: Callable[[int], Path], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a page, that of `shown` where it is given.
+
+    Fails on any error of its script and on any request beside the page itself.
+    """
+    from export_core.report.page import html_page
+
     problems: list[str] = []
     contexts = []
 
-    def opening(address: str = "", *, file: Path | None = None, size: tuple[int, int] = DESKTOP, **options: Any) -> Any:
+    def opening(
+        address: str = "",
+        *,
+        file: Path | None = None,
+        shown: Any = None,
+        size: tuple[int, int] = DESKTOP,
+        **options: Any,
+    ) -> Any:
+        if shown:
+            file = tmp_path / "shown.html"
+            file.write_text(html_page(shown), encoding="utf-8")
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
         contexts.append(context)
         page = context.new_page()

@@ -146,10 +146,8 @@ def test_judging_again_asks_the_places_of_the_day(cwd, jaxexport):
 
 
 @pytest.mark.browser
-def test_a_cell_on_the_page_names_its_place(opened, summary, tmp_path):
-    file = tmp_path / "page.html"
-    file.write_text(html_page(document(CELLS, summary)), encoding="utf-8")
-    page = opened(file=file)
+def test_a_cell_on_the_page_names_its_place(opened, summary):
+    page = opened(shown=document(CELLS, summary))
     page.locator("#grid .cell.owed").click()
     assert page.locator("#cell-facts dt", has_text="deployed").count() == 1
     assert "serving" in page.locator("#cell-facts").inner_text()

@@ -3,15 +3,13 @@
 import functools
 from typing import Any
 
-import msgspec
 import pytest
 from example_runs import broken_run
-from making import document, result
+from making import document, result, summarize
 
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
-from export_core.report.page import html_page
 from export_core.report.page_data import cause_link, cell_link, filter_link
 
 pytestmark = pytest.mark.browser
@@ -147,12 +145,10 @@ def test_commands_are_copied(opened):
     assert page.evaluate("navigator.clipboard.readText()") == page.locator(".card .command code").first.inner_text()
 
 
-def test_a_cell_links_the_files_of_its_golden(opened, tmp_path):
-    results, summary = broken_run()
+def test_a_cell_links_the_files_of_its_golden(opened):
     identity = RunIdentity(source_url="https://example.org/project/blob/abc", goldens="golden")
-    file = tmp_path / "linked.html"
-    file.write_text(html_page(document(results, msgspec.structs.replace(summary, identity=identity))), "utf-8")
-    page = opened(cell_link(numbers().key), file=file)
+    linked = document([numbers()], summarize([numbers()], identity=identity))
+    page = opened(cell_link(numbers().key), shown=linked)
     links = page.locator("#cell-facts dd a[href^=https]").evaluate_all("all => all.map(({ href }) => href)")
     assert links[0] == f"https://example.org/project/blob/abc/golden/{numbers().golden}/jaxpr.txt"
 
@@ -298,7 +294,7 @@ def test_enter_opens_and_escape_returns_to_the_cell(opened):
     page.keyboard.press("Enter")
     assert page.locator("dialog[open]").count() == 1
     page.keyboard.press("Escape")
-    page.wait_for_selector("dialog:not([open])", state="attached")
+    wait_until(page, "closed")
     assert focused(page).startswith("test_cholesky | broken")
 
 
@@ -377,12 +373,10 @@ def test_a_count_filters_the_table_and_says_that_it_does(opened):
     assert page.locator(".chip[aria-current]").all_inner_texts() == ["67 broken"]
 
 
-def test_names_are_not_cut_on_a_desktop(opened, tmp_path):
+def test_names_are_not_cut_on_a_desktop(opened):
     name = "tests.models.test_a_case_with_a_name_that_says_all_of_what_it_does_and_has_parameters_too"
     cells = [result(case=case, reader=reader) for case in ("t.b", name) for reader in ("0.10.1", "0.10.2")]
-    file = tmp_path / "long.html"
-    file.write_text(html_page(document(cells)), "utf-8")
-    names = opened(file=file).locator("#grid-body [role=rowheader]:has(small) span")
+    names = opened(shown=document(cells)).locator("#grid-body [role=rowheader]:has(small) span")
     assert names.count() == 2
     assert names.evaluate_all("all => all.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)")
 
@@ -457,8 +451,6 @@ def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
     assert "Upgrade the reader to jaxlib 0.10.0 or later" in facts
 
 
-def test_the_mark_of_a_known_failure_is_a_word_of_its_own(opened, tmp_path):
+def test_the_mark_of_a_known_failure_is_a_word_of_its_own(opened):
     cells = [result(Verdict.CRASH, Judgement.KNOWN, reader=reader, cause="c") for reader in ("0.10.1", "0.10.2")]
-    file = tmp_path / "known.html"
-    file.write_text(html_page(document(cells)), "utf-8")
-    assert marks(opened(file=file)) == ["crash k"]
+    assert marks(opened(shown=document(cells))) == ["crash k"]

@@ -200,23 +200,27 @@ def test_a_release_that_does_not_say_a_figure_is_left_out():
     assert steps(*cells) == [("0.9.2", "0.10.2", "flops", 1e6, 2e6)]
 
 
-def test_times_are_a_step_where_the_rank_test_says_so():
-    def runs(reader: str, first: float, step: float) -> Result:
-        return result(reader=reader, timings=Timings(runs=tuple(first + number * step for number in range(10))))
-
-    three_times = [runs("0.10.1", 0.01, 1e-4), runs("0.10.2", 0.03, 1e-4)]
-    assert [step[2] for step in steps(*three_times)] == ["run_seconds"]
-    overlapping = [runs("0.10.1", 0.01, 1e-4), runs("0.10.2", 0.001, 4e-3)]
-    assert steps(*overlapping) == []
+def every(step: float, first: float, count: int = 10) -> list[float]:
+    return [first + number * step for number in range(count)]
 
 
-def test_a_busy_machine_is_no_step_where_the_fastest_run_is_as_fast():
-    def runs(reader: str, *seconds: float) -> Result:
-        return result(reader=reader, timings=Timings(runs=seconds))
-
-    quiet = runs("0.10.1", *(0.0100 + number / 1e5 for number in range(20)))
-    busy = runs("0.10.2", 0.0103, *(0.030 + number / 1e5 for number in range(19)))
-    assert steps(quiet, busy) == []
+@pytest.mark.parametrize(
+    ("before", "after", "figures"),
+    [
+        (every(1e-4, 0.01), every(1e-4, 0.03), ["run_seconds"]),
+        ([*every(1e-4, 0.01, 6), *every(1e-4, 0.09, 4)], every(1e-4, 0.02), []),
+        (every(1e-5, 0.01, 20), [0.0103, *every(1e-5, 0.03, 19)], []),
+    ],
+    ids=[
+        "three times",
+        "overlapping, though the median and the fastest are twice as slow",
+        "a busy machine, whose fastest run is as fast",
+    ],
+)
+def test_times_are_a_step_where_the_rank_test_says_so(before, after, figures):
+    runs = {"0.10.1": before, "0.10.2": after}
+    found = steps(*(result(reader=reader, timings=Timings(runs=tuple(times))) for reader, times in runs.items()))
+    assert [step[2] for step in found] == figures
 
 
 def test_a_line_says_how_many_times_what_where_and_of_which_golden():

@@ -25,14 +25,13 @@ def rows(folder):
     return coverage(GoldenStore(folder).goldens())
 
 
-def test_a_target_counts_for_the_platform_it_belongs_to(rows):
-    counts = {name: [len(row.platforms[p]) for p in PLATFORMS] for name, row in rows["targets"].items()}
-    assert counts["lapack_sgeqrf_ffi"] == [1, 0, 0, 0]
-    assert counts["cusolver_geqrf_ffi"] == [0, 1, 0, 0]
+def test_a_target_counts_for_its_platform_and_a_primitive_for_all(rows):
+    def counts(kind: str, name: str) -> list[int]:
+        return [len(rows[kind][name].platforms[platform]) for platform in PLATFORMS]
 
-
-def test_a_primitive_counts_for_all_platforms_of_its_case(rows):
-    assert [len(rows["primitives"]["qr"].platforms[platform]) for platform in PLATFORMS] == [1, 1, 0, 0]
+    assert counts("targets", "lapack_sgeqrf_ffi") == [1, 0, 0, 0]
+    assert counts("targets", "cusolver_geqrf_ffi") == [0, 1, 0, 0]
+    assert counts("primitives", "qr") == [1, 1, 0, 0]
 
 
 def test_generations_are_one_case_with_writers_by_date(folder, jaxexport):

@@ -85,7 +85,7 @@ def _unknown(words: list[str], options: set[str], *, long_ones_only: bool = Fals
 @pytest.fixture(scope="module")
 def of_pytest() -> set[str]:
     command = [sys.executable, "-m", "pytest", "--help"]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"--[a-z][\w-]*", text))
 
 

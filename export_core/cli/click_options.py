@@ -162,16 +162,10 @@ def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
     )
 
 
-def with_options(*names: str) -> Callable[[Command], Command]:
-    """These declared options for a command, in this order in its help."""
-
-    def add(command: Command) -> Command:
-        # Reversed: the option that is applied last is shown first.
-        for name in reversed(names):
-            command = declared(name)(command)
-        return command
-
-    return add
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """These options for a command, in this order in its help."""
+    # Reversed: the option that is applied last is shown first.
+    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
 goldens_option = declared("goldens")
@@ -197,9 +191,8 @@ def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
         check_different(list(named.values()))
         command(files={name: file for name, file in named.items() if file}, **options)
 
-    for name, (_, text) in reversed(_FORMATS.items()):
-        with_files = click.option(f"--{name}", metavar="FILE", help=text)(with_files)
-    return with_files
+    options = (click.option(f"--{name}", metavar="FILE", help=text) for name, (_, text) in _FORMATS.items())
+    return with_options(*options)(with_files)
 
 
 def write_reports(files: Mapping[str, str], run: Run, comparison: Comparison | None = None) -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     section="Matrix",
 )
 @click.argument("named_cases", metavar="[CASE]...", nargs=-1)
-@click_options.with_options(*OPTIONS)
+@click_options.with_options(*map(click_options.declared, OPTIONS))
 @click.option(
     "--unpromised",
     metavar="REASON",

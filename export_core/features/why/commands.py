@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.click_options import console, declared, json_option, quiet_option, results_option
+from export_core.cli.click_options import console, declared, json_option, quiet_option, results_option, with_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import ONE_CELL, RunOptions, Selection, read_options
@@ -62,11 +62,7 @@ def _about_one_cell(about: Callable[..., None]) -> Callable[..., None]:
         folder = Path(results) if results else None
         about(choose(Asked(**words, results=folder, selection=read_options(Selection, given), run=run)), **values)
 
-    decorated: Callable[..., None] = with_choice
-    # Reversed: as with decorators, the one applied last is shown first in --help.
-    for option in reversed(_ONE_CELL):
-        decorated = option(decorated)
-    return decorated
+    return with_options(*_ONE_CELL)(with_choice)
 
 
 @contextmanager

@@ -34,11 +34,16 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters, with three dots where it is longer."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def first_line(text: str) -> str:
     """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
     lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
     line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
+    return shortened(line, _LONGEST_LINE)
 
 
 def few(names: Sequence[str], most: int = 4) -> str:

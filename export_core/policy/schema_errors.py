@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from export_core.base.phrases import close_match, did_you_mean
+from export_core.base.phrases import close_match, did_you_mean, shortened
 from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key
@@ -154,4 +154,4 @@ def _shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "nothing", True: "true", False: "false"}[value]
     text = str(value) if isinstance(value, (datetime.date, datetime.time)) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(text, 60)

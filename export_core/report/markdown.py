@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from export_core.base.escaping import for_html, for_markdown, shown
 from export_core.base.layout import labelled_lines
-from export_core.base.phrases import first_line, ranges
+from export_core.base.phrases import first_line, ranges, shortened
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
@@ -74,19 +74,19 @@ def _head(document: Document) -> str:
     policy = f"policy {identity.policy_sha256[:12]}" if identity.policy_sha256 else ""
     tool = f"jaxexport {identity.tool}" if identity.tool else ""
     facts = [
-        for_markdown(_cut(text, 200))
+        for_markdown(shortened(text, 200))
         for text in (f"{identity.project}{commit}".strip(), tool, identity.machine, policy)
     ]
     facts.insert(1, _link("CI job", identity.ci_url) if identity.ci_url else "")
     lines = [for_markdown(counts), " · ".join(filter(None, facts))]
     symbol = document.look.facts.symbol
-    return f"### {symbol} {for_markdown(_cut(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
+    return f"### {symbol} {for_markdown(shortened(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
 
 
 def _since(comparison: Comparison) -> Iterator[str]:
     yield f"**{for_markdown(comparison.line)}**\n"
     if comparison.caveats:
-        caveats = [_cut(caveat.sentence.removesuffix("."), _LONGEST_LINE) for caveat in comparison.caveats[:10]]
+        caveats = [shortened(caveat.sentence.removesuffix("."), _LONGEST_LINE) for caveat in comparison.caveats[:10]]
         yield "\n".join(f"- {for_markdown(caveat)}." for caveat in caveats) + "\n"
 
 
@@ -108,7 +108,7 @@ def _row(finding: Finding, run: Run) -> str:
     written, read = ranges(cause.writers, by_build_date(run.writers)), ranges(cause.readers, by_build_date(run.readers))
     when = ", ".join(f"{word} {jaxlib}" for word, jaxlib in began_and_ended(cause))
     texts = (case, written, read, when)
-    words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
+    words = " | ".join(for_markdown(shortened(text, 2 * _LONGEST_WORDS)) for text in texts)
     what = f"{cause.judgement.facts.symbol} | {_what(finding, summary)}"
     return f"| {what} | {cause.cells:,} | {words} |"
 
@@ -117,18 +117,18 @@ def _what(finding: Finding, summary: Summary) -> str:
     """What happened, in a few words: the known issue with its link, or verdict, stage and message."""
     cause = finding.cause
     if cause is None:
-        return for_markdown(f"{finding.title}: {_cut(finding.sentence, 2 * _LONGEST_WORDS)}")
+        return for_markdown(f"{finding.title}: {shortened(finding.sentence, 2 * _LONGEST_WORDS)}")
     issue = issue_of(cause, summary)
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
     if finding.kind is NOT_REPLAYABLE:
         words += ", not replayable by its own writer either"
     if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"
-    message = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
+    message = for_markdown(shortened(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
     url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
     to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")
-    advice = f"<br>To do: {for_markdown(_cut(to_do, 2 * _LONGEST_WORDS))}" if to_do else ""
+    advice = f"<br>To do: {for_markdown(shortened(to_do, 2 * _LONGEST_WORDS))}" if to_do else ""
     return f"**{for_markdown(words)}**: {message}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
 
 
@@ -146,8 +146,8 @@ def _test(finding: Finding, summary: Summary) -> str:
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
     """One finding, folded unless `opened`: its sentence is what is seen of it."""
     symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
-    title = f"{symbol}<b>{for_html(finding.title)}</b>: {for_html(_cut(finding.sentence, 500))}"
-    text = _cut(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
+    title = f"{symbol}<b>{for_html(finding.title)}</b>: {for_html(shortened(finding.sentence, 500))}"
+    text = shortened(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
     block = [f"{fence}text", text, f"{fence}\n"] if text else []
@@ -193,10 +193,6 @@ def _has_own_line(kind: Kind) -> bool:
 def _link(text: str, url: str) -> str:
     """A link, if the URL looks like one: it may come from a results folder."""
     return f"[{for_markdown(text)}](<{url}>)" if _URL.fullmatch(url) else for_markdown(text)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:

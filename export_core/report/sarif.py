@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from export_core.base.escaping import safe_json, shown
+from export_core.base.phrases import shortened
 from export_core.judge import Summary
 from export_core.policy.load import FILE
 from export_core.report.annotations import AffectedTest, SourceLine, affected_tests
@@ -110,5 +111,4 @@ def _text(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    line = _text(text).replace("\n", " ")
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+    return shortened(_text(text).replace("\n", " "), _LONGEST)

@@ -304,6 +304,9 @@ def test_without_a_folder_for_notes_cells_run_all_the_same(here, cache, goldens,
 )
 def test_a_note_that_the_worker_dies_of_is_dropped(environment, tmp_path, module, problem):
     (tmp_path / "dying.py").write_text("import os\nos._exit(7)\n")
+    half = tmp_path / "half.py"
+    half.write_text("LEARNS_MODULES = True\ndef warm(): pass\ndef run(*_): pass\n")
+    environment = dataclasses.replace(environment, half=half)
     notes = Path(notes_file(environment))
     notes.write_text(json.dumps([module]))
     with pytest.raises(WorkerDied, match=problem):

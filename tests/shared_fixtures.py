@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -69,6 +71,18 @@ def load(tmp_path: Path) -> Callable[..., Policy]:
         return load_policy(path)
 
     return load
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A file system of 300 kB and 0, where one can be mounted; elsewhere a folder, and the most bytes of a file."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(place)]
+    mounted = shutil.which("mount") and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    yield place, 0 if mounted else 100_000
+    if mounted:
+        subprocess.run(["umount", str(place)], check=True)
 
 
 @pytest.fixture

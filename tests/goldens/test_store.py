@@ -283,18 +283,6 @@ def test_a_killed_removal_leaves_a_whole_golden_or_none(store):
 # --- a full disk, and other refusals ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 300 kB, as root; elsewhere a folder in a process that may write files of 100 kB at most."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", place]
-    mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
-    yield place, 0 if mounted else 100_000
-    if mounted:
-        subprocess.run(["umount", place], check=True)
-
-
 FILLER = """
     if limit := int(sys.argv[2]):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

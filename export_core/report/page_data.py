@@ -57,7 +57,8 @@ def page_data(document: Document) -> dict[str, Any]:
     rows = _Columns("case", "writer", "platform", "calls", "cost")
     texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
     cells = _Columns("reader", "state", *texts)
-    own: dict[str, list[Any]] = {"golden": [], "start": [0], "seconds": [], "timings": []}
+    rows.columns |= {"golden": [], "start": [0]}
+    cells.columns |= {"seconds": [], "timings": []}
     cells.tables["reader"] = {reader: place for place, reader in enumerate(document.run.readers)}
     for name, results in itertools.chain(*grid(document.run).values()):
         rows.append(
@@ -67,20 +68,20 @@ def page_data(document: Document) -> dict[str, Any]:
             calls=tuple(map(plain_text, results[0].custom_calls)),
             cost=document.row_line(results),
         )
-        own["golden"].append(plain_text(results[0].golden))
+        rows.columns["golden"].append(plain_text(results[0].golden))
         for result in results:
             history = comparison.cells.get(result.key, ()) if comparison else ()
             cells.append(**_cell(result), history=tuple(map(tuple, history)))
-            own["seconds"].append(round(result.seconds, 3))
-            own["timings"].append(_timings(result))
-        own["start"].append(len(own["seconds"]))
+            cells.columns["seconds"].append(round(result.seconds, 3))
+            cells.columns["timings"].append(_timings(result))
+        rows.columns["start"].append(len(cells.columns["seconds"]))
     tables: dict[str, list[Any]] = {name: [*values] for name, values in (rows.tables | cells.tables).items()}
     for name in ("reader", "writer"):
         tables[name] = [_release(release) for release in tables[name]]
     return {
         "tables": tables,
-        "rows": {**rows.columns, "golden": own["golden"], "start": own["start"]},
-        "cells": {**cells.columns, "seconds": own["seconds"], "timings": own["timings"]},
+        "rows": rows.columns,
+        "cells": cells.columns,
         "files": file_address(identity.source_url, identity.goldens),
         "judgements": [*Judgement],
         "verdicts": {name: (facts.mark, facts.symbol, name.works) for name, facts in VERDICTS.items()},

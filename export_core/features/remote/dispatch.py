@@ -17,7 +17,7 @@ from export_core.matrix.outcome import Outcome, Verdict, audit_problem, not_run
 from export_core.matrix.replay import Notify, deciding_first, ignore
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell
-from export_core.readers.placement import Mode, Placement
+from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 
 MOST_CELLS = 100
@@ -158,20 +158,18 @@ class _Dispatch:
 
 
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
-    """Cells by reader, platform and mode, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
-    groups: dict[Placement, list[list[Cell]]] = {}
-    sizes: dict[Placement, int] = {}
+    """Cells of one placement in their order, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
+    parts: list[list[Cell]] = []
+    size = 0
     for cell in cells:
-        placement = cell.placement
         # By their sizes on disk: the files are read only when their job is sent.
-        size = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
-        parts = groups.setdefault(placement, [[]])
-        if parts[-1] and (len(parts[-1]) == MOST_CELLS or sizes[placement] + size > MOST_BYTES):
+        own = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
+        if not parts or len(parts[-1]) == MOST_CELLS or size + own > MOST_BYTES:
             parts.append([])
-            sizes[placement] = 0
+            size = 0
         parts[-1].append(cell)
-        sizes[placement] = sizes.get(placement, 0) + size
-    return [tuple(part) for parts in groups.values() for part in parts]
+        size += own
+    return [tuple(part) for part in parts]
 
 
 def _not_run(batch: _Batch, problem: str) -> Outcomes:

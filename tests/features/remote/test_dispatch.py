@@ -204,9 +204,19 @@ def test_a_job_for_a_lost_engine_says_that_it_is_lost(cells):
     }
 
 
-def test_a_job_has_limits_and_one_reader_on_one_platform(goldens, here, monkeypatch):
-    both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
-    assert [len(batch) for batch in batches(both)] == [1, 1]
+def test_a_job_has_cells_of_one_platform(goldens, here):
+    sent = []
+
+    def remembers(job):
+        sent.append([cell.platform for cell in job.cells])
+        return passes(job)
+
+    with ThreadPoolExecutor(1) as pool:
+        on(Anywhere(pool), [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")], run=remembers)
+    assert sorted(sent) == [["cpu"], ["tpu"]]
+
+
+def test_a_job_has_limits(goldens, here, monkeypatch):
     many = [Cell(goldens["waves"], here, "cpu")] * 250
     assert [len(batch) for batch in batches(many)] == [100, 100, 50]
     monkeypatch.setattr(executors_module, "MOST_BYTES", 1)

@@ -380,15 +380,12 @@ def test_a_message_of_a_result_cannot_write_lines_of_its_own(ask):
     assert [line for line in ended.out.splitlines() if line.startswith("YES")] == []
 
 
-OWN = Path(__file__).parents[3] / "golden"
-
-
 @pytest.mark.matrix
 def test_the_command_of_an_unknown_answers_it(tmp_path, jaxexport):
     """cholesky crashes in every process of 0.9.2 that has not traced linear algebra; a convolution by 0.12.0.1 runs."""
     for case in ("tests.compat.test_linear_algebra.test_cholesky", "tests.compat.test_models.test_convolution"):
         for by in ("0.11.0-cpu", "0.12.0.1-cpu"):
-            shutil.copytree(OWN / case / by, tmp_path / "golden" / case / by)
+            shutil.copytree(KEPT.root / case / by, tmp_path / "golden" / case / by)
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
     words = ("can-i-deploy", "*", "--to", "all", "--as-of", "2026-11-22", "--json")
     before = msgspec.json.decode(jaxexport(*words).out, type=Deployability)

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from making import day
+from making import day, manifest, write_golden
 
+from export_core.goldens import GoldenStore
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget
 from export_core.releases import load_calendar
@@ -102,10 +103,6 @@ def test_a_target_is_in_force_from_its_first_day_to_its_last(when, names):
 
 
 def test_a_target_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
-    from making import manifest, write_golden
-
-    from export_core.goldens import GoldenStore
-
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     Path("export_compat.yaml").write_text(SERVING + "    cases: [nobody]\n")
     ended = jaxexport("policy", "check", code=0)

@@ -4,9 +4,9 @@ import dataclasses
 
 import msgspec
 import pytest
-from making import day, golden, writer
+from making import day, golden, manifest, write_golden, writer
 
-from export_core.goldens import Options
+from export_core.goldens import GoldenStore, Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
@@ -66,10 +66,6 @@ def test_deployed_without_a_target_is_an_error():
 
 
 def test_a_policy_with_its_own_readers_has_those_of_targets(jaxexport, tmp_path):
-    from making import manifest, write_golden
-
-    from export_core.goldens import GoldenStore
-
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     (tmp_path / "export_compat.yaml").write_text(
         "readers: newest\ndeployed: [{name: serving, jaxlib: 0.9.2, since: 2026-11-01}]\n"
@@ -86,8 +82,8 @@ def test_a_policy_with_its_own_readers_has_those_of_targets(jaxexport, tmp_path)
 
 def test_a_replay_here_has_the_targets_of_its_release(goldens, here, kept):
     """As pytest replays: a golden by an old release, outside the window."""
-    manifest = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
-    old = dataclasses.replace(goldens["waves"], manifest=manifest)
+    by_it = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
+    old = dataclasses.replace(goldens["waves"], manifest=by_it)
     targets = (DeploymentTarget(name="here", jaxlib=here.jaxlib), DeploymentTarget(name="there", jaxlib="0.6.2"))
     ended = run_matrix(
         *(Policy(deployed=targets), Selection(), RunOptions(results=None, cache=False, as_of=TODAY)),

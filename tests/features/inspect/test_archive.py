@@ -247,12 +247,12 @@ def test_folders_and_files_can_be_named_together(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "expected"),
+    ("words", "expected"),
     [
-        ("archive", ("--mlir",), "--mlir and --readers take one artifact"),
-        ("archive", ("--readers", "0.9.2"), "--mlir and --readers take one artifact"),
-        ("archive", ("--as-of", "soon"), "--as-of: expected a date such as"),
+        (("--mlir",), "--mlir and --readers take one artifact"),
+        (("--readers", "0.9.2"), "--mlir and --readers take one artifact"),
+        (("--as-of", "soon"), "--as-of: expected a date such as"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(folder, jaxexport, name, words, expected):
-    assert_bad_input(jaxexport("inspect", folder.parent / name, *words), expected)
+def test_options_that_would_do_nothing_are_refused(folder, jaxexport, words, expected):
+    assert_bad_input(jaxexport("inspect", folder, *words), expected)

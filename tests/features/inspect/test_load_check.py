@@ -208,7 +208,7 @@ def test_a_release_that_cannot_load_it_is_one_to_export_with(jaxexport):
     ("path", "calls"),
     [
         (CHOLESKY, "its custom calls are listed or allowed"),
-        (CHOLESKY.with_name("mlp.jaxexport"), "it makes no custom call"),
+        (MLP, "it makes no custom call"),
     ],
 )
 def test_of_a_bare_module_no_call_is_called_promised(path, calls, jaxexport, tmp_path):
@@ -239,8 +239,7 @@ def test_inspect_exits_3_where_loading_is_not_known(jaxexport, tmp_path):
 
 
 def test_inspect_judges_calls_for_the_reader(jaxexport):
-    path = DATA / "0.4.30" / "cholesky.jaxexport"
-    calls = json.loads(jaxexport("inspect", path, "--readers", "0.4.31", "--json").out)["custom_calls"]
+    calls = json.loads(jaxexport("inspect", OLD_CHOLESKY, "--readers", "0.4.31", "--json").out)["custom_calls"]
     assert {call["standing"] for call in calls} == {"stable"}
 
 

@@ -126,8 +126,8 @@ def read_archive(
         ArchiveError: a process was killed.
     """
     is_empty = True
-    found = files_of(paths, hidden=hidden)
-    for file in in_parallel(functools.partial(_read_file, read), found, jobs or os.cpu_count() or 1):
+    files = files_of(paths, hidden=hidden)
+    for file in in_parallel(functools.partial(_read_file, read), files, jobs or os.cpu_count() or 1):
         if file.left_out:
             left_out[file.left_out] += 1
         else:

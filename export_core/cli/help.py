@@ -126,9 +126,9 @@ def meant_command(ctx: click.Context, name: str) -> str:
     if known := _COMMANDS.get(" ".join((*ctx.command_path.split()[1:], name))):
         return f" `{known}` does that."
     assert isinstance(ctx.command, click.Group)
-    found = [words for words, _ in _every_command(ctx) if words.endswith(f" {name}")]
+    commands = [words for words, _ in _every_command(ctx) if words.endswith(f" {name}")]
     return did_you_mean(name, ctx.command.commands, _ALIKE) or (
-        f" Did you mean `{found[0]}`?" if len(found) == 1 else ""
+        f" Did you mean `{commands[0]}`?" if len(commands) == 1 else ""
     )
 
 
@@ -137,10 +137,10 @@ def meant_option(ctx: click.Context, option: str) -> str:
     own = [name for param in ctx.command.params for name in (*param.opts, *param.secondary_opts) if name[:2] == "--"]
     if close := did_you_mean(_OPTIONS.get(option, option), own, _ALIKE):
         return close
-    found = [words for words, command in _every_command(ctx) if any(option in param.opts for param in command.params)]
+    commands = [words for words, has in _every_command(ctx) if any(option in param.opts for param in has.params)]
     # What a run leaves is in its report: of several commands with an option, that one is meant.
-    found.sort(key=lambda words: not words.endswith("report"))
-    return f" Did you mean `{found[0]} {option}`?" if 0 < len(found) <= _MOST else ""
+    commands.sort(key=lambda words: not words.endswith("report"))
+    return f" Did you mean `{commands[0]} {option}`?" if 0 < len(commands) <= _MOST else ""
 
 
 def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:

@@ -270,10 +270,10 @@ def _array(file: IO[bytes], size: int) -> Array:
         raise ValueError(f"expected an array of format 1.0 or 2.0, found {'.'.join(map(str, version))}")
     (length,) = struct.unpack(_LENGTHS[version], file.read(struct.calcsize(_LENGTHS[version])))
     header = file.read(length)
-    if not (found := _HEADER.fullmatch(header)):
+    if not (match := _HEADER.fullmatch(header)):
         raise ValueError(f"expected the header of an array of numbers, found {header[:200]!r}")
-    shape = tuple(int(size) for size in found[3].split(b",") if size.strip())
-    dtype, in_fortran_order = np.dtype(found[1].decode()), found[2] == b"True"
+    shape = tuple(int(size) for size in match[3].split(b",") if size.strip())
+    dtype, in_fortran_order = np.dtype(match[1].decode()), match[2] == b"True"
     # Before memory is taken for it: a header can claim anything.
     if math.prod(shape) * dtype.itemsize != (rest := size - file.tell()):
         raise ValueError(f"expected {math.prod(shape) * dtype.itemsize} bytes of an array, found {rest}")

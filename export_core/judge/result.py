@@ -64,8 +64,8 @@ def release_name(release: WriterOf | ReaderOf) -> str:
 
 def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
     """The names of releases, each once, oldest build first, jaxlib before other runtimes."""
-    each = {release.release if isinstance(release, WriterOf) else release for release in releases}
-    return list(dict.fromkeys(release.name for release in sorted(each, key=lambda release: release.date_order)))
+    named = {release.release if isinstance(release, WriterOf) else release for release in releases}
+    return list(dict.fromkeys(release.name for release in sorted(named, key=lambda release: release.date_order)))
 
 
 def titles(readers: Iterable[ReaderOf]) -> str:

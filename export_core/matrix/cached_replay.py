@@ -186,9 +186,9 @@ class OutcomeCache:
     def get(self, keys: Sequence[str]) -> dict[str, Outcome]:
         """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
-        found = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
-        self.given += len(found)
-        return found
+        outcomes = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        self.given += len(outcomes)
+        return outcomes
 
     def put(self, key: str, outcome: Outcome) -> Outcome:
         """Store an outcome, unless nothing was run, and return it, marked as flaky where the last one differs."""

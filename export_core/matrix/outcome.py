@@ -211,12 +211,12 @@ def _failed(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> 
 def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict, str]:
     """The verdict and message of a cell that failed in another runtime, whose compiler may say why on stderr alone."""
     # Without the folder of its module, which is another one each time.
-    said = f"{_call(reply)}{reply.type}: {reply.message}".replace(f"{outputs}/", "")
+    message = f"{_call(reply)}{reply.type}: {reply.message}".replace(f"{outputs}/", "")
     errors = [line for line in reply.stderr.replace(f"{outputs}/", "").splitlines() if "error:" in line.lower()]
-    if refusal := runtime_of(cell.reader.runtime).refusal(f"{said}\n{reply.stderr}"):
+    if refusal := runtime_of(cell.reader.runtime).refusal(f"{message}\n{reply.stderr}"):
         # The meaning first: what it refuses for is what cells of one cause have in common.
-        return Verdict.REFUSED, "\n".join(dict.fromkeys((refusal.meaning, said, *errors[:3])))
-    return Verdict.ERROR, "\n".join(dict.fromkeys((said, *errors[:3])))
+        return Verdict.REFUSED, "\n".join(dict.fromkeys((refusal.meaning, message, *errors[:3])))
+    return Verdict.ERROR, "\n".join(dict.fromkeys((message, *errors[:3])))
 
 
 def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Outcome:

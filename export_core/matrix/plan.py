@@ -252,13 +252,13 @@ def _select_goldens(
 def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
     """A sentence with the pattern for the cases of a test file or a node id of pytest; empty where it is neither."""
     named = re.compile(rf"(.*/)?{re.escape(test.removeprefix('./'))}(?=$|::|\[)")
-    found = {golden.manifest.case: match[0] for golden in goldens if (match := named.match(golden.manifest.test or ""))}
+    nodes = {golden.manifest.case: match[0] for golden in goldens if (match := named.match(golden.manifest.test or ""))}
     patterns = []
-    for case, node in found.items():
+    for case, node in nodes.items():
         file, _, names = node.partition("::")
         dotted = ".".join((file.removesuffix(".py").replace("/", "."), *names.split("::"))).rstrip(".")
         pattern = dotted if dotted == case else f"{dotted}*" if names else f"{dotted}.*"
-        patterns.append(pattern if _matches(case, pattern, found) else case)
+        patterns.append(pattern if _matches(case, pattern, nodes) else case)
     quoted = few([shlex.quote(pattern) for pattern in dict.fromkeys(patterns)])
     return f"It names a test: its cases are matched by {quoted}." if patterns else ""
 

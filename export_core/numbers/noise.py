@@ -333,12 +333,12 @@ def _problems(golden: Golden) -> Sequence[str]:
     except GoldenError as error:
         return [str(error)]
     narrowest = narrowest_float(golden.read_artifact())
-    found: dict[str, tuple[object, object]] = {"narrowest_float": (record.narrowest_float, narrowest)}
+    fields: dict[str, tuple[object, object]] = {"narrowest_float": (record.narrowest_float, narrowest)}
     if record.undecided_outputs is not None:  # else an older version counted by another rule
-        found["undecided_outputs"] = (record.undecided_outputs, undecided_outputs(golden, noise, record.jumping))
+        fields["undecided_outputs"] = (record.undecided_outputs, undecided_outputs(golden, noise, record.jumping))
     return [
         f"noise.{field}: expected {to_builtins(follows)!r}, as its files have it, found {to_builtins(stated)!r}."
-        for field, (stated, follows) in found.items()
+        for field, (stated, follows) in fields.items()
         if stated != follows
     ]
 

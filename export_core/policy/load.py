@@ -57,8 +57,8 @@ def read_releases(path: Path) -> ExtraReleases:
     lines = {("releases", *key): line for key, line in read.lines.items()}
     source = PolicySource(path, {"releases": read.data or {}}, lines)
     releases = _converted(source).releases
-    found = contradictions(load_calendar(), releases.jaxlib, releases.jax)
-    wrong: list[tuple[Key, str]] = [(("releases", package, version), problem) for package, version, problem in found]
+    pairs = contradictions(load_calendar(), releases.jaxlib, releases.jax)
+    wrong: list[tuple[Key, str]] = [(("releases", package, version), problem) for package, version, problem in pairs]
     if releases.runtimes:
         wrong.append((("releases", "runtimes"), "expected jaxlib and jax alone. Those of runtimes are in the policy."))
     if wrong:

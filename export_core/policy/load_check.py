@@ -114,7 +114,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
     days = promised_days(writer, terms._replace(windows=windows)) if windows and artifact.envelope else None
     if days is not None:
         since, until = map(datetime.date.fromisoformat, (days.since[-1], days.until[0]))
-        built = reader.built or next((each.built for each in terms.releases if each.jaxlib == reader.jaxlib), None)
+        built = reader.built or next((one.built for one in terms.releases if one.jaxlib == reader.jaxlib), None)
         if built is not None:
             # Of several possible writers: promised if all promise it, not promised if none does.
             inside = {first <= built <= last for first, last in zip(days.since, days.until, strict=True)}
@@ -142,21 +142,21 @@ def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> lis
     from export_core.policy import find_policy
     from export_core.policy.run_options import comma_separated
 
-    found: list[Reader] = []
+    readers: list[Reader] = []
     jaxlibs = [release.jaxlib for release in terms.releases]
     for name in comma_separated(text) or (text,):
         if name == "newest" and jaxlibs:
-            found.append(find_reader(jaxlibs[-1], terms))
+            readers.append(find_reader(jaxlibs[-1], terms))
             continue
         if not name[:1].isalpha():
             in_range = [*SpecifierSet(name).filter(jaxlibs, prereleases=True)] if _RANGE.fullmatch(name) else []
-            found += [find_reader(version, terms) for version in in_range or [name]]
+            readers += [find_reader(version, terms) for version in in_range or [name]]
             continue
         from export_core.releases.runtimes import runtime_readers
 
         calendar = find_policy(Path(), policy_file).calendar()
-        found += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]
-    return found
+        readers += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]
+    return readers
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:

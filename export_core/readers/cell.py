@@ -124,7 +124,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
         for number, check in enumerate(calls)
     )
     # The largest mesh of all calls: a client has its devices when it starts, and a process starts one.
-    devices = max(math.prod(each.values()) for each in (mesh, *(check.mesh for check in calls)))
+    devices = max(math.prod(axes.values()) for axes in (mesh, *(check.mesh for check in calls)))
     return Request(
         artifact=str(folder / ARTIFACT),
         checks=checks,

@@ -54,12 +54,12 @@ def to_clean(environments: list[CachedEnvironment], today: datetime.date, older_
 def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> list[CachedEnvironment]:
     """Those whose folder has one of these names, which may be globs. Raises `UnknownEnvironment` for a name of none."""
     matching = {name: [one for one in environments if fnmatch.fnmatchcase(one.folder.name, name)] for name in names}
-    if unknown := [name for name, found in matching.items() if not found]:
+    if unknown := [name for name, matches in matching.items() if not matches]:
         raise UnknownEnvironment(
             f"{', '.join(unknown)}: no environment has this name in {environments_folder()}. "
             "`jaxexport environments` shows all, each with its folder."
         )
-    chosen = [one for found in matching.values() for one in found]
+    chosen = [one for matches in matching.values() for one in matches]
     return list({one.folder: one for one in chosen}.values())
 
 

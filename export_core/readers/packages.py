@@ -33,12 +33,12 @@ _DECIDED = ("jax", "jaxlib", "pytest-jaxexport")  # Packages of which a writer's
 
 def installed_packages() -> dict[str, str]:
     """The version of every package that this interpreter finds, by name, sorted."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for package in metadata.distributions():
         # What an interrupted uninstallation left has no name. The first of a name is the one that is imported.
         if name := package.metadata["Name"]:
-            found.setdefault(canonicalize_name(name), package.version)
-    return dict(sorted(found.items()))
+            versions.setdefault(canonicalize_name(name), package.version)
+    return dict(sorted(versions.items()))
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ def _problems(runtime: Runtime) -> Iterator[str]:
 @functools.cache
 def known_runtimes() -> Mapping[str, Runtime]:
     """Every runtime that is installed, by name. Raises `ReleaseError` where two have one name, or one cannot load."""
-    found: dict[str, Runtime] = {}
+    runtimes: dict[str, Runtime] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             runtime = msgspec.convert(point.load()(), Runtime)
@@ -168,10 +168,10 @@ def known_runtimes() -> Mapping[str, Runtime]:
             raise ReleaseError(
                 f"The runtime {point.name} of {point.value} cannot be loaded: {type(error).__name__}: {error}"
             ) from error
-        if runtime.name in found or runtime.name == JAXLIB:
+        if runtime.name in runtimes or runtime.name == JAXLIB:
             raise ReleaseError(f"{point.value}: a runtime {runtime.name} is there already. Uninstall one of the two.")
-        found[runtime.name] = runtime
-    return {name: _with_base(runtime, found) for name, runtime in found.items()}
+        runtimes[runtime.name] = runtime
+    return {name: _with_base(runtime, runtimes) for name, runtime in runtimes.items()}
 
 
 def _with_base(runtime: Runtime, found: Mapping[str, Runtime]) -> Runtime:

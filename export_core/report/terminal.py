@@ -197,8 +197,8 @@ def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Te
     )
     parts = []
     for counts, versions in ((counts, list(versions)) for counts, versions in alike):
-        each = f"{_STAYS}each" if len(versions) > 1 else ""
-        texts = [Text(f"{count:,}{_STAYS}{name}{each}", name.facts.style) for count, name in counts]
+        each_of_several = f"{_STAYS}each" if len(versions) > 1 else ""
+        texts = [Text(f"{count:,}{_STAYS}{name}{each_of_several}", name.facts.style) for count, name in counts]
         ended = Text(", ").join(texts or [Text("ok", Judgement.KEPT.facts.style)])
         parts.append(Text.assemble(f"{ranges(versions, readers).translate(_SPACES)}:{_STAYS}", ended))
     total = sum(outside.values())

@@ -55,8 +55,8 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
         index = taken["i0"]["dtype"](call["platforms"].index("cpu")) if "i0" in taken else None
         arguments.insert(0, np.asarray(index))
     stage("run")
-    found = runner(**{f"i{n}": value for n, value in enumerate(arguments) if f"i{n}" in taken})
-    results = [np.asarray(found[f"o{number}"]) for number in range(len(call["outputs"]))]
+    outputs = runner(**{f"i{n}": value for n, value in enumerate(arguments) if f"i{n}" in taken})
+    results = [np.asarray(outputs[f"o{number}"]) for number in range(len(call["outputs"]))]
     dtypes = [dtype for dtype, _, _ in call["outputs"]]
     return [value.astype(int4) if dtype == "int4" else value for value, dtype in zip(results, dtypes, strict=True)]
 

@@ -59,12 +59,12 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     # One operation deserializes, lowers, compiles and runs; what it raises says how far it came.
     stage("run")
     try:
-        found = function(*arguments)
+        outputs = function(*arguments)
     except tf.errors.OpError as error:
         message = STACK.sub("", str(error))
         stage("deserialize" if UNREAD.search(message) else "run")
         raise type(error)(None, None, message) from None
-    return [found[f"o{number}"].numpy() for number in range(len(results))]
+    return [outputs[f"o{number}"].numpy() for number in range(len(results))]
 
 
 def operation(call: dict[str, Any], module: bytes, results: list[Any]) -> Callable[..., dict[str, Any]]:
@@ -86,8 +86,8 @@ def operation(call: dict[str, Any], module: bytes, results: list[Any]) -> Callab
         attributes["use_shardy_partitioner"] = call["shardy"]
 
     def function(*arguments: Any) -> dict[str, Any]:
-        found = gen_xla_ops.xla_call_module(args=arguments, **attributes)
-        return {f"o{number}": found[number] for number in range(len(results))}
+        outputs = gen_xla_ops.xla_call_module(args=arguments, **attributes)
+        return {f"o{number}": outputs[number] for number in range(len(results))}
 
     return function
 

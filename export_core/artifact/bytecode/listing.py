@@ -171,7 +171,7 @@ class _Lister:
         texts, own = self._texts, self._own("vhlo.func_v1", attributes, properties)
         name, visibility = (str(texts.attribute(own[key])) if key in own else "" for key in _SYMBOL)
         self._lines = self.functions[name] = []
-        said = [] if visibility == "private" else [("name", repr(name))]
+        stated = [] if visibility == "private" else [("name", repr(name))]
         known = {}
         for word, key in (("argument", "arg_attrs"), ("result", "res_attrs")):
             if key not in own:
@@ -180,11 +180,11 @@ class _Lister:
             elements = [texts.reference(cursor) for _ in range(cursor.count("elements"))]
             for number, text in enumerate(map(texts.text, elements)):
                 if text != "{}":
-                    said.append((f"{word} {number}", text))
+                    stated.append((f"{word} {number}", text))
                 if word == "argument" and _PLATFORM_INDEX in text:
                     known[number] = list(self._platforms)
-        said += [(key, texts.text(index)) for key, index in own.items() if key not in _SYMBOL]
-        self._lines.append(Line("function", tuple(said), (), (), (), 1, ()))
+        stated += [(key, texts.text(index)) for key, index in own.items() if key not in _SYMBOL]
+        self._lines.append(Line("function", tuple(stated), (), (), (), 1, ()))
         return known
 
     def _head(self, number: int, attributes: int, properties: int) -> _Head:
@@ -192,15 +192,15 @@ class _Lister:
         key = (number, attributes, properties)
         if key not in self._heads:
             name = self._tables.op_names[number]
-            said: list[tuple[str, str]] = []
+            stated: list[tuple[str, str]] = []
             called: list[str] = []
             for word, index in self._own(name, attributes, properties).items():
                 if word in _CALLED:
                     symbols = self._texts.attribute(index)
                     called += map(str, symbols if isinstance(symbols, list) else [symbols])
                 elif name != "builtin.module" or word not in _SYMBOL:
-                    said.append((word, self._texts.text(index)))
-            self._heads[key] = (re.sub(r"_v\d+$", "", name.removeprefix("vhlo.")), tuple(said), tuple(called))
+                    stated.append((word, self._texts.text(index)))
+            self._heads[key] = (re.sub(r"_v\d+$", "", name.removeprefix("vhlo.")), tuple(stated), tuple(called))
         return self._heads[key]
 
     def _own(self, name: str, attributes: int, properties: int) -> dict[str, int]:
@@ -348,8 +348,8 @@ class _Texts(Values):
         size = struct.calcsize(f"<{code}") if code else 1
         is_rough = not self._exact and element.startswith(("f", "bf", "tf"))
         if len(content) > FEW * size:
-            said = "…" if is_rough else f"SHA-256 {sha256(content).hexdigest()[:DIGITS]}"
-            return f"dense<{said}> : {of}"
+            elements = "…" if is_rough else f"SHA-256 {sha256(content).hexdigest()[:DIGITS]}"
+            return f"dense<{elements}> : {of}"
         numbers = [number for (number,) in struct.iter_unpack(f"<{code}", content)] if code else []
         if not code or any(map(math.isnan, numbers)):  # there are many NaNs
             return f"dense<0x{content.hex()}> : {of}"

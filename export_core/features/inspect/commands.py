@@ -271,11 +271,11 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
     ended = _show_each(read_archive(comparing, [old], Counter(), asked.jobs), below=below)
-    for found in files_of([new] if below else []):
-        other = old + found.path.removeprefix(new)
-        if not os.path.lexists(other) and isinstance(artifact_in(found), Artifact):
+    for file in files_of([new] if below else []):
+        other = old + file.path.removeprefix(new)
+        if not os.path.lexists(other) and isinstance(artifact_in(file), Artifact):
             ended[False] += 1
-            echo(f"only in the second folder: {found.path}")
+            echo(f"only in the second folder: {file.path}")
     if below:
         echo(f"{ended[True]:,} the same, {ended[False]:,} different, {ended[None]:,} not read")
     context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)

@@ -224,8 +224,8 @@ def audit_for(
 def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:
     calls, runtimes = calls_of_jax(artifact), shipped_runtimes()
     readers = [reader for name in runtimes for reader in readers_of_runtime(name, runtimes, terms.releases)]
-    for name, found in groupby(loads(artifact, readers), lambda load: load.reader.runtime.partition("==")[0]):
-        by = {load.reader.runtime.partition("==")[2]: load for load in found}
+    for name, alike in groupby(loads(artifact, readers), lambda load: load.reader.runtime.partition("==")[0]):
+        by = {load.reader.runtime.partition("==")[2]: load for load in alike}
         reasons = {version: load.reasons for version, load in by.items() if load.reasons}
         yield RuntimeFacts(name, {version: load.ok for version, load in by.items()}, reasons, calls)
 

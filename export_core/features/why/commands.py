@@ -199,8 +199,8 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
     from export_core.features.why.bisect.bisection import bisect as bisection_of
     from export_core.features.why.bisect.report import BisectBy, bisect_lines
 
-    said = "Interrupted. The same command runs only what is not in the cache."
-    with _interrupted_with(said), Steps(quiet=quiet) as notify:
+    message = "Interrupted. The same command runs only what is not in the cache."
+    with _interrupted_with(message), Steps(quiet=quiet) as notify:
         bisection = bisection_of(choice, notify, good=good, by=BisectBy(by), every=every)
     if as_json:
         echo_json(bisection)
@@ -249,8 +249,8 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
     from export_core.cli.steps import Steps
     from export_core.features.why.reduce.reduction import ReductionFolder, reduce_chosen
 
-    said = f"Interrupted. The same command with --resume continues with what is in {output}."
-    with _interrupted_with(said), Steps(quiet=quiet) as notify:
+    message = f"Interrupted. The same command with --resume continues with what is in {output}."
+    with _interrupted_with(message), Steps(quiet=quiet) as notify:
         reduction, steps, program = reduce_chosen(choice, good, ReductionFolder(output), resume=resume, notify=notify)
     last = steps[-1]
     call = f" (its call {reduction.call})" if reduction.call else ""

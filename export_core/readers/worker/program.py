@@ -211,11 +211,11 @@ def save_results(path: str, results: Any, types: list[Any]) -> None:
     """Write what a call returned. `types`: what is expected, whose last names are those of jax, for keys and float0."""
     import numpy as np
 
-    found = [np.asarray(value) for value in results]
-    if len(found) != len(types):
-        raise ValueError("expected %d outputs, found %d" % (len(types), len(found)))
-    names = [FILE_NAMES.get(dtype, data.dtype.name) for data, (_, _, dtype) in zip(found, types, strict=True)]
-    save_arrays(path, list(zip(names, found, strict=True)))
+    arrays = [np.asarray(value) for value in results]
+    if len(arrays) != len(types):
+        raise ValueError("expected %d outputs, found %d" % (len(types), len(arrays)))
+    names = [FILE_NAMES.get(dtype, data.dtype.name) for data, (_, _, dtype) in zip(arrays, types, strict=True)]
+    save_arrays(path, list(zip(names, arrays, strict=True)))
 
 
 # --- one cell: what it costs ------------------------------------------------------------------------------------------

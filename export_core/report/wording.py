@@ -118,7 +118,8 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
         owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
         return f"{plural(cells, 'cell')} that {_targets(owing)} must run" if cells else ""
     if judgement is not Judgement.BROKEN:
-        return f"{cells:,} of {all_promised} {judgement.facts.short}" if cells else ""
+        which = f"{cells:,} of {all_promised}" if cells == promised else plural(cells, "cell")
+        return f"{which} {judgement.facts.short}" if cells else ""
     facts = [f"{promised:,} of {all_promised}"] if promised else []
     if outside := cells - promised:
         facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")

@@ -208,6 +208,11 @@ def test_the_headline_and_the_badge_say_over_budget(over_budget):
     assert badge(over_budget)["message"] == "over-budget: 1 of 3 promised cells over a budget"
 
 
+def test_the_headline_counts_no_cell_outside_the_window_among_the_promised_ones():
+    cells = [*CELLS, read("0.12.0.1", 1, judgement=Judgement.OVER_BUDGET, promised=False)]
+    assert headline(summarize(cells, policy=POLICY))[0].startswith("OVER-BUDGET: 2 cells over a budget")
+
+
 def test_tables_mark_cells_over_budget():
     assert [cell_mark(cell) for cell in CELLS] == ["ok", "ok", "ok$"]
 

@@ -84,7 +84,7 @@ def test_the_first_screen_says_what_broke_where_and_since_when(page):
 def test_a_run_without_failures_says_so():
     page = html_page(document([result()]))
     assert '<span class="exit0">KEPT:</span>' in page
-    assert "Nothing is broken, missing or over a budget" in page
+    assert "No cell fails the run</h2>" in page
 
 
 def test_the_page_neither_runs_nor_loads_what_results_contain():

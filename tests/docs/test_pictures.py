@@ -23,11 +23,12 @@ def test_a_drawing_is_current(name):
 @pytest.mark.parametrize("name", MAPS)
 def test_a_map_has_the_style_and_the_legend_of_today(name):
     picture = html.unescape((IMAGES / name).read_text(encoding="utf-8"))
-    assert STYLE.read_text(encoding="utf-8") in picture
+    current = STYLE.read_text(encoding="utf-8") in picture
+    assert current, f"{name} has other colours. Draw it again: see the chores of CONTRIBUTING.md about pictures."
     legend = re.findall(r'<text class="legend" x="[^"]*" y="([\d.]+)">([^<]*)', picture)
     last = max(float(y) for y, _ in legend)
     words = {text for y, text in legend if float(y) > last - 30}
-    assert words <= {*LOOKS.values(), "promised", "read by its own writer"}
+    assert words <= {*LOOKS.values(), "promised", "read by its own writer"}, f"{name} has other words: draw it again"
     assert len(words) >= 4
 
 

@@ -8,6 +8,7 @@ from commands import finished
 from making import day, document, result, summarize, with_causes
 
 from export_core.features.compare_runs.comparison import Change, change_of
+from export_core.features.deploy.answers import target_findings
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
@@ -69,6 +70,18 @@ def test_a_green_headline_says_that_places_have_what_they_need():
     ):
         made = summarize(cells, policy=POLICY, selection=chosen)
         assert headline(made)[0].replace("; partial: only readers window", "") == words
+
+
+@pytest.mark.parametrize("cases", [("*",), ("t.slover",)], ids=["other readers", "misspelled cases"])
+def test_a_target_without_a_cell_names_the_command_that_would_run_one(cases):
+    policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2", cases=cases),))
+    results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
+    chosen = {"readers": "0.12.0.1", "whole": False, "platforms": ("cpu",)}
+    (finding,) = target_findings(Run(results, summarize(results, policy=policy, selection=chosen)))
+    assert finding.sentence == (
+        "serving (jaxlib 0.9.2, cpu): no cell of it was in this run"
+        + ("." if cases == ("t.slover",) else "; `jaxexport matrix --readers deployed` runs them.")
+    )
 
 
 def test_the_findings_name_the_cell_and_every_place(summary):

@@ -412,7 +412,9 @@ def target_findings(run: Run) -> Iterator[Finding]:
         where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
         if not target.cells:
-            works = "no cell of it was in this run; `jaxexport matrix --readers deployed` runs them"
+            works = "no cell of it was in this run"
+            if not any(problem.startswith(f"deployed {target.name}:") for problem in run.summary.uncovered):
+                works += "; `jaxexport matrix --readers deployed` runs them"
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")
     if sentences:

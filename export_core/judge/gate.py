@@ -168,9 +168,10 @@ def summarize(
         deployed.append(DeploymentTargetSummary(*named, len(own), _counted(own)))
         matches_none = every_golden and not any(map(target.has_case, cases))
         if not own and target.platform in platforms and (whole or matches_none):
+            exported = f"no golden of its cases was exported for {target.platform}"
+            why = "its `cases` match no case of this run" if matches_none else exported
             missing.append(
-                f"deployed {target.name}: it has no cell, since no golden of its cases was exported for "
-                f"{target.platform}. Correct the entry, or write such goldens."
+                f"deployed {target.name}: it has no cell, since {why}. Correct the entry, or write such goldens."
             )
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}

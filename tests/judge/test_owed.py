@@ -101,7 +101,9 @@ def test_a_whole_run_without_a_cell_of_a_place_is_incomplete():
 def test_misspelled_cases_of_a_target_make_a_run_of_every_golden_incomplete_whatever_its_readers():
     misspelled = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=("no.such.*",)),))
     other, some_readers = cell(Verdict.PASS, "0.9.2", "0.10.2"), {**WHOLE, "whole": False}
-    assert summary(other, policy=misspelled, selection=some_readers).exit_code == 3
+    made = summary(other, policy=misspelled, selection=some_readers)
+    assert made.exit_code == 3
+    assert "deployed serving: it has no cell, since its `cases` match no case of this run." in made.uncovered[0]
     for part in ({"cases": [CASE]}, {"writers": ["0.9.2"]}, {"only": "promised"}, {"touching": "0.9.2"}):
         assert summary(other, policy=misspelled, selection={**some_readers, **part}).exit_code == 0
 

@@ -124,7 +124,7 @@ class Inventory:
             yield from _counted(title, counts[title])
         promised.update(dict.fromkeys(SOON.values(), 0))  # shown also where there is none
         yield from _counted("promised", promised, ("no longer", *SOON.values(), "longer", "not known"))
-        yield from _named("leave first", self._leaving)
+        yield from _named("ends first", self._leaving)
         yield from _counted("loads in", counts["loads in"])
         yield from _named("in none", self._stranded)
         yield from _counted("left out", self.left_out)

@@ -82,7 +82,7 @@ def test_the_promise_is_counted_from_the_day(day, name, folder, jaxexport):
     promised = counts(out, "promised")
     assert {key for key, number in promised.items() if number} == {name}
     assert {"for 30 days at most", "for 31 to 90 days"} <= {*promised}
-    assert ("leave first   2026-09-14  " in out) == ("days" in name)
+    assert ("ends first    2026-09-14  " in out) == ("days" in name)
 
 
 def test_what_no_release_loads_is_named(folder, jaxexport):

@@ -18,7 +18,8 @@ from kept import FILES
 from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
-from export_core.artifact.bytecode.listing import Line, Listing, digest_of
+from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
+from export_core.artifact.bytecode.walk import MAX_NESTING
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
 from export_core.artifact.envelope.schema import IN_AVALS
@@ -254,6 +255,20 @@ def test_sharing_a_table_without_end_is_refused():
 
     with pytest.raises(ArtifactError, match="objects in"):
         visit(Table(buffer, tables[0], "PyTreeDef"))
+
+
+def test_regions_as_deep_as_they_may_be_leave_half_of_the_stack():
+    nested = op(RETURN)
+    for _ in range(MAX_NESTING - 2):  # a function in a module has two more
+        nested = op(RETURN, regions=region(nested, isolated=False))
+    body = region(op(FUNC, props=0, regions=region(nested)))
+    data = bytecode(op(MODULE, regions=body), attributes=FUNCTION, types=TYPES, properties=PROPERTIES)
+    module = read_bytes(data).module
+
+    def below(frames: int) -> Listing:
+        return below(frames - 1) if frames else listing(module)
+
+    assert len(below(300)["main"]) == MAX_NESTING
 
 
 def test_functions_that_call_each_other_without_end_have_a_digest():

@@ -109,7 +109,7 @@ class _Lister:
         self._lines: list[Line] = []
         self.functions: Listing = {"": self._lines}
         tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
-        self._block(tables.cursor(IR), _Region(0, 0, {}, ()))
+        self._blocks(tables.cursor(IR), _Region(0, 0, {}, ()), 1)
 
     def _operation(self, cursor: Cursor, region: _Region) -> None:
         """List an operation with all that is in it."""
@@ -139,7 +139,9 @@ class _Lister:
                 chosen = [p for p in self._platforms if branches[p] == branch] if branches else []
                 start = 0 if isolated else region.end
                 inner = _Region(region.depth + 1, start, known, tuple(chosen) or region.platforms)
-                self._region(cursor, inner)
+                if blocks := cursor.count("blocks"):
+                    inner.end = inner.next + cursor.varint("the number of values")
+                self._blocks(cursor, inner, blocks)
                 results.append(inner.known.get(inner.returned[0]) if len(inner.returned) == 1 else None)
             cursor.end = frame.outer_end
         if name == "vhlo.func_v1":
@@ -151,20 +153,16 @@ class _Lister:
         elif name == "vhlo.constant_v1" and (match := _WHOLE_NUMBER.fullmatch(self._lines[-1].attributes[0][1])):
             region.known[first] = [int(match[1])] * len(self._platforms)
 
-    def _region(self, cursor: Cursor, region: _Region) -> None:
-        if blocks := cursor.count("blocks"):
-            region.end = region.next + cursor.varint("the number of values")
-        for _ in range(blocks):
-            self._block(cursor, region)
-
-    def _block(self, cursor: Cursor, region: _Region) -> None:
-        block = walk.Frame(0, cursor.end, cursor.end)
-        kinds = tuple(map(self._texts.type, walk.read_block(cursor, self._tables, block)))
-        if kinds and len(self._lines) > 1:  # those of the function are in its type
-            self._lines.append(Line("arguments", (), (), kinds, (), region.depth, region.platforms))
-        region.next += len(kinds)
-        for _ in range(block.operations):
-            self._operation(cursor, region)
+    def _blocks(self, cursor: Cursor, region: _Region, count: int) -> None:
+        """List blocks. Two calls for a level of regions, no more: 256 levels fill half of Python's stack."""
+        for _ in range(count):
+            block = walk.Frame(0, cursor.end, cursor.end)
+            kinds = tuple(map(self._texts.type, walk.read_block(cursor, self._tables, block)))
+            if kinds and len(self._lines) > 1:  # those of the function are in its type
+                self._lines.append(Line("arguments", (), (), kinds, (), region.depth, region.platforms))
+            region.next += len(kinds)
+            for _ in range(block.operations):
+                self._operation(cursor, region)
 
     def _function(self, attributes: int, properties: int) -> dict[int, list[int]]:
         """Begin the lines of a function. Returns its arguments that follow from the platform alone."""

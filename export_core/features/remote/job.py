@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any, cast
 
 from export_core.base.scratch import scratch_folder
 from export_core.goldens.store import FOR_THE_EYE
@@ -43,7 +43,8 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     goldens = [cell.golden for cell in cells]
     # No cell reads the files for the eye, and no key of an outcome covers them.
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
-    packed = [replace(cell, golden=replace(cell.golden, folder=Path())) for cell in cells]
+    # Any path is of this system, and another one cannot even unpickle it.
+    packed = [replace(cell, golden=replace(cell.golden, folder=cast("Any", None))) for cell in cells]
     # A process does not travel: each machine has its own for users' comparators.
     return Job(tuple(packed), tuple(files), replace(options, user_code=None), tool())
 

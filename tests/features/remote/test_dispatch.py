@@ -103,6 +103,11 @@ def test_a_users_comparator_runs_apart_on_a_machine_too(goldens, here, tmp_path)
     assert outcomes[1].message == "compare='our_checks:ends' raised SystemExit: 0. Nothing was compared."
 
 
+def test_a_job_has_no_path_of_this_system(cells):
+    """Another system cannot unpickle one."""
+    assert b"pathlib" not in pickle.dumps(make_job(cells, OPTIONS))
+
+
 def test_a_worker_with_other_code_runs_nothing_and_names_it(cells):
     job = dataclasses.replace(make_job(cells[:1], OPTIONS), tool="0.0.1 of yesterday")
     (ended,) = run_here(job).outcomes

@@ -1,5 +1,6 @@
 """Runtimes beside jaxlib: a worker that runs the half of a runtime, wherever its file is."""
 
+import contextlib
 import dataclasses
 import re
 from pathlib import Path
@@ -204,6 +205,12 @@ def test_a_runtime_with_threads_gets_a_new_interpreter_for_each_cell(environment
     assert worker.submit(adder.request(adder.check())).result(timeout=60).end == "ok"
     worker.close()
     assert adder.outputs()[0].data.tolist() == [2, 3]
+
+
+def test_where_nothing_can_be_forked_each_cell_gets_a_new_interpreter(environment, monkeypatch):
+    monkeypatch.delattr("os.fork")
+    with contextlib.closing(start_worker(environment, 2)) as worker:
+        assert isinstance(worker, FreshInterpreters)
 
 
 def indented(text: str) -> str:

@@ -69,7 +69,7 @@ def adopt_artifact(
     yet to compute them.
 
     Raises `GoldenError` where the arrays do not have the dtypes and shapes that the artifact declares, or cannot be
-    placed on the mesh, the name is no folder's, the outputs show nothing, or there is a reason why there are none.
+    placed on the mesh, the name is no folder's, the outputs show nothing, or there are outputs and a reason for none.
     """
     envelope = envelope_of(artifact)
     if not is_plain_name(case):

@@ -199,7 +199,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
     results = []
     for reader in readers:
         reasons = [reason for level in levels for reason in _envelope_reasons(level, reader)]
-        fields = [field for level in levels for field in (() if reader.runtime else level.unknown_fields)]
+        fields = () if reader.runtime else [field for level in levels for field in level.unknown_fields]
         doubts = [f"the field {field.table}[{field.index}] is not known" for field in fields]
         for module, need in modules:
             for is_sure, text in module_problems(module, need, reader):

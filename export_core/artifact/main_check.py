@@ -24,16 +24,17 @@ TOKEN = "!stablehlo.token"
 INNER = "_wrapped_jax_export_main"
 _SCALARS = ("tensor<i32>", "tensor<i64>")
 
+KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
+"""How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
+
 # What the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits:
 # i1 stands for it.
 _ELEMENTS = {
     "bool": "i1", "float0": "i1", "bfloat16": "bf16", "complex64": "complex<f32>", "complex128": "complex<f64>",
-    **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "ui32"),
+    **dict.fromkeys(KEY_WORDS, "ui32"),
 }  # fmt: skip
 _NUMBER = re.compile(r"(float|uint|int)([0-9]+)_?(.*)")
 _LETTERS = {"float": "f", "uint": "ui", "int": "i"}
-KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-"""How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
 
 
 def check_main(artifact: Artifact) -> list[str]:

@@ -117,7 +117,7 @@ def _call_check(
 ) -> Check:
     values, kwargs = take_inputs(call.args, call.kwargs)
     passed = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
-    unplaced = arguments = with_values(produced.case.test, passed, values)
+    arguments = with_values(produced.case.test, passed, values)
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
@@ -135,7 +135,7 @@ def _call_check(
         check = _stored_check(f"refused{number}", map(leaf_from, arguments.flat()), None, files)
         check = structs.replace(check, refused=call.refused, mesh=axes)
         if produced.runs_here:
-            _require_refusal(produced, check, unplaced)
+            _require_refusal(produced, check, arguments)
         return check
     name = f"call{number}"
     outputs = None if produced.outputs is None else results(case, arguments)

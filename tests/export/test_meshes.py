@@ -150,6 +150,12 @@ def test_a_shard_map_that_is_exported_for_one_device_is_refused(exported):
         exported(f, X)
 
 
+def test_a_call_is_placed_before_it_must_be_refused(exported):
+    """As in a reader: arguments on one device would be refused for that."""
+    with pytest.raises(ExportError, match=r"refused1: expected this call .* to be refused, and it was not"):
+        add_checks(exported(DOUBLED, X, **OVER_X), [ExtraCall((X,), {}, WRONG_DEVICES)])
+
+
 @pytest.fixture
 def on_other_meshes(exported):
     """A golden for four devices with a call on a 2 × 2 mesh, and one on two devices that must be refused."""

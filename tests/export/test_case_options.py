@@ -83,6 +83,13 @@ def test_a_refusal_is_tried_on_the_artifact_as_it_is_read_back(exported):
     add_checks(halves, [use(X[:1, 0], refused="number of output elements")])
 
 
+def test_a_refusal_by_other_platforms_is_left_to_their_readers(exported):
+    options = {"platforms": ("tpu",), "without_outputs": "no TPU here"}
+    produced = exported(lambda x: x.sum(0), X, symbolic_shapes=("b, 3",), constraints=("b >= 2",), **options)
+    (refusal,) = add_checks(produced, [use(X[:1], refused="b >= 2")]).manifest.checks
+    assert refusal.refused == "b >= 2"
+
+
 class OldChecks:
     """`DisabledSafetyCheck` of jax 0.4.24 to 0.4.28."""
 

@@ -9,7 +9,7 @@ import pytest
 from making import NEWEST, day, golden, result, summarize
 
 from export_core.base.errors import ExportCompatError
-from export_core.goldens import Options
+from export_core.goldens import Check, Options
 from export_core.judge import judgement
 from export_core.judge.causes import cell_signature
 from export_core.judge.judgement import judge_again
@@ -192,8 +192,8 @@ def test_known_issues_of_jaxlib_are_not_looked_for_in_another_runtime(monkeypatc
 # --- what cannot be asked of it, and what it says ---------------------------------------------------------------------
 
 
-def cell_of(reader: str, **options) -> Cell:
-    made = golden(jaxlib="0.9.2")
+def cell_of(reader: str, checks: tuple[Check, ...] = (), **options) -> Cell:
+    made = golden(jaxlib="0.9.2", checks=checks)
     manifest = msgspec.structs.replace(made.manifest, options=Options(**{"platforms": ("cpu",), **options}))
     (read,) = planned([made], readers=reader).readers
     return Cell(dataclasses.replace(made, manifest=manifest), read, "cpu")
@@ -234,6 +234,8 @@ def test_only_calls_that_a_runtime_can_make_are_asked_of_it():
     assert [check.name for check in cell_of(IREE, refused_on=("cpu",)).checks] == [""]
     assert cell_of(IREE).checks[0].refused is None
     assert cell_of("0.9.2", refused_on=("cpu",)).checks[0].refused is not None
+    checks = tuple(Check(f"vjp{order}", vjp=order) for order in (1, 2))
+    assert [check.name for check in cell_of(IREE, checks, vjp_order=1).checks] == ["", "vjp1"]
 
 
 @pytest.mark.parametrize(

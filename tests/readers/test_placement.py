@@ -115,6 +115,12 @@ def plan(*goldens, **selection):
     return make_plan(goldens, load_calendar(), Windows(), Selection(readers="0.12.0.1", **selection), day("2026-11-21"))
 
 
+def test_cells_that_run_on_an_accelerator_share_it_and_no_others_do():
+    tpu = Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
+    runs = dataclasses.replace(tpu, mode=Mode.RUN)
+    assert [each.shares_device for each in (Placement(NEWEST), tpu, runs)] == [False, False, True]
+
+
 def test_a_plan_has_the_goldens_exported_for_each_platform():
     both, tpu = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu", "tpu")), ("b", ("tpu",))))
     made = plan(both, tpu, platforms=("cpu", "tpu:compile"), targets=("tpu=v6e",))

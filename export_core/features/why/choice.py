@@ -251,8 +251,8 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
             return next(shown, meant[0]), len(meant)
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
-            f"Expected one cell, found {len(meant):,}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in quotes, "
-            "or narrow them by --cases, --writers, --readers and --platforms."
+            f"Expected one cell, found {len(meant):,}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in "
+            "quotes, or narrow them by --cases, --writers, --readers and --platforms."
         )
     if candidates:
         raise WhyError(

@@ -315,11 +315,13 @@ class Adoption:
     def _add_outputs(self, draft: _Draft, outputs: tuple[Leaf, ...]) -> None:
         then, inputs = draft.manifest, from_npz(draft.files[INPUTS])
         try:
-            now, draft.files = adopt_artifact(draft.artifact, inputs, outputs, then.case, then.writer, draft.candidate)
+            now, files = adopt_artifact(draft.artifact, inputs, outputs, then.case, then.writer, draft.candidate)
         except GoldenError as error:
             draft.problem = f"{draft.artifact.name}: {error}"
             return
-        draft.manifest = msgspec.structs.replace(now, inputs_rule=then.inputs_rule, instruction_set=instruction_set())
+        # Modules stay as they ran: their files may have changed since.
+        draft.files, hashes = files | draft.files, {**now.files, **then.files}
+        draft.manifest = msgspec.structs.replace(then, files=hashes, instruction_set=instruction_set())
         nan = count_nan(outputs)
         remark = f", {plural(nan, 'element')} NaN: other inputs may show more" if nan else ""
         draft.remarks.append(f"outputs computed by its own writer{remark}")

@@ -284,6 +284,22 @@ def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport, writers_he
     assert (ended.code, "expected sizes of its symbolic dimensions (b), found one of c" in ended.err) == (2, True)
 
 
+def test_a_module_is_stored_as_it_ran(bare_archive, jaxexport, writers_here, cwd, monkeypatch):
+    (cwd / "ours.py").write_text("A = 1\n")
+    run = adoption.replay_with_outputs
+
+    def changed_meanwhile(*asked):
+        (cwd / "ours.py").write_text("A = 2\n")
+        return run(*asked)
+
+    monkeypatch.setattr(adoption, "replay_with_outputs", changed_meanwhile)
+    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--cases", "a", "--register", "ours.py")
+    jaxexport("goldens", "add", *words, code=0)
+    golden = stored()["a/0.9.2-cpu"]
+    golden.verify()
+    assert golden.content("ours.register.py") == b"A = 1\n"
+
+
 def test_sizes_of_a_dimension_that_no_artifact_has_are_bad_input(bare_archive, add, writers_here):
     ended = add("--dims", "bacth=4", code=2)
     assert "--dims bacth: expected dimensions of inputs that are made, found none of this name" in ended.err

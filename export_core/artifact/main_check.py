@@ -23,7 +23,6 @@ POLYMORPHISM = "jax.uses_shape_polymorphism"
 TOKEN = "!stablehlo.token"
 INNER = "_wrapped_jax_export_main"
 _SCALARS = ("tensor<i32>", "tensor<i64>")
-
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 """How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
 

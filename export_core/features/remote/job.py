@@ -24,7 +24,7 @@ class Job:
     sent the job: another version may see other things, and its outcomes are not mixed in.
     """
 
-    cells: tuple[Cell, ...]  # Their goldens have no folder.
+    cells: tuple[Cell, ...]  # Their goldens have no folder: another system cannot unpickle a path of this one.
     files: tuple[Mapping[str, bytes], ...]  # Of each cell's golden all but those for the eye.
     options: ReplayOptions
     tool: str
@@ -43,7 +43,6 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     goldens = [cell.golden for cell in cells]
     # No cell reads the files for the eye, and no key of an outcome covers them.
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
-    # Any path is of this system, and another one cannot even unpickle it.
     packed = [replace(cell, golden=replace(cell.golden, folder=cast("Any", None))) for cell in cells]
     # A process does not travel: each machine has its own for users' comparators.
     return Job(tuple(packed), tuple(files), replace(options, user_code=None), tool())

@@ -66,6 +66,17 @@ def test_an_error_is_one_cause_wherever_it_began_and_a_crash_is_not():
         assert len(causes(*began, *ends)) == count, verdict
 
 
+def test_what_its_own_writer_cannot_replay_is_a_cause_of_its_own():
+    readers = {"t.a": ("0.9.2", "0.10.2"), "t.b": ("0.9.1", "0.10.2")}  # of writer 0.9.2
+    crashes = [failed(case=case, reader=reader) for case, names in readers.items() for reader in names]
+    assert {cause.cases for cause in causes(*crashes)} == {("t.a",), ("t.b",)}
+
+
+def test_each_golden_whose_numbers_no_reader_agrees_with_is_a_cause():
+    moved = [failed(Verdict.NUMERICS, reader, case=case) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.10.2")]
+    assert [cause.cases for cause in causes(*moved)] == [("t.a",), ("t.b",)]
+
+
 def test_one_fault_has_one_id_whatever_its_judgement_and_in_every_run():
     inside = failed(Verdict.ERROR)
     outside = msgspec.structs.replace(inside, case="t.b", golden="t.b/0.9.2-cpu", judgement=Judgement.OUTSIDE)

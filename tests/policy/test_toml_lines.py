@@ -66,6 +66,11 @@ def test_a_line_of_a_long_text_is_no_key_though_it_looks_like_one_that_is_there(
     }
 
 
+def test_a_line_of_a_list_that_looks_like_a_table_is_none():
+    text = 'a = [\n["t"]\n]\nb = 1\n'
+    assert toml_lines(text, tomllib.loads(text)) == {(): 1, ("a",): 1, ("b",): 4}
+
+
 PLAIN = st.sampled_from(
     ["1", "-2.5e3", "true", '"a = 1 # b"', "'[x]'", '"""\n[y]\nz = 1\n"""', "2026-10-25", "'''q'''"]
 )

@@ -106,6 +106,12 @@ def test_rows_are_by_platform_and_the_newest_writer_is_first():
     assert [(row.platform, row.writer.name) for row in rows] == [("cpu", "0.10.1"), ("cpu", "0.9.2"), ("tpu", "0.9.2")]
 
 
+def test_the_rows_of_a_platform_are_apart_from_those_of_another():
+    picture = drawn([on_platform("cpu"), on_platform("cpu", writer="0.10.1"), on_platform("tpu")], links=True)
+    first, second, other = sorted(float(one.find("rect").get("y")) for one in squares(picture))
+    assert other - second > second - first + 20
+
+
 def test_one_jaxlib_with_two_jax_is_two_readers():
     plain = result()
     other = msgspec.structs.replace(plain, reader=msgspec.structs.replace(plain.reader, jax="0.10.1"))

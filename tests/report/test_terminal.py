@@ -56,7 +56,7 @@ def test_every_golden_is_a_paragraph_below_its_writer():
 def test_readers_with_another_outcome_are_between_the_ranges():
     cells = [
         one if one.reader.jaxlib != "0.10.1" else result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.10.1")
-        for one in matrix_of()
+        for one in reversed(matrix_of())
         if (one.case, one.writer.jaxlib) == ("t.a", "0.9.2")
     ]
     (row,) = (line for line in drawn(print_cells, run_of(cells)).splitlines() if line.startswith("  "))
@@ -102,6 +102,12 @@ def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
     text = drawn(print_cells, run_of([plain, older]))
     assert "0.11.2 with jax 0.12.0.1  built 2026-09-17\n  tests.test_a.test_f: crash! 0.12.0.1\n" in text
     assert "0.11.2  built 2026-09-17\n  tests.test_a.test_f: ok 0.12.0.1\n" in text
+
+
+def test_a_paragraph_names_its_platform_where_there_are_several():
+    plain = result()
+    text = drawn(print_cells, run_of([plain, msgspec.structs.replace(plain, platform="tpu")]))
+    assert "\n  tests.test_a.test_f cpu: ok 0.10.2\n  tests.test_a.test_f tpu: ok 0.10.2\n" in text
 
 
 def test_cases_are_shown_without_the_folders_that_all_share():
@@ -213,6 +219,11 @@ def test_a_log_is_never_silent_for_long_while_cells_end():
     assert logged((20, result(reader="0.9.2")), (40, result(reader="0.12.0.1", promised=False))) == [
         "[2/4] · promised: 1 of 2 · environments 2/2"
     ]
+
+
+def test_a_cell_that_is_flaky_is_counted_though_it_passes():
+    (line,) = logged((40, result(reader="0.9.2", flaky="was crash on 2026-11-20")))
+    assert " · so far 1 flaky" in line
 
 
 def failing(*messages: str) -> list[str]:

@@ -56,10 +56,12 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
     try:
         files = _Links(base, body.decode(charset or "utf-8")).files
     except (ValueError, LookupError) as error:
-        raise _error(url, f"expected a page of a package index (PEP 503), found something else: {error}.") from None
+        raise ReleaseError(
+            f"{url}: expected a page of a package index (PEP 503), found something else: {error}."
+        ) from None
     if not files:
         wanted = f"a page of a package index (PEP 503) with the files of {package}"
-        raise _error(url, f"expected {wanted}, found none listed there.")
+        raise ReleaseError(f"{url}: expected {wanted}, found none listed there.")
     return tuple(files)
 
 
@@ -182,7 +184,7 @@ class RemoteFile(io.RawIOBase):
         # A server may answer with another range than was asked for; other bytes must not be read as these.
         if len(self._block) != last + 1 - self._position:
             wanted = last + 1 - self._position
-            raise _error(self._url, f"expected {wanted} bytes, found {len(self._block)}. Try again.")
+            raise ReleaseError(f"{self._url}: expected {wanted} bytes, found {len(self._block)}. Try again.")
 
     def _whole(self) -> bytes:
         with _open(self._url, {}) as response:
@@ -194,10 +196,10 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
     parts = urlsplit(url)
     # urllib also opens ftp: and data:, which no index is.
     if parts.scheme not in ("https", "http", "file"):
-        raise _error(url, "expected the URL of a package index (https, http or file).")
+        raise ReleaseError(f"{url}: expected the URL of a package index (https, http or file).")
     user, at, host = parts.netloc.rpartition("@")
     if not at and f"//{parts.netloc}" not in without_credentials(url):  # urllib would take the user for the host
-        raise _error(url, "expected user and password without / ? # in them. Write %2F, %3F and %23.")
+        raise ReleaseError(f"{url}: expected user and password without / ? # in them. Write %2F, %3F and %23.")
     bare = urlunsplit(parts._replace(netloc=host))
     request = urllib.request.Request(bare, headers={"User-Agent": "pytest-jaxexport", **headers})
     if user:
@@ -211,11 +213,11 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
         if error.code in also:
             return error
         error.close()  # it is a response with a connection
-        raise _error(url, f"the index answers {error.code} {error.reason}.") from None
+        raise ReleaseError(f"{url}: the index answers {error.code} {error.reason}.") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = getattr(error, "reason", error)
         other = "Name another index with --index, or a folder with wheels with --wheels."
-        raise _error(url, f"cannot be reached: {why}. {other}") from None
+        raise ReleaseError(f"{url}: cannot be reached: {why}. {other}") from None
 
 
 def _read(response: Any, url: str) -> bytes:
@@ -223,13 +225,8 @@ def _read(response: Any, url: str) -> bytes:
     try:
         data: bytes = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise _error(url, f"the connection was lost: {error}. Try again.") from None
+        raise ReleaseError(f"{url}: the connection was lost: {error}. Try again.") from None
     return data
-
-
-def _error(url: str, problem: str) -> ReleaseError:
-    """What is wrong at an address, without the password in it."""
-    return ReleaseError(f"{without_credentials(url)}: {problem}")
 
 
 def _with_credentials_of(index: str, url: str) -> str:

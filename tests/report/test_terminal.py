@@ -102,6 +102,8 @@ def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
     text = drawn(print_cells, run_of([plain, older]))
     assert "0.11.2 with jax 0.12.0.1  built 2026-09-17\n  tests.test_a.test_f: crash! 0.12.0.1\n" in text
     assert "0.11.2  built 2026-09-17\n  tests.test_a.test_f: ok 0.12.0.1\n" in text
+    rows = [line.plain.split("  ")[0] for line in table_lines(run_of([plain, older]), 100)]
+    assert rows == ["writer", "0.11.2 with jax 0.12.0.1", "0.11.2 with jax 0.11.2"]
 
 
 def test_a_paragraph_names_its_platform_where_there_are_several():

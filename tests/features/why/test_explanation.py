@@ -96,6 +96,13 @@ def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():
     )
 
 
+def test_other_releases_of_the_golden_are_listed_by_build_date():
+    choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
+    stored = [judged(choice_of(CHOLESKY, "0.11.0", reader), Verdict.PASS) for reader in ("0.11.1", "0.11.0")]
+    found = explain(replace(choice, stored=(*stored,)), judged(choice, Verdict.ERROR))
+    assert [row.reader.jaxlib for row in found.releases] == ["0.11.0", "0.11.1", "0.12.0.1"]
+
+
 @pytest.mark.parametrize(
     ("verdict", "text"), [(Verdict.PASS, "found pass: nothing to explain"), (Verdict.NOT_RUN, "was not run: no disk")]
 )

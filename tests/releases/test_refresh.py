@@ -203,6 +203,11 @@ def test_comments_between_releases_stay_where_they_are():
     ]
 
 
+def test_the_section_of_jaxlib_is_put_before_that_of_jax():
+    text = with_entries("jax:\n", {"0.12.1": JaxlibRelease(day("2026-11-19"))}, {})
+    assert [line.split(" {")[0] for line in text.splitlines()] == ["jaxlib:", '  "0.12.1":', "jax:"]
+
+
 def test_shipped_release_comes_before_the_projects_own_line(tmp_path):
     entry = JaxlibRelease(day("2026-10-16"), ("3.12", "3.16"), yanked="crashes")
     (tmp_path / "export_releases.yaml").write_text(with_entries(HEADER, {"0.12.0": entry}, {}))

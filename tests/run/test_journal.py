@@ -17,6 +17,7 @@ from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
+from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
 from export_core.readers.cell import CellKey
@@ -322,6 +323,13 @@ def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(
     ended = jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", code=130)
     assert "Interrupted: 1 of 3 cells have a result, in .jaxexport, and 2 are left" in " ".join(ended.out.split())
     assert len((project / ".jaxexport" / RESULTS).read_bytes().splitlines()) == 1
+
+
+def test_the_process_of_comparators_ends_with_the_run(jaxexport, project, monkeypatch):
+    closed = []
+    monkeypatch.setattr(UserCode, "close", lambda user_code: closed.append(user_code))
+    jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", code=0)
+    assert len(closed) == 1
 
 
 MOVED = (

@@ -224,8 +224,10 @@ def test_a_job_has_cells_of_one_platform(goldens, here):
 def test_a_job_has_limits(goldens, here, monkeypatch):
     many = [Cell(goldens["waves"], here, "cpu")] * 250
     assert [len(batch) for batch in batches(many)] == [100, 100, 50]
-    monkeypatch.setattr(executors_module, "MOST_BYTES", 1)
-    assert [len(batch) for batch in batches(many[:3])] == [1, 1, 1]
+    nbytes = sum((many[0].golden.folder / name).stat().st_size for name in many[0].golden.manifest.files)
+    for most, lengths in ((1, [1, 1, 1, 1, 1]), (2 * nbytes, [2, 2, 1])):
+        monkeypatch.setattr(executors_module, "MOST_BYTES", most)
+        assert [len(batch) for batch in batches(many[:5])] == lengths
 
 
 def test_promised_cells_of_all_readers_are_sent_first(goldens, here):

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from export_core.base.processes import kernel_settings
 from export_core.goldens import Golden
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
-from export_core.numbers.user_code import UserCode, opened
+from export_core.numbers.user_code import UserCode
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell, cannot_pass
@@ -72,7 +73,7 @@ def make_plan(
     known = known_releases(selection, calendar)
     chosen = _select_goldens(goldens, selection, known.calendar, as_of)
     # Before anything is run: a misspelled comparator must not end a run after hours.
-    with opened(user_code) as code:
+    with nullcontext(user_code) if user_code else closing(UserCode()) as code:
         for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
             code.check(name)
     written = [golden.manifest.writer.built for golden in chosen]

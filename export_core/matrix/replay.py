@@ -24,7 +24,7 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.outcome import Outcome, Verdict, audit_problem, machine_fault, not_run, outcome_of
-from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.readers.cell import Cell, CellKey, cannot_pass, request_of, with_calls
 from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
@@ -84,8 +84,10 @@ def replay(
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
     remove_abandoned()
-    run = _Replay(environment_for, options, notify, start, stopping or threading.Event(), repairs, look)
-    yield from run.outcomes(cells)
+    with opened(options.user_code, options.policy, options.limits) as user_code:
+        own = replace(options, user_code=user_code)
+        run = _Replay(environment_for, own, notify, start, stopping or threading.Event(), repairs, look)
+        yield from run.outcomes(cells)
 
 
 @dataclass(eq=False)

@@ -1,6 +1,6 @@
 """How the cells of a replay are run: what is the same for all of them."""
 
-from collections.abc import Iterable
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,9 +21,14 @@ class ReplayOptions:
     sources: Sources = PUBLISHED  # Where environments come from.
     cache: bool = False  # Take the outcomes of equal cells from earlier runs.
     dump: Path | None = None  # A folder for every module as text, by cell; None writes none.
-    user_code: UserCode | None = None  # Runs users' comparators; None starts a process for each comparison.
+    user_code: UserCode | None = None  # Runs users' comparators; None starts one for the replay alone.
 
 
-def user_code_within(limits: Limits, variables: Iterable[str]) -> UserCode:
-    """A process for users' comparators, with the variables that a policy adds; an answer may take as a cell may."""
-    return UserCode(seconds=max(SECONDS, limits.timeout), variables=variables)
+def opened(user_code: UserCode | None, policy: Policy, limits: Limits) -> AbstractContextManager[UserCode]:
+    """A process for users' comparators: the given one, which stays open, or one for this use alone.
+
+    That one has the variables that the policy adds, and an answer of it may take as long as a cell may.
+    """
+    if user_code:
+        return nullcontext(user_code)
+    return closing(UserCode(seconds=max(SECONDS, limits.timeout), variables=policy.environment))

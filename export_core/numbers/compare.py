@@ -38,7 +38,7 @@ from export_core.numbers.diagnosis import diagnose
 from export_core.numbers.elements import largest, to_double, ulp_distance
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
 from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, call_noise, noise_with_floors
-from export_core.numbers.user_code import UserCode, opened
+from export_core.numbers.user_code import UserCode
 
 FIRST_ROWS = 5  # differing elements that a message lists
 ERRORS = ("max_abs_error", "max_rel_error", "max_ulp", "max_noise_error")
@@ -110,9 +110,9 @@ def compare_leaves(
 ) -> Difference:
     """Compare flat outputs: those that the writer saw, and those now.
 
-    `factors`, which come straight from factorizations, are compared as such. `user_code` runs a user's own comparator;
-    None starts a process for it alone. Raises `CompareError` when the outputs cannot be compared in this way, or a
-    user's own comparator fails.
+    `factors`, which come straight from factorizations, are compared as such. `user_code` runs a user's own comparator,
+    and is needed for nothing else. Raises `CompareError` when the outputs cannot be compared in this way, or a user's
+    own comparator fails.
     """
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
@@ -141,9 +141,9 @@ def compare_leaves(
     difference = _worst_of(differences)
     if ":" not in name:
         return difference
+    assert user_code, f"compare={name!r}: expected a process in which to run it"
     # The user's own function decides alone; the errors are only reported.
-    with opened(user_code) as code:
-        message = code.compare(name, expected, actual)
+    message = user_code.compare(name, expected, actual)
     errors = {error: getattr(difference, error) for error in ERRORS}
     problem = "" if message is None else f"{name}: {message}"
     return Difference(message is None, **errors, problem=problem, tolerance=name)

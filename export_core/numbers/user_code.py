@@ -140,8 +140,3 @@ class UserCode:
             process.wait(timeout=1)
         kill_group(process)
         return process.wait()
-
-
-def opened(user_code: UserCode | None) -> contextlib.AbstractContextManager[UserCode]:
-    """The one that is given, which stays open, or one for this use alone."""
-    return contextlib.closing(UserCode()) if user_code is None else contextlib.nullcontext(user_code)

@@ -33,7 +33,7 @@ from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_u
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import part_of, planned_cell, reproduce_command
 from export_core.matrix.replay import ignore, replay
-from export_core.matrix.replay_options import ReplayOptions, user_code_within
+from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
@@ -120,8 +120,8 @@ def run_matrix(
     """
     limits = Limits.of(options)
     with ExitStack() as stack:
-        user_code = interpreter.user_code if interpreter else None
-        user_code = user_code or stack.enter_context(closing(user_code_within(limits, policy.environment)))
+        given = interpreter.user_code if interpreter else None
+        user_code = stack.enter_context(opened(given, policy, limits))
         whole = _whole_plan(policy, selection, options, goldens, interpreter, user_code)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)

@@ -1,7 +1,6 @@
 """A job: what travels to another machine, the cells of one reader with their goldens; and what comes back."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache_keys import tool
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Outcome, not_run
-from export_core.matrix.replay_options import ReplayOptions, user_code_within
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import runtime_of
@@ -53,8 +52,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
     if problem := _why_not_here(job):
         return JobResult(tuple(not_run(cell, problem).stored for cell in job.cells))
     notes: list[str] = []
-    own_user_code = user_code_within(job.options.limits, job.options.policy.environment)
-    with scratch_folder() as scratch, closing(own_user_code) as user_code:
+    with scratch_folder() as scratch:
         cells = []
         for number, (cell, files) in enumerate(zip(job.cells, job.files, strict=True)):
             folder = scratch / str(number)
@@ -64,7 +62,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
             cells.append(replace(cell, golden=replace(cell.golden, folder=folder)))
         # They arrive in the order in which they end; what is sent back has the order of the job's cells.
         outcomes: dict[CellKey, Outcome] = {}
-        for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):
+        for outcome in replay(cells, job.options, notify=notes.append):
             outcomes[outcome.cell.key] = outcome.stored
         return JobResult(tuple(outcomes[cell.key] for cell in cells), tuple(notes))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import pickle
 import shutil
 import sys
@@ -27,6 +28,7 @@ from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.user_code import UserCode
+from export_core.policy import Policy
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, load_calendar
@@ -101,6 +103,23 @@ def test_a_users_comparator_runs_apart_on_a_machine_too(goldens, here, tmp_path)
         outcomes = [run_here(pickle.loads(pickle.dumps(job))).outcomes[0] for job in jobs]
     assert [outcome.verdict for outcome in outcomes] == [Verdict.NUMERICS, Verdict.NOT_RUN]
     assert outcomes[1].message == "compare='our_checks:ends' raised SystemExit: 0. Nothing was compared."
+
+
+def test_a_replay_without_a_process_of_comparators_opens_one_for_all(goldens, here, tmp_path, monkeypatch):
+    monkeypatch.setenv("OURS", "ours")
+    says = "import os\ndef f(*_): return f'{os.environ.get(\"OURS\")} {os.getpid()}'\n"
+    (tmp_path / "our_process.py").write_text(says)
+    monkeypatch.chdir(tmp_path)
+    cells = []
+    for case in ("waves", "x64"):
+        compared = structs.replace(goldens[case].manifest, comparison=Comparison("our_process:f"))
+        cells.append(Cell(dataclasses.replace(goldens[case], manifest=compared), here, "cpu"))
+    options = dataclasses.replace(OPTIONS, policy=Policy(environment=("OURS",)))
+    one, other = (outcome.message for outcome in replay_in_this_interpreter(cells, options))
+    assert one == other
+    assert one.startswith("our_process:f: ours ")
+    with pytest.raises(ProcessLookupError):  # it has ended with the replay
+        os.kill(int(one.split()[-1]), 0)
 
 
 def test_a_job_has_no_path_of_this_system(cells):

@@ -25,6 +25,7 @@ from export_core.judge.result import titles
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import audit_problem
 from export_core.matrix.replay import Ran, replay_with_outputs
+from export_core.matrix.replay_options import opened
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment
@@ -81,11 +82,12 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
         return f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})"
     cell, options, plain = choice.cell, choice.options, choice.cell.checks[0]
     written = from_npz(cell.golden.folder / (plain.outputs or OUTPUTS))
-    # As a reader has to agree with the writer.
-    wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)
     is_comparable = own.outputs and len(written) == len(own.outputs)
-    if is_comparable and wanted.compare(plain, own.outputs, reference.outputs).ok:
-        return "agrees with the reader, and not with the writer"
+    with opened(options.user_code, options.policy, options.limits) as user_code:
+        # As a reader has to agree with the writer.
+        wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, user_code)
+        if is_comparable and wanted.compare(plain, own.outputs, reference.outputs).ok:
+            return "agrees with the reader, and not with the writer"
     return "agrees with neither"
 
 

@@ -1,4 +1,4 @@
-"""The judgement of one cell: the table of verdict and window, the known upstream issue, what its bytes foresee."""
+"""The judgement of one cell: the table of verdict and window, and the known upstream issue that it shows."""
 
 import datetime
 import functools
@@ -10,7 +10,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from export_core.artifact import ArtifactError, read
-from export_core.artifact.audit import foreseen
 from export_core.base.untrusted import found_in
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, cell_names, shared_result
@@ -20,10 +19,8 @@ from export_core.numbers.compare import Difference
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.readers.cell import Cell
 from export_core.releases import load_calendar
 from export_core.releases.runtimes import promise_to, runtime_of
-from export_core.releases.stable_targets import stable_targets
 
 
 def judge_verdict(
@@ -39,11 +36,13 @@ def judge_verdict(
     return Judgement.OWED if deployed and judgement is Judgement.OUTSIDE else judgement
 
 
-def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime.date | None = None) -> Result:
+def judge(
+    outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime.date | None = None, foreseen: str = ""
+) -> Result:
     """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
 
     `reproduce` is the shell command that runs just this cell again. `as_of` is the day on which a target has to be in
-    force; without one, every deployment target counts.
+    force; without one, every deployment target counts. `foreseen` is the `foreseen_note` of the cell.
     """
     cell = outcome.cell
     manifest = cell.golden.manifest
@@ -69,7 +68,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         flaky=outcome.flaky,
         device=outcome.device,
         driver=outcome.driver,
-        foreseen=_foreseen_note(cell),
+        foreseen=foreseen,
         allowed=difference.tolerance if difference else "",
         looks_like=difference.kind if difference else "",
         outputs=outcome.outputs,
@@ -149,24 +148,10 @@ def largest_errors(difference: Difference | None) -> dict[str, Any]:
     return {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
 
 
-def _foreseen_note(cell: Cell) -> str:
-    """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
-    if cell.platform == "cpu":
-        return ""
-    promised, reader = stable_targets(cell.reader.jax), cell.reader.title
-    try:
-        return foreseen(_artifact(cell.golden.artifact), cell.platform, promised, reader).note
-    except ArtifactError:
-        return ""
-
-
 @functools.lru_cache(maxsize=256)
 def _types_in(path: Path) -> tuple[str, ...]:
     """All types in an artifact's modules, as StableHLO prints them; none where it cannot be read."""
     try:
-        return tuple({kind for module in _artifact(path).modules for kind in module.types})
+        return tuple({kind for module in read(path).modules for kind in module.types})
     except ArtifactError:
         return ()
-
-
-_artifact = functools.lru_cache(maxsize=256)(read)  # Many cells replay one golden.

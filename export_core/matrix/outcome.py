@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from export_core.artifact import Artifact, ArtifactError
-from export_core.artifact.audit import audit
+from export_core.artifact import Artifact, ArtifactError, read
+from export_core.artifact.audit import audit, foreseen
 from export_core.base.errors import InfrastructureFault
 from export_core.base.escaping import without_credentials
 from export_core.base.phrases import signal_name
@@ -129,6 +129,20 @@ def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = No
     except (ArtifactError, GoldenError) as error:
         return str(error)
     return "\n".join(str(finding) for finding in findings if not finding.ok)
+
+
+def foreseen_note(cell: Cell) -> str:
+    """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
+    if cell.platform == "cpu":
+        return ""
+    promised, reader = stable_targets(cell.reader.jax), cell.reader.title
+    try:
+        return foreseen(_artifact(cell.golden.artifact), cell.platform, promised, reader).note
+    except ArtifactError:
+        return ""
+
+
+_artifact = functools.lru_cache(maxsize=256)(read)  # Many cells replay one golden.
 
 
 def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:

@@ -31,6 +31,7 @@ from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
+from export_core.matrix.outcome import foreseen_note
 from export_core.matrix.plan import part_of, planned_cell, reproduce_command
 from export_core.matrix.replay import ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
@@ -144,7 +145,8 @@ def run_matrix(
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
             for outcome in outcomes:
-                result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing), plan.as_of)
+                command, note = reproduce_command(plan, outcome.cell, reproducing), foreseen_note(outcome.cell)
+                result = judge(outcome, policy, command, plan.as_of, note)
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(safe_json(result))

@@ -7,11 +7,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import ARTIFACTS, NEWEST, golden, manifest, release, result, rules, write_golden
+from making import NEWEST, golden, release, result, rules
 
-from export_core.goldens import GoldenStore
 from export_core.goldens.manifest import ConvertedFrom
-from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result, judge, judge_again
 from export_core.judge.judgement import judge_verdict
 from export_core.matrix import Cell, Outcome, Verdict
@@ -156,13 +154,3 @@ def test_what_fails_shows_its_known_issue(tmp_path):
     policy = Policy(known_issues=str(tmp_path / "issues.yaml"))
     outcome = Outcome(Cell(golden(), release(NEWEST), "cpu"), Stage.RUN, Verdict.CRASH, "died")
     assert judge(outcome, policy).upstream == "mine"
-
-
-def test_what_is_foreseen_is_reported_of_platforms_other_than_the_cpu(tmp_path):
-    content = {ARTIFACT: (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()}
-    one = write_golden(GoldenStore(tmp_path), manifest(), content)
-    said = {
-        platform: judge(Outcome(Cell(one, release(NEWEST), platform), Stage.COMPILE, Verdict.ERROR), rules()).foreseen
-        for platform in ("cpu", "cuda")
-    }
-    assert said == {"cpu": "", "cuda": "refused: it was exported for cpu"}

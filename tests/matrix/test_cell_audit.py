@@ -4,13 +4,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import ARTIFACTS, NEWEST, files, manifest, write_golden, writer
+from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, writer
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
-from export_core.matrix import outcome
-from export_core.matrix.outcome import audit_problem
+from export_core.matrix import Cell, outcome
+from export_core.matrix.outcome import audit_problem, foreseen_note
 from export_core.policy import Policy
 
 
@@ -54,3 +54,10 @@ def test_only_a_jaxlib_that_an_artifact_was_converted_for_promises_calls(tmp_pat
         origin = ConvertedFrom("0" * 64, reader, "rewritten", (), "pytest-jaxexport")
         audit_problem(write_golden(GoldenStore(tmp_path / str(number)), manifest(converted_from=origin)), Policy())
     assert asked == ["0.9.2"]
+
+
+def test_a_platform_other_than_the_cpu_has_what_is_foreseen_of_it(tmp_path):
+    data = (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()
+    golden = write_golden(GoldenStore(tmp_path), manifest(), {**files(), ARTIFACT: data})
+    notes = {platform: foreseen_note(Cell(golden, release(NEWEST), platform)) for platform in ("cpu", "cuda")}
+    assert notes == {"cpu": "", "cuda": "refused: it was exported for cpu"}

@@ -6,15 +6,17 @@ import shlex
 from pathlib import Path
 
 import pytest
-from making import day, golden, release
+from making import NEWEST, day, golden, manifest, release, write_golden
 
 from export_core.cli.matrix import matrix
-from export_core.matrix import Cell, Plan, Selection
+from export_core.goldens import GoldenStore, Options
+from export_core.matrix import Cell, Plan, Selection, Verdict, replay
 from export_core.matrix.plan import reproduce_command
-from export_core.policy import run_options
+from export_core.policy import Policy, run_options
 from export_core.policy.run_options import GIB, OPTIONS, RunOptions, Shard, option_words, read_options
 from export_core.readers.placement import Mode
 from export_core.releases import load_calendar
+from export_core.run.session import run_matrix
 
 CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
 
@@ -108,3 +110,12 @@ def test_a_value_on_the_command_line_becomes_that_of_its_field():
     assert (run.memory, run.shard, run.cache, run.as_of) == (GIB // 2, Shard(2, 3), False, day("2026-10-25"))
     assert (run.results, run.timeout, run.jobs) == (Path("r"), 120.0, None)
     assert (selection.cases, selection.writers, selection.wheels) == (("a", "b"), ("1", "2"), ())
+
+
+def test_a_result_on_an_accelerator_has_what_is_foreseen_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
+    made = manifest(options=Options(platforms=("cpu", "cuda")))
+    one = write_golden(GoldenStore(tmp_path), made)  # the artifact is for the CPU alone
+    chosen = Selection(readers=NEWEST, platforms=("cuda:run",))
+    (result,) = run_matrix(Policy(), chosen, RunOptions(results=None, cache=False), goldens=[one]).results
+    assert (result.verdict, result.foreseen) == (Verdict.NOT_RUN, "refused: it was exported for cpu")

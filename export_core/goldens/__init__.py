@@ -1,7 +1,6 @@
 """Goldens: their manifests, their arrays of every JAX dtype, and the folder that stores them."""
 
-from export_core.goldens.arrays import Leaf
-from export_core.goldens.errors import GoldenError
+from export_core.goldens.arrays import GoldenError, Leaf
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, Options, Origin, Writer
 from export_core.goldens.store import Golden, GoldenStore
 

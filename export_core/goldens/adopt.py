@@ -16,9 +16,8 @@ from export_core.artifact.writers import contradiction, find_writer
 from export_core.base.phrases import plural
 from export_core.base.untrusted import UnexpectedFileError, open_regular, read_named
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
-from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, numpy_dtype, to_npz
+from export_core.goldens.arrays import KEYS, PLAIN, GoldenError, Leaf, from_npz, numpy_dtype, to_npz
 from export_core.goldens.arrays import nothing_to_compare as shows_nothing
-from export_core.goldens.errors import GoldenError
 from export_core.goldens.made_inputs import size_of
 from export_core.goldens.manifest import UNKNOWN, Comparison, Manifest, Options, Origin, Writer, signature_of
 from export_core.goldens.manifest_file import is_plain_name

@@ -19,9 +19,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from export_core.base.errors import ExportCompatError
 from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import open_regular
-from export_core.goldens.errors import GoldenError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,6 +32,10 @@ PLAIN = frozenset(
 """dtypes that NumPy has itself."""
 KEYS = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
 """PRNG key dtypes as JAX prints them, and their names in an .npz: `<` is not allowed in file names everywhere."""
+
+
+class GoldenError(ExportCompatError):
+    """A golden that is missing, damaged, from a newer version of this tool, or cannot be written."""
 
 
 def numpy_dtype(name: str) -> np.dtype[Any] | None:

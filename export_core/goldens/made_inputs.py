@@ -14,8 +14,7 @@ import numpy as np
 
 from export_core.artifact import Aval
 from export_core.artifact.main_check import KEY_WORDS, dimension_names
-from export_core.goldens.arrays import Leaf, leaf_of, numpy_dtype
-from export_core.goldens.errors import GoldenError
+from export_core.goldens.arrays import GoldenError, Leaf, leaf_of, numpy_dtype
 from export_core.goldens.manifest import InputsRule
 
 SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives

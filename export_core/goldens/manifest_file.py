@@ -20,7 +20,7 @@ from export_core.base.phrases import schema_problem
 from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
 from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
 from export_core.goldens.adopted_mesh import parse_specs
-from export_core.goldens.errors import GoldenError
+from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import FORMAT, Check, Manifest
 
 RESTORE = (

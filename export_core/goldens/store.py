@@ -21,8 +21,7 @@ from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named
 from export_core.goldens import manifest_file
-from export_core.goldens.arrays import Leaf, Noise, from_npz, noise_from_npz
-from export_core.goldens.errors import GoldenError
+from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.manifest import Check, FactorGroup, Manifest, as_stored
 from export_core.goldens.manifest_file import RESTORE
 

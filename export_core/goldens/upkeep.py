@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.atomic import REMOVED, STAGED, SWAPPED_OUT, is_abandoned
-from export_core.goldens.errors import GoldenError
+from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import dump_manifest, is_plain_name
 from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of, has_content

@@ -18,8 +18,8 @@ from export_core.artifact.audit import unread_findings
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
 from export_core.base.untrusted import decode_json, read_regular
+from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
-from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Manifest, Writer, signature_of
 from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore

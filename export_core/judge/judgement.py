@@ -1,25 +1,20 @@
-"""The judgement of one cell: the table of verdict and window, and the known upstream issue that it shows."""
+"""The judgement of one cell: by the table of verdict and window, and by what is known of it."""
 
 import datetime
-import functools
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from export_core.artifact import ArtifactError, read
-from export_core.base.untrusted import found_in
-from export_core.judge.known import matching_entry
+from export_core.judge.known import matching_entry, upstream_of
 from export_core.judge.result import Result, cell_names, shared_result
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.numbers.compare import Difference
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
-from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.releases import load_calendar
+from export_core.policy.known_issues import known_issues
 from export_core.releases.runtimes import promise_to, runtime_of
 
 
@@ -80,7 +75,7 @@ def judge(
     )
     # The table is read only where something fails: most runs of pytest never need it.
     if not result.verdict.works and not cell.reader.runtime:  # all of its issues are of jax, jaxlib or XLA
-        shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
+        shown = upstream_of(result, cell.golden, known_issues(policy.known_issues))
         result = replace(result, upstream=shown)
     return judge_again(shared_result(result), policy, as_of)
 
@@ -123,35 +118,7 @@ def _is_left_out(result: Result) -> bool:
     return refusal is None or not refusal.promised
 
 
-def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:
-    """The id of the first issue that a failing cell shows; empty for none. Few issues need to read its `artifact`."""
-    built, calendar = result.reader.built, load_calendar()
-    for issue in issues:
-        if (
-            result.verdict in issue.verdicts
-            and (not issue.stages or result.stage in issue.stages)
-            and (not issue.platforms or result.platform in issue.platforms)
-            and (not issue.since or built >= calendar.built(issue.since))
-            and (not issue.mended_in or built < calendar.built(issue.mended_in))
-            and found_in(result.message, issue.message)
-            and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
-            # Last: it reads the artifact.
-            and (not issue.types or found_in("\n".join(_types_in(artifact)), issue.types))
-        ):
-            return issue.id
-    return ""
-
-
 def largest_errors(difference: Difference | None) -> dict[str, Any]:
     """The errors of a result, by field. Null where none is finite: JSON has no infinity, and the message says it."""
     errors = {name: getattr(difference, name, None) for name in ("max_abs_error", "max_rel_error", "max_noise_error")}
     return {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
-
-
-@functools.lru_cache(maxsize=256)
-def _types_in(path: Path) -> tuple[str, ...]:
-    """All types in an artifact's modules, as StableHLO prints them; none where it cannot be read."""
-    try:
-        return tuple({kind for module in read(path).modules for kind in module.types})
-    except ArtifactError:
-        return ()

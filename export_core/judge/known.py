@@ -1,17 +1,21 @@
-"""The list of known failures: which broken promises it excuses, and what of the list is no longer true."""
+"""What is known of failing cells: upstream issues; the policy's known failures, and what of them is no longer true."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from export_core.base.untrusted import found_in
+from export_core.goldens import Golden
 from export_core.judge.result import Cells, Result, titles
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import KnownFailure, matches
+from export_core.policy.known_issues import KnownIssue
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
 
 
 class Scope(NamedTuple):
@@ -158,3 +162,22 @@ def _cells(results: Sequence[Result]) -> str:
         f"{golden} on {platform} in {titles(result.reader for result in cells)}"
         for (golden, platform), cells in Cells(ordered).by_golden.items()
     )
+
+
+def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) -> str:
+    """The id of the first issue that a failing cell shows; empty for none. Few issues need to read the artifact."""
+    built, calendar = result.reader.built, load_calendar()
+    for issue in issues:
+        if (
+            result.verdict in issue.verdicts
+            and (not issue.stages or result.stage in issue.stages)
+            and (not issue.platforms or result.platform in issue.platforms)
+            and (not issue.since or built >= calendar.built(issue.since))
+            and (not issue.mended_in or built < calendar.built(issue.mended_in))
+            and found_in(result.message, issue.message)
+            and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
+            # Last: it reads the artifact.
+            and (not issue.types or found_in("\n".join(golden.types), issue.types))
+        ):
+            return issue.id
+    return ""

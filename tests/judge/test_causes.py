@@ -10,10 +10,11 @@ from example_runs import broken_run
 from making import golden, release, result, with_causes
 
 from export_core.base import untrusted
+from export_core.goldens import Golden
 from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.causes import Cause, causes_in, cell_signature, failure_signature, message_class
 from export_core.judge.gate import uncovered
-from export_core.judge.judgement import upstream_of
+from export_core.judge.known import upstream_of
 from export_core.judge.result import by_build_date
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy, PolicyError
@@ -112,7 +113,7 @@ INT4 = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
 
 
 @pytest.mark.parametrize(
-    ("cell", "golden", "issue"),
+    ("cell", "folder", "issue"),
     [
         (failed(reader="0.9.2", **LAPACK), "", "lapack-cold-process"),
         (failed(reader="0.10.0", **LAPACK), "", ""),
@@ -125,8 +126,8 @@ INT4 = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
         (failed(Verdict.NUMERICS), INT4, "cpu-4-bit-arrays"),
     ],
 )
-def test_a_known_issue_is_shown_by_message_reader_calls_and_types(cell, golden, issue):
-    assert upstream_of(cell, GOLDENS / golden / "artifact.jaxexport", known_issues()) == issue
+def test_a_known_issue_is_shown_by_message_reader_calls_and_types(cell, folder, issue):
+    assert upstream_of(cell, Golden(golden().manifest, GOLDENS / folder), known_issues()) == issue
 
 
 def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):
@@ -139,7 +140,7 @@ def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):
     assert [issue.id for issue in issues[:2]] == ["cpu-rank-8", "ours"]
     assert [issue.title for issue in issues if issue.id == "cpu-rank-8"] == ["Another title"]
     assert len(issues) == len(known_issues()) + 1
-    assert upstream_of(failed(Verdict.ERROR, custom_calls=("ours_f",)), file, issues) == "ours"
+    assert upstream_of(failed(Verdict.ERROR, custom_calls=("ours_f",)), golden(), issues) == "ours"
 
 
 def test_a_pattern_of_a_known_issue_that_would_never_end_is_given_up(tmp_path, monkeypatch):
@@ -147,7 +148,7 @@ def test_a_pattern_of_a_known_issue_that_would_never_end_is_given_up(tmp_path, m
     file = tmp_path / "newer.yaml"
     file.write_text("- {id: slow, title: t, todo: d, verdicts: [error], message: (a+)+b, types: (t+)+!}\n")
     started = time.monotonic()
-    assert upstream_of(failed(Verdict.ERROR, message="a" * 100), file, known_issues(str(file))[:1]) == ""
+    assert upstream_of(failed(Verdict.ERROR, message="a" * 100), golden(), known_issues(str(file))[:1]) == ""
     assert time.monotonic() - started < 10
 
 

@@ -125,19 +125,19 @@ def compare_leaves(
     if name == "shape":
         return Difference(True, tolerance="shapes and dtypes")
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
-    groups: list[FactorGroup] = []
+    groups: list[tuple[str, Sequence[int]]] = []  # A comparator of factors, and the outputs that it takes.
     if name in FACTORIZATIONS:
-        groups = [FactorGroup(name, tuple(range(len(wanted))))]
-    elif name == Comparison().compare:
-        groups = [group for group in factors if are_factors(group, wanted)]
-    in_groups = {output for group in groups for output in group.outputs}
+        groups = [(name, range(len(wanted)))]
+    elif name == "allclose":
+        groups = [(group.compare, group.outputs) for group in factors if are_factors(group, wanted)]
+    in_groups = {output for _, outputs in groups for output in outputs}
     differences = [
         replace(_compare(str(leaf), wanted[number], given[number], rules.of(leaf.dtype, number)), output=number)
         for number, leaf in enumerate(expected)
         if number not in in_groups
     ]
-    for group in groups:
-        differences += _compare_factors(group, wanted, given, rules)
+    for comparator, outputs in groups:
+        differences += _compare_factors(comparator, outputs, wanted, given, rules)
     difference = _worst_of(differences)
     if ":" not in name:
         return difference
@@ -206,7 +206,7 @@ def rules_in_words(differences: Sequence[Difference]) -> str:
 
 
 def _compare_factors(
-    group: FactorGroup, wanted: Sequence[Array], given: Sequence[Array], rules: Rules
+    comparator: str, outputs: Sequence[int], wanted: Sequence[Array], given: Sequence[Array], rules: Rules
 ) -> list[Difference]:
     """Compare the factors of one factorization part by part, such as the matrix that they make.
 
@@ -214,15 +214,15 @@ def _compare_factors(
     are those of the part's largest element in the outputs' own dtype, and count as relative error. Raises
     `CompareError` where these are no factors.
     """
-    expected, actual = ([arrays[output] for output in group.outputs] for arrays in (wanted, given))
-    outputs = f"outputs {', '.join(map(str, group.outputs))} as " if len(expected) < len(wanted) else ""
+    expected, actual = ([arrays[output] for output in outputs] for arrays in (wanted, given))
+    named = f"outputs {', '.join(map(str, outputs))} as " if len(expected) < len(wanted) else ""
     differences = []
-    for part in parts_of(group.compare, expected, actual):
-        rule = rules.of(part.dtype, None if part.output is None else group.outputs[part.output])
+    for part in parts_of(comparator, expected, actual):
+        rule = rules.of(part.dtype, None if part.output is None else outputs[part.output])
         if rule.tolerance is not None:
             rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
         difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
-        differences.append(replace(difference, of_type=f"{outputs}{group.compare}: {part.what}", max_ulp=None))
+        differences.append(replace(difference, of_type=f"{named}{comparator}: {part.what}", max_ulp=None))
     return differences
 
 

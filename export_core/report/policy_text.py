@@ -15,7 +15,7 @@ from export_core.base.escaping import for_json, printable, shown
 from export_core.base.phrases import plural
 from export_core.goldens import Golden
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.known import Scope, scope_of
+from export_core.judge.judgement import Scope, scope_of
 from export_core.judge.result import grouped
 from export_core.matrix import Verdict
 from export_core.policy import Policy

@@ -1,6 +1,7 @@
 """What cells that fail have in common: their failure signature, and the causes of a run.
 
-Causes, bisection, reduction and baselines all take two failures for one by the failure signature.
+Causes, bisection, reduction and baselines all take two failures for one by the failure signature; causes, and with them
+baselines, leave out its signal.
 
 A message says what went wrong, except that of a crash, of a timeout, and of different numbers: there the release in
 which it began says more. A known upstream issue is one cause, whatever the message.
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from export_core.base.phrases import signal_name
 from export_core.base.tolerances import ROUNDING
 from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, release_name
 from export_core.judge.verdicts import VERDICTS, Judgement
@@ -38,15 +40,18 @@ class FailureSignature(NamedTuple):
     verdict: Verdict  # What happened.
     stage: Stage  # How far it got.
     message: str  # `message_class` of its message; empty for numbers, whose message has only figures.
+    signal: int | None  # By which its process died: most messages of a crash name it, those of a limit do not.
 
     def __str__(self) -> str:
-        return f"{self.verdict} in stage {self.stage}{f': {self.message}' if self.message else ''}"
+        name = signal_name(self.signal) if self.signal else ""
+        signal = "" if message_class(name) in self.message else name
+        return ": ".join(filter(None, (f"{self.verdict} in stage {self.stage}", self.message, signal)))
 
 
 def failure_signature(failed: Outcome | Result) -> FailureSignature:
     """The signature of an outcome or a result that fails."""
     message = "" if failed.verdict is Verdict.NUMERICS else message_class(failed.message)
-    return FailureSignature(failed.verdict, failed.stage, message)
+    return FailureSignature(failed.verdict, failed.stage, message, failed.signal)
 
 
 def message_class(message: str) -> str:
@@ -201,7 +206,8 @@ def cell_signature(result: Result) -> tuple[str, ...]:
         return ("upstream", result.upstream)
     # Two runtimes have no fault in common, whatever their messages.
     runtime = (result.reader.family,) if result.reader.runtime else ()
-    return result.platform, result.device, *runtime, *failure_signature(result)
+    # Without the signal: the ids of causes are compared with those of stored runs.
+    return result.platform, result.device, *runtime, *failure_signature(result)[:-1]
 
 
 def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: bool) -> str:

@@ -220,6 +220,12 @@ def test_two_failures_are_alike_for_all_that_ask():
         assert [(one, other) for one, other in pairs if signature(ours[one]) == signature(theirs[other])] == alike
 
 
+def test_a_signal_is_in_the_signature_and_not_in_the_cause():
+    killed, stopped = (msgspec.structs.replace(result_of("killed"), signal=number) for number in (9, 15))
+    assert failure_signature(killed) != failure_signature(stopped)
+    assert cell_signature(killed) == cell_signature(stopped)
+
+
 @pytest.mark.parametrize(
     ("name", "cause"),
     [

@@ -12,7 +12,7 @@ import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.layout import aligned, wrapped
-from export_core.base.phrases import first_line, plural, signal_name
+from export_core.base.phrases import first_line, plural
 from export_core.judge import Result
 from export_core.judge.causes import failure_signature
 from export_core.judge.result import ReaderOf, WriterOf, release_name
@@ -53,9 +53,7 @@ class BisectBy(StrEnum):
         """The class of a result in words, the same for results that are alike by verdict and message."""
         if result.verdict.works or self is BisectBy.VERDICT:
             return str(result.verdict)
-        signal = signal_name(result.signal) if result.signal else ""
-        # Most messages of a crash name the signal, and those of another limit do not.
-        return f"{failure_signature(result)}{'' if signal in result.message else f': {signal}'}"
+        return str(failure_signature(result))
 
 
 class TriedRelease(msgspec.Struct, frozen=True):

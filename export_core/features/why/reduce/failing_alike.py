@@ -39,11 +39,10 @@ _FATAL = re.compile(r"Check failed|LLVM ERROR|[Aa]ssertion|F\d{4} |terminate cal
 
 @dataclass(frozen=True)
 class Failure:
-    """The signature of a failure, with how its process died: `fatal` is the line of stderr by which it ended itself."""
+    """The signature of a failure, and the kind of the line of stderr by which its process ended itself, if it did."""
 
     signature: FailureSignature
-    signal: int | None = None
-    fatal: str = ""
+    fatal: str
 
     @classmethod
     def of(cls, outcome: Outcome) -> Failure:
@@ -51,7 +50,7 @@ class Failure:
         fatal = next((line for line in outcome.stderr.splitlines() if _FATAL.search(line)), "")
         # Since XLA's log lines begin with the time, what is before the message differs each time.
         fatal = fatal[match.start() :] if (match := _FATAL.search(fatal)) else ""
-        return cls(failure_signature(outcome), outcome.signal, message_class(fatal))
+        return cls(failure_signature(outcome), message_class(fatal))
 
     def __str__(self) -> str:
         return str(self.signature)

@@ -100,9 +100,10 @@ class Option:
         return self.usage.partition(" ")[2] or None
 
 
-def _option(default: Any, *described: Any, **more: Any) -> Any:
+def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
     """A field of options, with its `Option`."""
-    return field(default=default, metadata={_KEY: Option(*described, **more)})
+    multiple = default == () and "read" not in more
+    return field(default=default, metadata={_KEY: Option(usage, text, multiple=multiple, **more)})
 
 
 @dataclass(frozen=True)
@@ -287,8 +288,7 @@ def options_of(kind: type) -> dict[str, Option]:
         of_field = (*get_args(declaration.type), declaration.type)[0]  # `Path` of `Path | None`
         kind_there = option.kind or (of_field if of_field in (int, float, bool, Path) else str)
         read = option.read or (Path if of_field is Path else None)
-        multiple = declaration.default == () and read is None
-        declared[declaration.name] = replace(option, kind=kind_there, read=read, multiple=multiple)
+        declared[declaration.name] = replace(option, kind=kind_there, read=read)
     return declared
 
 

@@ -56,6 +56,11 @@ class DeploymentTargetSummary(msgspec.Struct, frozen=True):
         works = [judgement for judgement in Judgement if judgement.facts.works]
         return {name: count for name, count in self.judgements.items() if name not in works}
 
+    @property
+    def no_cell(self) -> str:
+        """How the sentence of `uncovered` begins which says why no run has a cell of the deployment target."""
+        return f"deployed {self.name}: it has no cell"
+
 
 class RunIdentity(msgspec.Struct, frozen=True):
     """What was run: project, commit, tool and goldens. A field is empty if its value is not known."""
@@ -171,9 +176,7 @@ def summarize(
         if not own and target.platform in platforms and (whole or matches_none):
             exported = f"no golden of its cases was exported for {target.platform}"
             why = "its `cases` match no case of this run" if matches_none else exported
-            missing.append(
-                f"deployed {target.name}: it has no cell, since {why}. Correct the entry, or write such goldens."
-            )
+            missing.append(f"{deployed[-1].no_cell}, since {why}. Correct the entry, or write such goldens.")
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(

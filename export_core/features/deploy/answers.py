@@ -413,7 +413,7 @@ def target_findings(run: Run) -> Iterator[Finding]:
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
         if not target.cells:
             works = "no cell of it was in this run"
-            if not any(problem.startswith(f"deployed {target.name}:") for problem in run.summary.uncovered):
+            if not any(problem.startswith(target.no_cell) for problem in run.summary.uncovered):
                 works += "; `jaxexport matrix --readers deployed` runs them"
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")

@@ -39,15 +39,12 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """The kernel of OpenBLAS (`OPENBLAS_CORETYPE`) of one more run, in a process of its own; empty where none was made:
     nothing calls LAPACK, or the processor can run no other kernel."""
     narrowest_float: str = ""  # The float type of the fewest significant bits in the module.
-    undecided: dict[str, tuple[int, int]] = {}
-    """Of goldens by older versions: by call and output (`vjp1/0`), how many elements have noise above a tenth
-    of the largest number that goes in or comes out of the call, of how many."""
-    unstable: dict[str, int] = {}  # By call and output: how many elements had to be equal and were not.
+    unstable: dict[str, int] = {}  # By call and output (`vjp1/0`): how many elements had to be equal and were not.
     jumping: dict[str, tuple[int, int]] = {}
     """By call and output: how many elements jump when last bits change, as where one chooses others, of how many."""
     undecided_outputs: dict[str, UndecidedOutput] | None = None
     """By call and output: those with elements whose noise is above a tenth of the largest number in that output; null
-    where `undecided` says it."""
+    where an older version did not count them."""
 
     def moved_inside(self, call: str = "") -> bool:
         """Whether what is rounded inside the program of a call was moved."""

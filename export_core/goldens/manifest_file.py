@@ -238,10 +238,9 @@ def _noise(manifest: Manifest) -> Problems:
             yield f"noise.{name}", f"expected a number of runs from 0 to {MOST_RUNS}, found {runs}."
     if record.narrowest_float not in ("", *FLOATS):
         yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
-    counts = {f"undecided.{name}": pair for name, pair in record.undecided.items()}
+    counts = {f"jumping.{name}": pair for name, pair in record.jumping.items()}
     for name, output in (record.undecided_outputs or {}).items():
         counts[f"undecided_outputs.{name}"] = (output.elements, output.of)
-    counts |= {f"jumping.{name}": pair for name, pair in record.jumping.items()}
     for name, (count, size) in counts.items():
         if not 0 < count <= size < _LARGEST:
             yield f"noise.{name}", f"expected a number of elements and the size of their output, found {count}, {size}."

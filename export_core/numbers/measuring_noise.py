@@ -97,7 +97,7 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
     except GoldenError:  # it is damaged, and written again
         return None
     if undecided:  # an older version may have found fewer of them
-        record = replace(record, undecided={}, undecided_outputs=undecided)
+        record = replace(record, undecided_outputs=undecided)
     return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, undecided))
 
 

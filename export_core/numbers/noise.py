@@ -345,7 +345,8 @@ def _problems(golden: Golden) -> Sequence[str]:
 
 def proves_nothing_text(record: NoiseRecord) -> str:
     """Why a golden is refused of which no output would show a wrong number, and what to do."""
-    return f"the numbers of this golden would prove nothing: {'; '.join(_recorded(record))}. {WHAT_TO_DO}"
+    undecided = "; ".join(_undecided(record.undecided_outputs))
+    return f"the numbers of this golden would prove nothing: {undecided}. {WHAT_TO_DO}"
 
 
 def noise_text(record: NoiseRecord) -> str:
@@ -371,7 +372,7 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
         f"output {name}: {plural(count, 'element')} must be equal, but differed in some runs"
         for name, count in record.unstable.items()
     )
-    return [*_recorded(record), *_jumping(record.jumping), *unstable]
+    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping), *unstable]
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
@@ -413,20 +414,11 @@ def _jumping(jumping: Jumping, leaves: Mapping[str, str] | None = None) -> list[
     ]
 
 
-def _recorded(record: NoiseRecord) -> list[str]:
-    by_older_version = [_counted(name, *counts) for name, counts in record.undecided.items()]
-    return [*by_older_version, *_undecided(record.undecided_outputs or {})]
-
-
-def _undecided(outputs: Undecided) -> list[str]:
+def _undecided(outputs: Undecided | None) -> list[str]:
     texts = [
-        f"{_counted(f'{name} ({output.leaf})', output.elements, output.of)}: rounding alone moves them by up "
-        f"to {output.noise:.3g}, and the largest number is {output.largest:.3g}"
-        for name, output in outputs.items()
+        f"output {name} ({output.leaf}): {output.elements} of {plural(output.of, 'element')} would not show a wrong "
+        f"number: rounding alone moves them by up to {output.noise:.3g}, and the largest number is {output.largest:.3g}"
+        for name, output in (outputs or {}).items()
     ]
     more = len(texts) - _MOST
     return [*texts[:_MOST], f"and {plural(more, 'more output')}, in golden.yaml"] if more > 0 else texts
-
-
-def _counted(name: str, count: int, total: int) -> str:
-    return f"output {name}: {count} of {plural(total, 'element')} would not show a wrong number"

@@ -145,7 +145,6 @@ JUMP = "elements jump: their last bit decides between distant values"
         ({}, SHOWN),
         ({"undecided_outputs": {}}, SHOWN),
         ({"undecided_outputs": None}, SHOWN),
-        ({"undecided": {"0": (1, 999)}}, SHOWN),
         ({"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}}, SHOWN),
         ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0 (result): 4 of 4 {JUMP}"),
         (
@@ -175,10 +174,8 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
     assert text.startswith("t.chaos/0.12.0.1-cpu: its noise cannot be read: ")
 
 
-def test_a_record_names_a_few_outputs_and_those_of_an_older_version():
+def test_a_record_names_a_few_outputs():
     output = UndecidedOutput(1, 1, noise=1.0, largest=1.0, leaf="result")
     record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
     *named, more = outputs_to_name(record)
     assert (len(named), more) == (4, "and 5 more outputs, in golden.yaml")
-    older = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
-    assert outputs_to_name(older) == ["output vjp1/0: 37 of 256 elements would not show a wrong number"]

@@ -1,5 +1,6 @@
 """The changes that a reduction tries on a module, by the text of the module before and after."""
 
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from export_core.features.why.reduce.reduced_program import ModuleParts, ModuleSummary
+from export_core.features.why.reduce.reduced_program import ModuleEditor, ModuleParts, ModuleSummary
+from export_core.readers.environment import this_interpreter
 
 VERSION = stablehlo.get_current_version()
 BRANCH = """
@@ -48,6 +50,15 @@ def edited(editor) -> Callable[..., tuple[ModuleSummary, str]]:
         return summary, changed.decode()
 
     return edited
+
+
+def test_an_editor_that_is_not_entered_makes_no_folder(here, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    editor = ModuleEditor(this_interpreter(here))
+    assert list(tmp_path.iterdir()) == []
+    with editor:
+        assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_all_functions_are_inlined(edited):

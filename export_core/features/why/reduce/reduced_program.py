@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -72,8 +73,11 @@ class ModuleEditor(ExitStack):
         super().__init__()
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
         self._scratch = self.enter_context(scratch_folder())
         self.callback(self._end)
+        return self
 
     def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
         """A changed module: what it is, its bytes, its text. The first says where it was refused."""

@@ -1,4 +1,4 @@
-"""The drawings of the docs are what today's code draws. Screenshots: test_site.py, test_tutorial.py, tests/report."""
+"""The drawings of the docs are what today's code draws. Screenshots: test_tutorial.py, tests/report."""
 
 import html
 import re
@@ -18,6 +18,12 @@ MAPS = ("map.svg", "tutorial-map.svg")
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_drawing_is_current(name):
     assert (IMAGES / name).read_text(encoding="utf-8") == PICTURES[name](), "python -m tools.doc_pictures"
+
+
+def test_every_picture_is_on_a_page_of_the_docs():
+    pages = [ROOT / "README.md", ROOT / "docs" / "conf.py", *ROOT.glob("docs/**/*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    assert [path.name for path in IMAGES.iterdir() if f"images/{path.name}" not in text] == []
 
 
 @pytest.mark.parametrize("name", MAPS)

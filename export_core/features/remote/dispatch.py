@@ -108,6 +108,7 @@ class _Dispatch:
 
     def _audit(self, cells: Sequence[Cell]) -> Generator[Outcome, None, list[Cell]]:
         """The cells that may run: an artifact that must not be compiled is not sent either."""
+        # Here too, and not by its machine alone: there a message would name a file in a temporary folder.
         goldens = {cell.golden.id: cell.golden for cell in cells}
         problems = {name: audit_problem(golden, self.options.policy) for name, golden in goldens.items()}
         for cell in cells:

@@ -141,7 +141,7 @@ def trend_lines(trend: Trend) -> Iterator[str]:
     between = {(old.readers[-1], new.readers[0]) for _, old, new in steps}
     for before, after in sorted(between, key=lambda pair: (pair[1].date_order, pair[0].date_order)):
         rows = [
-            (_error(drift, old), "->", f"{_error(drift, new)} ", f"{drift.golden} {_where(drift)}".rstrip())
+            (_error(drift, old), "->", f"{_error(drift, new)} ", f"{drift.golden} {_where(drift)}")
             for drift, old, new in steps
             if (old.readers[-1], new.readers[0]) == (before, after)
         ]

@@ -14,10 +14,12 @@ import msgspec
 import pytest
 from making import golden, release
 
-from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.cached_replay import FILE, STORED_DAYS, OutcomeCache
+from export_core.matrix import Cell, Outcome, Verdict, cached_replay
+from export_core.matrix.cached_replay import FILE, STORED_DAYS, OutcomeCache, replay_here
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference, DifferingElement
 from export_core.readers.worker.protocol import Cost, Stage, Timings
+from export_core.releases import load_calendar
 
 CELL = Cell(golden(), release("0.12.0.1"), "cpu")
 WRONG = Difference(
@@ -68,6 +70,14 @@ def test_an_outcome_is_read_back_as_it_was(tmp_path):
     found = kept(tmp_path / "new", "wrong", "right", "dead", "unknown")
     wanted = {"dead": CRASH, "right": PASS, "wrong": NUMERICS}
     assert repr(dict(sorted(found.items()))) == repr(wanted), "repr, since nan is not itself"
+
+
+def test_a_replay_closes_the_cache_that_it_opened(tmp_path, monkeypatch):
+    opened: list[OutcomeCache] = []
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
+    monkeypatch.setattr(cached_replay, "OutcomeCache", lambda *given: opened.append(OutcomeCache(*given)) or opened[-1])
+    assert list(replay_here([], ReplayOptions(load_calendar()))) == []
+    assert [cache._connection for cache in opened] == [None]
 
 
 def test_a_row_without_costs_is_still_an_outcome():

@@ -9,6 +9,7 @@ from artifacts import DATA, bare, raw
 
 from export_core.artifact import Artifact, read
 from export_core.artifact.audit import calls_of_jax
+from export_core.artifact.envelope.fields import UnknownField
 from export_core.artifact.readers import Reader, loads
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
@@ -113,6 +114,13 @@ def test_what_nobody_measured_is_not_known(tmp_path):
     (load,) = loads(read(raw(tmp_path)), [find_reader("iree==3.13.0", TERMS)])
     assert load.ok is None
     assert "it is not known whether iree 3.13.0 parses the stablehlo dialect" in load.reasons
+
+
+def test_a_field_that_is_not_known_is_a_doubt_in_jaxlib_alone():
+    mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    mlp.envelope = mlp.envelope._replace(unknown_fields=(UnknownField("Exported", 99, 0),))
+    readers = [find_reader(name, TERMS) for name in ("0.12.0.1", "iree==3.13.0")]
+    assert [load.ok for load in loads(mlp, readers)] == [None, True], "a runtime is given the module"
 
 
 def test_a_bare_module_has_no_calling_convention_to_refuse(tmp_path):

@@ -51,6 +51,12 @@ def test_a_case_alone_names_its_newest_golden_as_does_a_path(name, copied, jaxex
     assert lines[-1] == "other writers 0.6.2-cpu"
 
 
+def test_a_file_is_shown_before_a_golden_of_its_name(copied, jaxexport):
+    shutil.copyfile(copied / CASE / "0.6.2-cpu" / "artifact.jaxexport", CASE)
+    assert jaxexport("inspect", CASE).out.splitlines()[0].startswith(f"{CASE}: ")
+    assert "other writers" not in jaxexport("inspect", CASE).out
+
+
 def test_a_golden_that_is_damaged_is_shown_with_what_is_wrong(copied, jaxexport):
     folder = copied / CASE / "0.12.0.1-cpu"
     (folder / "outputs.npz").write_bytes(b"no arrays")

@@ -201,6 +201,12 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
     assert "0.9.2 and 0.11.0 are alike by numbers: 10 and 10, where more than 10 is bad" in " ".join(alike.out.split())
 
 
+def test_an_infinite_error_has_the_middle_at_the_double_of_the_good_one(bisect):
+    sizes = {"0.10.1": off(3.0), "0.10.2": off(3.5), "0.11.0": off(math.inf, Verdict.NUMERICS)}
+    told = found(bisect(FakeReplay(among(sizes, off(1.0))), "--readers", "0.11.0", "--by", "numbers", "--json"))
+    assert (edge(told), told.threshold) == (("0.10.1", "0.10.2"), 3.0)
+
+
 def test_numbers_without_noise_are_bad_input_with_what_to_do(bisect):
     ended = bisect(FakeReplay(among({})), "--readers", "0.11.0", "--by", "numbers", "--quiet")
     assert_bad_input(ended, "no error in units of noise", f"`jaxexport goldens verify --noise {GOLDEN}` measures it")

@@ -55,6 +55,12 @@ def test_the_data_has_all_of_every_cell(page):
         assert cell["state"][:2] == [one.judgement, one.verdict]
 
 
+def test_a_row_has_its_case_whole_and_without_what_all_share():
+    results = [failed("tests.a.test_f", ""), failed("tests.b.test_f", "")]
+    cases = data_of(html_page(document(results)))["tables"]["case"]
+    assert cases == [["tests.a.test_f", "a.test_f"], ["tests.b.test_f", "b.test_f"]]
+
+
 def test_a_cell_has_its_cost_and_its_times():
     cost = Cost(temp_bytes=168_984_580, flops=5040.0, instructions=131)
     timings = Timings(compile=0.0815, run=0.00123456, runs=(0.002, 0.001, 0.009), peak_bytes=170_000_000)

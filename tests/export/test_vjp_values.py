@@ -44,6 +44,12 @@ def test_cotangents_are_the_same_every_run_and_differ_by_output():
     assert not np.allclose(first[1], first[2])
 
 
+def test_a_complex_cotangent_has_an_imaginary_part():
+    (((_, cotangent), _),) = derivatives(lambda z: (z * z,), [jnp.asarray(X + 1j * X)], 1)
+    assert (cotangent.real != 0).all()
+    assert (cotangent.imag != 0).all()
+
+
 def test_without_outputs_the_arguments_are_the_same(exported):
     golden = {"platforms": ["tpu"], "vjp_order": 2}
     plain, without = (

@@ -123,6 +123,8 @@ def test_as_of_hides_later_jax_as_well_as_later_jaxlib():
     assert CALENDAR.as_of(day("2026-09-17")).release("0.11.2").jax == "0.11.2"
     with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0 is not in the release calendar as of 2026-09-17"):
         CALENDAR.as_of(day("2026-09-17")).release("0.12.0")
+    with pytest.raises(ReleaseError, match=r"jax 0\.12\.0\.1 is not in the release calendar as of 2026-09-17"):
+        CALENDAR.as_of(day("2026-09-17")).pair("0.11.2", "0.12.0.1")
 
 
 def test_versions_are_ordered_by_day_and_by_number_within_a_day():

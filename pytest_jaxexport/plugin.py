@@ -243,7 +243,7 @@ class GoldensReporter:
                 f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
-            from export_core.base.escaping import shown
+            from export_core.base.text import shown
             from pytest_jaxexport.summary import summary_lines
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title

@@ -18,7 +18,7 @@ import pytest
 from export_core.artifact import read_bytes
 from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
-from export_core.base.escaping import shown
+from export_core.base.text import shown
 from export_core.export.case import Case, case_id
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce

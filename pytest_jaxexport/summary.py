@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from export_core.base.phrases import few, plural
+from export_core.base.text import few, plural
 
 Events: TypeAlias = Sequence[dict[str, Any]]
 

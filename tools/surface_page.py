@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from export_core.base.escaping import for_markdown
-from export_core.base.phrases import first_line
+from export_core.base.text import first_line, for_markdown
 from export_core.judge import Judgement, Result
 from export_core.policy.known_issues import known_issues
 from export_core.run.results import read_run

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.artifact import unreadable, what_else
 from export_core.base.errors import ExportCompatError
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.base.untrusted import open_regular
 
 Result = TypeVar("Result")

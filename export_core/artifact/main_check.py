@@ -11,7 +11,7 @@ from typing import Any
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Function, Module
 from export_core.artifact.envelope.fields import Aval, Envelope
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 
 OLDEST, NEWEST = 1, 10  # the calling conventions that JAX has had
 ATTRIBUTE_SINCE = 8  # the first version whose module must have jax.uses_shape_polymorphism

@@ -1,6 +1,6 @@
 """The one base of every error this project raises on purpose."""
 
-from export_core.base.escaping import shown, without_credentials
+from export_core.base.text import shown, without_credentials
 
 PREFIX = "jaxexport: error: "  # How every error message begins, whichever command, nox session or test run prints it.
 

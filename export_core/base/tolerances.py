@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 
 COMPARATORS = ("allclose", "exact", "shape", "eigh", "eig", "svd", "qr", "lu", "schur")
 """What `compare` may name. Anything else is a user's own function, as ``module:function``."""

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.base.layout import aligned
-from export_core.base.phrases import plural
+from export_core.base.text import aligned, plural
 from export_core.cli.click_options import dry_run_option, is_confirmed, yes_option
 from export_core.cli.help import command
 from export_core.cli.output import echo

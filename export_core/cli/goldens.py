@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo

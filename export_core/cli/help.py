@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 
 SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
 """What commands are about, in the order of the help. A command without a section is among the others."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo

@@ -81,7 +81,7 @@ def refresh(
     """Add newly published releases, each dated by the newest time stamp inside its wheels."""
     from functools import partial
 
-    from export_core.base.phrases import plural
+    from export_core.base.text import plural
     from export_core.cli.steps import Steps
     from export_core.policy.load import releases_file
     from export_core.readers.environment import Sources, stablehlo_versions

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from export_core.base.phrases import few
+from export_core.base.text import few
 from export_core.export import api
 from export_core.export.arguments import PASS_LEAVES, Arguments, find_static_arguments, is_array, is_reference
 from export_core.export.errors import ExportError, value_and_type

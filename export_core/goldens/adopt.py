@@ -13,7 +13,7 @@ import numpy as np
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.writers import contradiction, find_writer
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.base.untrusted import UnexpectedFileError, open_regular, read_named
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
 from export_core.goldens.arrays import KEYS, PLAIN, GoldenError, Leaf, from_npz, numpy_dtype, to_npz

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from export_core.artifact import Artifact, Envelope, HloSharding, NamedSharding
 from export_core.artifact.hlo_sharding import MOST_DEVICES, Spec, spec_on, tiles_of
-from export_core.base.phrases import few
+from export_core.base.text import few
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.made_inputs import parse_sizes
 

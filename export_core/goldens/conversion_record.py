@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact
-from export_core.base.escaping import json_bytes
+from export_core.base.text import json_bytes
 from export_core.base.untrusted import decode_json, read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import ConvertedFrom

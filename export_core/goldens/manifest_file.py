@@ -16,7 +16,7 @@ import yaml
 
 from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.numerics import REQUIRED
-from export_core.base.phrases import schema_problem
+from export_core.base.text import schema_problem
 from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
 from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
 from export_core.goldens.adopted_mesh import parse_specs

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
-from export_core.base.phrases import few
+from export_core.base.text import few
 from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of

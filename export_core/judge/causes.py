@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from export_core.base.phrases import signal_name
+from export_core.base.text import signal_name
 from export_core.base.tolerances import ROUNDING
 from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, release_name
 from export_core.judge.verdicts import VERDICTS, Judgement

@@ -12,8 +12,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import structs
 
-from export_core.base.escaping import without_credentials
-from export_core.base.phrases import few, plural
+from export_core.base.text import few, plural, without_credentials
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from export_core.base.phrases import first_line
+from export_core.base.text import first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
 from export_core.judge.verdicts import Judgement

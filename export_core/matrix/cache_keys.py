@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from export_core.base.escaping import in_utf8
 from export_core.base.processes import deciding_variables
+from export_core.base.text import in_utf8
 from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.replay_options import ReplayOptions

@@ -25,7 +25,7 @@ import filelock
 import msgspec
 
 from export_core.base.cache_folder import STORED_DAYS
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.outcome import Outcome, Verdict
 from export_core.matrix.replay import EnvironmentProvider, Notify, ignore, replay

@@ -11,8 +11,8 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from export_core.base.phrases import few
 from export_core.base.processes import kernel_settings
+from export_core.base.text import few
 from export_core.goldens import Golden
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases

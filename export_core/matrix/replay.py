@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_core.base.errors import InfrastructureFault
-from export_core.base.phrases import plural
 from export_core.base.processes import kernels_in_words
 from export_core.base.scratch import remove_abandoned, scratch_folder
+from export_core.base.text import plural
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.cache_keys import ExecutionKeys

@@ -10,7 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.readers.environment import Sources

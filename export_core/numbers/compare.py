@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.base.tolerances import (
     FLOATS,
     GOLDEN,

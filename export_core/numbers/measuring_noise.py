@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from export_core.artifact.numerics import LAPACK, narrowest_float
 from export_core.base.errors import InfrastructureFault
-from export_core.base.phrases import plural, signal_name
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import plural, signal_name
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import Noise, from_npz, noise_from_npz, noise_to_npz, to_npz

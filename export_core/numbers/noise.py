@@ -24,7 +24,7 @@ from msgspec import to_builtins
 
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.numerics import narrowest_float
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import KEYS, Array, Noise, from_npz

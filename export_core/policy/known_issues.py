@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from export_core.base.phrases import schema_problem
+from export_core.base.text import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
 from export_core.policy.entries import FailingStage, FailingVerdict
 from export_core.policy.source import PolicyError

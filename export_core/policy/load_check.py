@@ -15,7 +15,7 @@ from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, ONLY_JAX, calls_of_jax
 from export_core.artifact.readers import Reader, loads, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 from export_core.policy.terms import Terms, promised_days
 from export_core.releases.entries import runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError

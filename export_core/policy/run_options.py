@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.escaping import without_credentials
+from export_core.base.text import without_credentials
 from export_core.releases.windows import parse_day
 
 RESULTS = Path(".jaxexport")  # The folder of results unless another is named.

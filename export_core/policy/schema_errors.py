@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from export_core.base.phrases import close_match, did_you_mean, shortened
+from export_core.base.text import close_match, did_you_mean, shortened
 from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key

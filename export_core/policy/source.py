@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.base.untrusted import read_named
 from export_core.policy.feature_keys import Key
 

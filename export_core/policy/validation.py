@@ -10,7 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from export_core.base import tolerances
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 from export_core.base.tolerances import AMOUNTS, PLATFORMS
 from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
 from export_core.policy.feature_keys import Key, Problems, feature_keys

@@ -32,8 +32,8 @@ from packaging.version import InvalidVersion, Version
 
 from export_core.base.atomic import write_whole
 from export_core.base.cache_folder import cache_path
-from export_core.base.escaping import without_credentials
 from export_core.base.processes import kill_group, passed_variables
+from export_core.base.text import without_credentials
 from export_core.readers.errors import EnvironmentFailed, tried_twice
 from export_core.readers.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from export_core.base.escaping import without_credentials
 from export_core.base.processes import passed_variables
+from export_core.base.text import without_credentials
 from export_core.policy import Policy
 from export_core.readers.build import (
     Built,

@@ -12,7 +12,7 @@ from importlib import resources
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from export_core.base.phrases import close_match, did_you_mean
+from export_core.base.text import close_match, did_you_mean
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import Named
 

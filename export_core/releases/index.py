@@ -19,7 +19,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from export_core.base.escaping import printable, without_credentials
+from export_core.base.text import printable, without_credentials
 from export_core.releases.calendar import Calendar, date_in_version
 from export_core.releases.errors import ReleaseError
 from export_core.releases.wheels import Wheel, pythons_of, with_wheels

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.atomic import write_whole
-from export_core.base.phrases import schema_problem
+from export_core.base.text import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError
 from export_core.releases.calendar import CalendarFile, date_in_version, numbers_of, version_key

@@ -12,7 +12,7 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from export_core.base.escaping import without_credentials
+from export_core.base.text import without_credentials
 from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, StableHloVersions, version_key
 from export_core.releases.errors import ReleaseError
 from export_core.releases.index import IndexFile, RemoteFile, index_files

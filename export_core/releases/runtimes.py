@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 from export_core.base.untrusted import found_in, problem_of_pattern
 from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError

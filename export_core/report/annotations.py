@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from export_core.base.escaping import shown
-from export_core.base.phrases import plural
+from export_core.base.text import plural, shown
 from export_core.base.untrusted import read_regular
 from export_core.judge import Result
 from export_core.judge.result import Cells

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from export_core.base.escaping import safe_json
-from export_core.base.phrases import plural
+from export_core.base.text import plural, safe_json
 from export_core.judge import Judgement, Summary
 from export_core.judge.verdicts import ExitCode
 from export_core.report.svg import add, text_of, width_of

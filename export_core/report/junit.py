@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from export_core.base.layout import labelled_lines
+from export_core.base.text import labelled_lines
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy

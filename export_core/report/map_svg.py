@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.judge import Judgement
 from export_core.judge.result import grouped
 from export_core.report.document import Document, ReportError

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from export_core.base.escaping import for_html, for_markdown, shown
-from export_core.base.layout import labelled_lines
-from export_core.base.phrases import first_line, ranges, shortened
+from export_core.base.text import first_line, for_html, for_markdown, labelled_lines, ranges, shortened, shown
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind

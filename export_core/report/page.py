@@ -11,8 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from export_core.base.escaping import safe_json, shown
-from export_core.base.phrases import few, plural, ranges
+from export_core.base.text import few, plural, ranges, safe_json, shown
 from export_core.judge import Judgement
 from export_core.judge.result import Cells, ReaderOf, by_build_date
 from export_core.judge.verdicts import VERDICTS

@@ -14,8 +14,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from export_core.base.escaping import plain_text
-from export_core.base.phrases import few
+from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS

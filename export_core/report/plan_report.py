@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from export_core.base.escaping import json_bytes
-from export_core.base.layout import wrapped
-from export_core.base.phrases import few, plural
+from export_core.base.text import few, json_bytes, plural, wrapped
 from export_core.judge.result import ReaderOf, WriterOf, cell_names
 from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split

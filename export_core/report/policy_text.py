@@ -11,8 +11,7 @@ import msgspec
 import yaml
 
 from export_core.artifact.audit import judge_calls
-from export_core.base.escaping import for_json, printable, shown
-from export_core.base.phrases import plural
+from export_core.base.text import for_json, plural, printable, shown
 from export_core.goldens import Golden
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.judgement import Scope, scope_of

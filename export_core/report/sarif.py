@@ -8,8 +8,7 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import Any
 
-from export_core.base.escaping import safe_json, shown
-from export_core.base.phrases import shortened
+from export_core.base.text import safe_json, shortened, shown
 from export_core.judge import Summary
 from export_core.policy.load import FILE
 from export_core.report.annotations import AffectedTest, SourceLine, affected_tests

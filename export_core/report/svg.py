@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from export_core.base.escaping import shown
+from export_core.base.text import shown
 
 STYLE = Path(__file__).parent / "templates" / "map.css"  # Colours, light and dark, of all pictures.
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from export_core.base.layout import labelled_paragraphs, wrapped
-from export_core.base.phrases import few, first_line, plural, ranges
+from export_core.base.text import few, first_line, labelled_paragraphs, plural, ranges, wrapped
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind

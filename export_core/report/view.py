@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from export_core.base.feature import hooks
-from export_core.base.phrases import few, plural, ranges
+from export_core.base.text import few, plural, ranges
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange

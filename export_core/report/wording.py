@@ -8,9 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.base.escaping import plain_text
-from export_core.base.phrases import few, first_line, plural
 from export_core.base.processes import KERNELS, kernel_settings
+from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.result import Exceeded, Level, ReaderOf

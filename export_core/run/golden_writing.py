@@ -10,7 +10,7 @@ from msgspec import structs
 from export_core.artifact import Artifact
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
-from export_core.base.layout import labelled_lines
+from export_core.base.text import labelled_lines
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer

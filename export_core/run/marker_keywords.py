@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.phrases import close_match
+from export_core.base.text import close_match
 from export_core.base.tolerances import PLATFORMS, problem_of_name, read_amount, similar_platform
 from export_core.policy import Policy
 from export_core.policy.feature_keys import marker_keywords

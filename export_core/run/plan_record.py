@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from export_core.base.escaping import json_bytes
-from export_core.base.phrases import few, schema_problem
+from export_core.base.text import few, json_bytes, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
 from export_core.judge.gate import calendar_facts, recorded_policy
 from export_core.matrix.cache_keys import tool

@@ -21,8 +21,7 @@ import filelock
 import msgspec
 
 from export_core.base.atomic import write_whole
-from export_core.base.escaping import safe_json
-from export_core.base.phrases import schema_problem
+from export_core.base.text import safe_json, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named, read_regular
 from export_core.judge.gate import Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.judgement import judge_again

@@ -18,8 +18,8 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from export_core.base.escaping import safe_json, without_credentials
 from export_core.base.feature import hooks
+from export_core.base.text import safe_json, without_credentials
 from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from studies.atlas.scores import Atlas, Lifetimes, ReleaseScore
 from tools.marked import table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.matrix import Verdict
 from export_core.releases.runtimes import known_runtimes
 from studies.runtimes.record import SEVERAL_DEVICES, Explained, Record

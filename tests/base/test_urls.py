@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from making import result, summarize
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.escaping import without_credentials
+from export_core.base.text import without_credentials
 from export_core.cli.output import echo, safe_console
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions, option_words

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from making import day, make_wheel
 from shipped import CALENDAR, SHIPPED, calendar_of, measured, shortened
 
-from export_core.base.escaping import without_credentials
+from export_core.base.text import without_credentials
 from export_core.releases import ReleaseError
 from export_core.releases.index import PUBLIC, IndexFile, RemoteFile, configured_index, index_files
 from export_core.releases.project_releases import with_entries

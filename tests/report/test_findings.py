@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from making import document, result, summarize
 
-from export_core.base.phrases import first_line, ranges
+from export_core.base.text import first_line, ranges
 from export_core.judge import Judgement
 from export_core.judge.verdicts import BROKEN_PROMISE
 from export_core.matrix import Verdict

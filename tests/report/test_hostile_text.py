@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from making import day, document, files, golden, manifest, result, rules, summarize
 from rich.console import Console
 
-from export_core.base.escaping import for_markdown, plain_text, safe_json, shown
+from export_core.base.text import for_markdown, plain_text, safe_json, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.features.compare_runs.comparison import BaselineDifference, CellDifference, Change, as_comparison

@@ -13,7 +13,7 @@ from making import day, document, golden, of_runtime, result, run_of
 from msgspec.structs import replace as replaced
 from rich.console import Console
 
-from export_core.base.phrases import ranges
+from export_core.base.text import ranges
 from export_core.features.compare_runs.trend import cost_lines, cost_steps
 from export_core.judge import Judgement
 from export_core.judge.causes import find_causes

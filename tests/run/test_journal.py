@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import day, golden, manifest, result, write_golden
 
-from export_core.base.escaping import safe_json
+from export_core.base.text import safe_json
 from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf

@@ -10,7 +10,7 @@ import msgspec
 from export_core.artifact import Artifact, Aval, read
 from export_core.artifact.main_check import dimension_names
 from export_core.base.errors import ExportCompatError
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.features.adopt.archive import Candidate
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
 from export_core.goldens.adopt import Arrays, adopt_artifact, envelope_of, writer_of

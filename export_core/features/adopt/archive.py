@@ -11,7 +11,7 @@ import msgspec
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.archive import artifact_in, files_of
-from export_core.base.phrases import schema_problem
+from export_core.base.text import schema_problem
 from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
 from export_core.goldens.adopt import StatedFacts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.errors import PREFIX
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.cli.click_options import PATH, Project, dry_run_option, project_options, quiet_option
 from export_core.cli.help import command
 from export_core.cli.output import echo

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from export_core.base.phrases import few, first_line, plural
+from export_core.base.text import few, first_line, plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again

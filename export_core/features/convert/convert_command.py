@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 from export_core.cli.click_options import (
     PATH,
     dry_run_option,

@@ -14,7 +14,7 @@ from export_core.artifact.envelope.schema import FIELDS, OUT_SHARDINGS_IDXS, UNI
 from export_core.artifact.hlo_sharding import MOST_DEVICES, proto_of, spec_on, tiles_of
 from export_core.artifact.readers import Reader, version_numbers
 from export_core.artifact.writers import FIRST_JAX
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopted_mesh import meshes_of
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from msgspec import structs
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.phrases import plural
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import plural
 from export_core.features.convert.convert import (
     UNCHANGED,
     Converted,

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-from export_core.base.layout import aligned
-from export_core.base.phrases import plural, ranges
+from export_core.base.text import aligned, plural, ranges
 from export_core.features.costs.over_budget import unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge.cost import cost_of, grows
 from export_core.judge.result import Exceeded, Result, Series

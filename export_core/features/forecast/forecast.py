@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from export_core.artifact.audit import calls_of_jax
 from export_core.artifact.readers import loads
-from export_core.base.phrases import few, plural
+from export_core.base.text import few, plural
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name

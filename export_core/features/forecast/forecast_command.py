@@ -2,7 +2,7 @@
 
 import click
 
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json

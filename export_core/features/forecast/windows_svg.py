@@ -5,7 +5,7 @@ from xml.etree import ElementTree as Xml
 
 from markupsafe import Markup
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.features.forecast.forecast import Generation
 from export_core.judge.result import ReaderOf
 from export_core.judge.retention import leaves_window_on

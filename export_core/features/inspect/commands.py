@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.errors import PREFIX
-from export_core.base.phrases import did_you_mean, plural
+from export_core.base.text import did_you_mean, plural
 from export_core.cli.click_options import PATH, day_of, declared, goldens_option, json_option, policy_of, policy_option
 from export_core.cli.goldens import find_golden
 from export_core.cli.help import command

@@ -15,8 +15,7 @@ from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.errors import NOBODY_READS
-from export_core.base.escaping import for_json, in_utf8, printable, without_commands
-from export_core.base.phrases import plural, ranges
+from export_core.base.text import for_json, in_utf8, plural, printable, ranges, without_commands
 from export_core.features.inspect.facts import (
     RAW,
     Inspection,

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.base.phrases import did_you_mean
+from export_core.base.text import did_you_mean
 from export_core.export.case import Case
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import export_again, free_caches, installed_writer, produce

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.phrases import did_you_mean, few
+from export_core.base.text import did_you_mean, few
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates
 from export_core.judge import Result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from export_core.base.phrases import plural
+from export_core.base.text import plural
 from export_core.cli.click_options import console, declared, json_option, quiet_option, results_option, with_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json

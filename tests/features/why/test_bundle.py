@@ -19,7 +19,7 @@ from making import ARTIFACTS
 from test_explanation import CHOLESKY, ROOT, choice_of, judged
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.escaping import plain_text
+from export_core.base.text import plain_text
 from export_core.features.why.bisect.bisection import bisect
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.explain import reproduce

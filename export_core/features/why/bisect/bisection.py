@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from export_core.base.phrases import few, first_line
+from export_core.base.text import few, first_line
 from export_core.features.why.bisect.report import (
     FOUND,
     NO_ANSWER,

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.base.escaping import plain_text
-from export_core.base.layout import aligned, wrapped
-from export_core.base.phrases import first_line, plural
+from export_core.base.text import aligned, first_line, plain_text, plural, wrapped
 from export_core.judge import Result
 from export_core.judge.causes import failure_signature
 from export_core.judge.result import ReaderOf, WriterOf, release_name

@@ -15,7 +15,7 @@ import numpy as np
 
 from export_core.artifact import read_bytes
 from export_core.base.atomic import put_folder
-from export_core.base.escaping import for_markdown, plain_text, safe_json
+from export_core.base.text import for_markdown, plain_text, safe_json
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.report import answer
 from export_core.features.why.choice import Choice, WhyError

@@ -12,8 +12,7 @@ from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
-from export_core.base.layout import labelled_paragraphs, wrapped
-from export_core.base.phrases import first_line, plural, ranges
+from export_core.base.text import first_line, labelled_paragraphs, plural, ranges, wrapped
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder

@@ -10,8 +10,8 @@ from msgspec import structs
 from export_core.artifact.envelope.fields import Aval
 from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.feature import hooks
-from export_core.base.phrases import first_line, plural
 from export_core.base.scratch import scratch_folder
+from export_core.base.text import first_line, plural
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.failing_alike import program_reader

@@ -1,0 +1,318 @@
+"""Text for people: escaped for where it is shown, phrases that messages share, and the layout of a terminal.
+
+Case ids, messages of libraries and whatever else a golden or a results folder holds may be anything. It is escaped
+where it leaves: in the one function of each format that writes it. URLs are shown and stored without user, password and
+what a query holds.
+"""
+
+import itertools
+import re
+import signal
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+# As text: `re` compiles each when it is first used, and a command that shows plain text uses none.
+_ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
+# Marks that change the direction of the text around them, and what some programs take for the end of a line.
+_MISLEADING = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+# Control characters, surrogates, and what XML 1.0 forbids.
+_UNPRINTABLE = rf"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[{_MISLEADING}]"
+_SURROGATE = "[\ud800-\udfff]"
+_IN_JSON = rf"[\x7f-\x9f{_MISLEADING}]"
+
+# For GitHub's runner, a line that begins with ::, after spaces too, is a command, and so is ##[ anywhere in a line.
+_COMMAND = r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)"
+
+_MARKDOWN = r"[\\`*_{}\[\]<>#|~&$]"
+_HIDDEN = "***"
+_URL = r"([A-Za-z][A-Za-z0-9+.-]*://)(\S+)"
+_PLAIN_HOST = r"[\w.-]*|\[[0-9A-Fa-f:.%]+\]"
+_LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
+
+
+def plain_text(text: str) -> str:
+    """Text without terminal colours and control characters, which libraries print too. XML 1.0 may hold it."""
+    if text.isascii() and text.isprintable():
+        return text  # nearly all texts of a large run
+    return re.sub(
+        _UNPRINTABLE, "\N{REPLACEMENT CHARACTER}", re.sub(_ANSI, "", text.replace("\r\n", "\n").replace("\r", "\n"))
+    )
+
+
+def without_commands(text: str) -> str:
+    """Text no line of which a CI system takes for a command: a backslash is put into ``::`` and ``##[``."""
+    return re.sub(_COMMAND, lambda match: f"{match[0]}\\", text) if ":" in text or "##[" in text else text
+
+
+def shown(text: str) -> str:
+    """Text for a terminal or a log."""
+    return without_commands(plain_text(text))
+
+
+def printable(text: str) -> str:
+    """Text on one line: every letter that is not printable, a line break among them, is written as Python's escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def for_markdown(text: str) -> str:
+    """Text as itself in a line or a cell of a table: no markup, no HTML, no link or image, nobody mentioned."""
+    line = re.sub(_MARKDOWN, r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))
+    return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
+
+
+def for_html(text: str) -> str:
+    """Text as itself on a line of HTML inside Markdown, where GitHub still makes links and mentions people."""
+    import html  # here: of its entities, a command in a terminal needs none
+
+    line = html.escape(re.sub(r"[\n\t]+", " ", plain_text(text))).replace("[", "&#91;")
+    return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
+
+
+def safe_json(value: object, *, indent: int = -1) -> bytes:
+    """A value as JSON, on one line unless indented. See `for_json`."""
+    import msgspec  # here: an error needs none of it
+
+    data = json_bytes(value)
+    if indent >= 0:
+        data = msgspec.json.format(data, indent=indent)
+    # Nearly all results of a run are plain: reading them letter by letter would take ten times as long as writing them.
+    if data.isascii() and b"\x7f" not in data and b"##[" not in data:
+        return data
+    return for_json(data.decode()).encode()
+
+
+def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
+    """A value as JSON in UTF-8, also where it quotes the name of a file that is not: see `in_utf8`."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(value, order=order)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(in_utf8(msgspec.to_builtins(value)), order=order)
+
+
+def in_utf8(value: Any) -> Any:
+    """A value of plain types, with the number of each byte of a name that is not UTF-8, as Python's escape."""
+    if isinstance(value, str):
+        return re.sub(_SURROGATE, _as_byte, value)
+    if isinstance(value, dict):
+        return {in_utf8(key): in_utf8(item) for key, item in value.items()}
+    return [in_utf8(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _as_byte(surrogate: re.Match[str]) -> str:
+    """Python has a byte of a file's name that is not UTF-8 as one of 128 surrogates."""
+    number = ord(surrogate[0])
+    return f"\\x{number - 0xDC00:02x}" if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}"
+
+
+def for_json(text: str) -> str:
+    """JSON that means the same, with every letter escaped that is more than a letter to a terminal or a log."""
+    # Such letters are in strings only, where the escape means the same.
+    return re.sub(_IN_JSON, lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")
+
+
+def without_credentials(text: str) -> str:
+    """A text with each URL in it as it may be shown, logged or stored; everything else of the text stays.
+
+    URLs are parsed conservatively. A password may hold `@`, `/`, `?` and `#` although it should not, and then a program
+    that parses by the standard sees only a part of it as such.
+    """
+    return re.sub(_URL, lambda match: match[1] + _shown(match[2]), text) if "://" in text else text
+
+
+def _shown(rest: str) -> str:
+    """What follows ``scheme://``: all up to the last @ is dropped, unless it can only be in a path or a query."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    # Not after a port: in https://user:12/34@host it is a part of the password.
+    shown = rest if re.fullmatch(_PLAIN_HOST, authority) else rest.rpartition("@")[2]
+    start = re.search(r"[?#]", shown)
+    if not start:
+        return shown
+    # A query and a fragment without their values.
+    return shown[: start.start()] + re.sub(r"([?#&;])([^&;#\s\"'<>`)]+)", _hidden_part, shown[start.start() :])
+
+
+def _hidden_part(match: re.Match[str]) -> str:
+    name, equals, _ = match[2].partition("=")
+    # A place in a page, as jax's own messages name it, and the hash of a file are no secrets.
+    if match[1] == "#" and re.fullmatch(r"[\w.-]+[,:]*|sha256=[0-9a-f]{64}\W*", match[2]):
+        return match[0]
+    return f"{match[1]}{name}={_HIDDEN}" if equals else f"{match[1]}{_HIDDEN}" if name else match[0]
+
+
+_LONGEST_LINE = 300
+_TYPES = {
+    "object": "a table",
+    "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+    "date": "a date such as 2026-10-25",
+}
+_SENTENCES = (
+    (r"Object missing required field `(?P<key>.+)`", "expected the key `{key}`, found none"),
+    (r"Object contains unknown field `(?P<key>.+)`", "`{key}`: unknown key"),
+    (r"Expected `(?P<expected>.+)`, got `(?P<found>.+)`", "{key}expected {expected}, found {found}"),
+    (r"Invalid enum value (?P<found>.+)", "{key}expected a value that this version knows, found {found}"),
+    (r"Invalid RFC3339.*", "{key}expected a date such as 2026-10-25"),
+    (r"Input data was truncated", "it ends in the middle"),
+)
+"""What msgspec says of data, and how this project says it."""
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 golden``, ``2 goldens``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters, with three dots where it is longer."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def first_line(text: str) -> str:
+    """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
+    lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    return shortened(line, _LONGEST_LINE)
+
+
+def few(names: Sequence[str], most: int = 4) -> str:
+    """All names where there are at most `most`, else the first three and how many more there are."""
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
+    """``0.9.1 to 0.11.2, 0.12.0.1``: versions, of which three or more next to each other `among` all are a range.
+
+    Both are in one order, that of build dates. Readers that are not jaxlib are ranges of their own runtime:
+    ``tensorflow 2.18.1 to 2.21.0`` for three names such as ``tensorflow==2.18.1``.
+    """
+    places = {version: number for number, version in enumerate(among)}
+    parts: list[str] = []
+    # Places that rise together with their number in the list are next to each other.
+    next_to_each_other = itertools.groupby(
+        enumerate(versions), lambda pair: (places.get(pair[1], -1) - pair[0], pair[1].rpartition("==")[0])
+    )
+    for (_, runtime), run in next_to_each_other:
+        names = [version.removeprefix(f"{runtime}==") for _, version in run]
+        names = [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
+        parts += [f"{runtime} {', '.join(names)}"] if runtime else names
+    return ", ".join(parts)
+
+
+def signal_name(number: int | None) -> str:
+    """``signal 11 (SIGSEGV)``."""
+    try:
+        return f"signal {number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def close_match(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
+    """The known name that is most like a misspelled one; empty where none is so much alike: 1 is the same name."""
+    import difflib  # only a mistake needs it, and it takes milliseconds to import
+
+    return next(iter(difflib.get_close_matches(name, list(known), 1, how_alike)), "")
+
+
+def did_you_mean(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
+    """`` Did you mean 'cuda'?``, to follow a sentence; empty where no known name is close."""
+    return f" Did you mean {match!r}?" if (match := close_match(name, known, how_alike)) else ""
+
+
+def schema_problem(error: Exception) -> str:
+    """What msgspec found wrong in a file, as every message of this project says it: key, expected, found."""
+    message, _, path = " ".join(str(error).split()).partition(" - at `")
+    path = path.removesuffix("`").removeprefix("$").removeprefix(".").replace("`$.", "`")
+    for pattern, sentence in _SENTENCES:
+        if match := re.fullmatch(pattern, message):
+            parts = match.groupdict()
+            keyed = f"{path}.{parts['key']}".removeprefix(".") if "key" in parts else f"`{path}`: " if path else ""
+            return sentence.format(
+                key=keyed, expected=_type_names(parts.get("expected")), found=_type_names(parts.get("found"))
+            )
+    return f"{message}, at `{path}`" if path else message
+
+
+def _type_names(types: str | None) -> str:
+    return " or ".join(_TYPES.get(name, name) for name in (types or "").split(" | "))
+
+
+INDENT = 13  # Where the texts of a finding begin, behind their labels.
+_COMMANDS = ("reproduce", "next")  # Labels of texts that are copied into a shell: each stays on one line.
+_CUT = " ..."
+
+
+def aligned(
+    rows: Iterable[Sequence[str]],
+    right: Collection[int] = (),
+    *,
+    least: Sequence[int] = (),
+    gap: str = "  ",
+    indent: str = "",
+) -> Iterator[str]:
+    """The lines of a table. Columns are at least as wide as `least`, and aligned left, but for those in `right`."""
+    rows = list(rows)
+    floor = (*least, *[0] * len(rows[0])) if rows else ()
+    widths = [
+        max(at_least, *map(len, column)) for at_least, column in zip(floor, zip(*rows, strict=True), strict=False)
+    ]
+    for row in rows:
+        texts = (
+            text.rjust(width) if number in right else text.ljust(width)
+            for number, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield f"{indent}{gap.join(texts)}".rstrip()
+
+
+def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
+    """A paragraph that begins with `first`; its other lines begin with spaces. `most` lines at most, 0 is all."""
+    lines = textwrap.wrap(
+        text, max(width, indent + 20), initial_indent=first, subsequent_indent=" " * indent,
+        break_long_words=False, break_on_hyphens=False,
+    ) or [first.rstrip()]  # fmt: skip
+    if not most or len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    if len(last) + len(_CUT) > width:
+        last = last.rpartition(" ")[0]
+    return [*lines[: most - 1], f"{last}{_CUT}"]
+
+
+def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Texts with their labels, each label before the first line of its text. Empty texts are left out."""
+    return [
+        f"  {label if number == 0 else '':<{INDENT - 3}} {line}".rstrip()
+        for label, text in pairs
+        for number, line in enumerate(plain_text(text).strip().splitlines())
+    ]
+
+
+def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
+    """Texts with their labels, wrapped. Lines of a text stay lines, as deep as they were.
+
+    With `most`, sentences at the end of a text are left out where it would need more lines.
+    """
+    lines: list[str] = []
+    for label, text in pairs:
+        for number, line in enumerate(plain_text(text).strip().splitlines()[: most or None]):
+            first = f"  {'' if number else label:<{INDENT - 3}} "
+            depth = len(line) - len(line.lstrip())
+            if label in _COMMANDS:
+                lines.append(f"{first}{line}")
+            else:
+                lines += _fitting(line.strip(), width, first + " " * depth, INDENT + depth, most)
+    return lines
+
+
+def _fitting(text: str, width: int, first: str, indent: int, most: int) -> list[str]:
+    lines = wrapped(text, width, first, indent)
+    while most and len(lines) > most and ". " in text:
+        text = f"{text.rpartition('. ')[0]}."
+        lines = wrapped(text, width, first, indent)
+    return wrapped(text, width, first, indent, most)

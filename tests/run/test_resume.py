@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from commands import timeless
@@ -21,7 +22,6 @@ from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64", "other_numbers", "other_count")
-KILLS = 5
 
 pytestmark = pytest.mark.matrix
 
@@ -54,30 +54,35 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out
 
 
+def lines_of(file: Path) -> int:
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
 def test_a_run_killed_at_random_and_resumed_ends_the_same(start, small):
-    code, out = ended(start("undisturbed"))
-    assert code == 1, out
     before = time.monotonic()
-    assert ended(start("again", "--no-cache"))[0] == 1
+    code, out = ended(start("undisturbed"))
     whole = time.monotonic() - before
+    assert code == 1, out
     wanted = timeless(small / "undisturbed")
-    assert timeless(small / "again") == wanted
     assert len(wanted[0]) == len(CASES)
     moments = random.Random()
-    left = []
-    for number in range(KILLS):
-        words = ("--no-cache",) if number % 2 else ()
-        moment = (number + moments.random()) / KILLS * whole  # one in each part, so that some meet the middle
-        process = start("killed", *words, cache=f"cache{number}")
+    middle = len(CASES) // 2
+    some, more = moments.randrange(1, middle), moments.randrange(middle, len(CASES) + 1)
+    # At any time, mostly before the first result; and when so many results are written.
+    for count, words in ((0, ()), (some, ("--no-cache",)), (more, ())):
+        moment = moments.uniform(0, 0.05 if count else whole)
+        folder = f"killed{count}"
+        results = small / folder / "results.jsonl"
+        process = start(folder, *words, cache=f"cache{count}")
+        while lines_of(results) < count and process.poll() is None:
+            time.sleep(0.005)
+        assert count != some or lines_of(results) < len(CASES), "all results were written at once"
         time.sleep(moment)
         process.kill()
         ended(process)
-        file = small / "killed" / "results.jsonl"
-        left.append(file.read_bytes().count(b"\n") if file.exists() else 0)
-        code, out = ended(start("killed", "--resume", *words, cache=f"cache{number}"))
-        assert code == 1, (moment, out)
-        assert timeless(small / "killed") == wanted, f"killed after {moment:.3f} s"
-    assert any(0 < count < len(CASES) for count in left), f"no kill met the middle of a run: {left}"
+        code, out = ended(start(folder, "--resume", *words, cache=f"cache{count}"))
+        assert code == 1, (count, moment, out)
+        assert timeless(small / folder) == wanted, f"killed {moment:.3f} s after {count} results"
 
 
 def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, small):

@@ -1,22 +1,20 @@
-"""The judgement of one cell: the table of verdict and window, its known upstream issue, its known failure."""
+"""The judgement of one cell: by the table of verdict and window, and by what is known of it."""
 
 import datetime
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
-from export_core.base.untrusted import found_in
-from export_core.goldens import Golden
+from export_core.judge.known import matching_entry, upstream_of
 from export_core.judge.result import Result, cell_names, shared_result
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.numbers.compare import Difference
 from export_core.policy import Policy
-from export_core.policy.entries import KnownFailure, matches, names_of
-from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.releases import load_calendar
+from export_core.policy.entries import matches, names_of
+from export_core.policy.known_issues import known_issues
 from export_core.releases.runtimes import promise_to, runtime_of
 
 
@@ -118,57 +116,6 @@ def _is_left_out(result: Result) -> bool:
     meant = (refusal for refusal in runtime.refusals if result.message.startswith(refusal.meaning))
     refusal = next(meant, None) or runtime.refusal(f"{result.message}\n{result.stderr}")
     return refusal is None or not refusal.promised
-
-
-def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) -> str:
-    """The id of the first issue that a failing cell shows; empty for none. Few issues need to read the artifact."""
-    built, calendar = result.reader.built, load_calendar()
-    for issue in issues:
-        if (
-            result.verdict in issue.verdicts
-            and (not issue.stages or result.stage in issue.stages)
-            and (not issue.platforms or result.platform in issue.platforms)
-            and (not issue.since or built >= calendar.built(issue.since))
-            and (not issue.mended_in or built < calendar.built(issue.mended_in))
-            and found_in(result.message, issue.message)
-            and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
-            # Last: it reads the artifact.
-            and (not issue.types or found_in("\n".join(golden.types), issue.types))
-        ):
-            return issue.id
-    return ""
-
-
-class Scope(NamedTuple):
-    """The properties of a cell by which an entry covers it: the writer is a jaxlib version, the reader a name."""
-
-    case: str
-    writer: str
-    reader: str
-    platform: str
-
-
-def scope_of(result: Result) -> Scope:
-    """The scope of a cell that was judged."""
-    return Scope(result.case, result.writer.jaxlib, result.reader.name, result.platform)
-
-
-def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailure | None:
-    """The entry that lists this cell and says exactly how it fails, or None."""
-    scope = scope_of(result)
-    return next((entry for entry in known if covers(entry, scope) and fails_so(entry, result)), None)
-
-
-def covers(entry: KnownFailure, scope: Scope) -> bool:
-    """Whether an entry is about this cell."""
-    named = ((scope.case, entry.cases), (scope.writer, entry.writers), (scope.reader, entry.readers))
-    has_platform = scope.platform in entry.platforms
-    return has_platform and all(any(matches(name, pattern) for pattern in patterns) for name, patterns in named)
-
-
-def fails_so(entry: KnownFailure, result: Result) -> bool:
-    """Whether a cell fails exactly in the way that an entry lists."""
-    return (result.verdict, result.stage) == (entry.verdict, entry.stage) and entry.message in result.message
 
 
 def largest_errors(difference: Difference | None) -> dict[str, Any]:

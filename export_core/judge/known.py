@@ -1,18 +1,48 @@
-"""The list of known failures: how many cells an entry may cover, and what of the list is no longer true."""
+"""What is known of failing cells: upstream issues; the policy's known failures, and what of them is no longer true."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from export_core.judge.judgement import Scope, covers, fails_so, scope_of
+from export_core.base.untrusted import found_in
+from export_core.goldens import Golden
 from export_core.judge.result import Cells, Result, titles
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import KnownFailure, matches
+from export_core.policy.known_issues import KnownIssue
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
+
+
+class Scope(NamedTuple):
+    """The properties of a cell by which an entry covers it: the writer is a jaxlib version, the reader a name."""
+
+    case: str
+    writer: str
+    reader: str
+    platform: str
+
+
+def scope_of(result: Result) -> Scope:
+    """The scope of a cell that was judged."""
+    return Scope(result.case, result.writer.jaxlib, result.reader.name, result.platform)
+
+
+def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailure | None:
+    """The entry that lists this cell and says exactly how it fails, or None."""
+    scope = scope_of(result)
+    return next((entry for entry in known if covers(entry, scope) and _fails_so(entry, result)), None)
+
+
+def covers(entry: KnownFailure, scope: Scope) -> bool:
+    """Whether an entry is about this cell."""
+    named = ((scope.case, entry.cases), (scope.writer, entry.writers), (scope.reader, entry.readers))
+    has_platform = scope.platform in entry.platforms
+    return has_platform and all(any(matches(name, pattern) for pattern in patterns) for name, patterns in named)
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
@@ -78,7 +108,7 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     if passing := [result for result in working if not (needs_run and result.mode is Mode.COMPILE)]:
         yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."
     failing = [result for result in matching if result.judgement in excusable]
-    if differing := [result for result in failing if not fails_so(entry, result)]:
+    if differing := [result for result in failing if not _fails_so(entry, result)]:
         first = differing[0]
         yield (
             f"{len(differing)} of its cells fail in another way: expected {entry.verdict} in stage {entry.stage} with "
@@ -121,6 +151,10 @@ def entry_name(table: str, number: int, entry: Any) -> str:
     return f"{location}{table}[{number}]{f' ({about}{owner})' if about else ''}"
 
 
+def _fails_so(entry: KnownFailure, result: Result) -> bool:
+    return (result.verdict, result.stage) == (entry.verdict, entry.stage) and entry.message in result.message
+
+
 def _cells(results: Sequence[Result]) -> str:
     """Every cell by name, those of one golden together."""
     ordered = sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built))
@@ -128,3 +162,22 @@ def _cells(results: Sequence[Result]) -> str:
         f"{golden} on {platform} in {titles(result.reader for result in cells)}"
         for (golden, platform), cells in Cells(ordered).by_golden.items()
     )
+
+
+def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) -> str:
+    """The id of the first issue that a failing cell shows; empty for none. Few issues need to read the artifact."""
+    built, calendar = result.reader.built, load_calendar()
+    for issue in issues:
+        if (
+            result.verdict in issue.verdicts
+            and (not issue.stages or result.stage in issue.stages)
+            and (not issue.platforms or result.platform in issue.platforms)
+            and (not issue.since or built >= calendar.built(issue.since))
+            and (not issue.mended_in or built < calendar.built(issue.mended_in))
+            and found_in(result.message, issue.message)
+            and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
+            # Last: it reads the artifact.
+            and (not issue.types or found_in("\n".join(golden.types), issue.types))
+        ):
+            return issue.id
+    return ""

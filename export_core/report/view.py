@@ -11,7 +11,7 @@ from export_core.base.text import few, plural, ranges
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
-from export_core.judge.judgement import matching_entry
+from export_core.judge.known import matching_entry
 from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import (
     BROKEN_PROMISE,

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from making import day, golden, of_runtime, release, result, rules, summarize
 
 from export_core.judge import Judgement, judge_again
-from export_core.judge.judgement import Scope, covers, scope_of
-from export_core.judge.known import check_width, promised_scopes, stale_entries
+from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
 from export_core.matrix import Cell, Verdict
 from export_core.policy import Policy, PolicyError, load_policy
 from export_core.policy.entries import KnownFailure, Quirk

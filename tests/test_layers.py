@@ -43,7 +43,7 @@ JAX = {
     "export_core.features.convert.rewriting.lapack",
     "export_core.features.convert.rewriting.shardy",
     "export_core.features.convert.rewriting.export_again",
-    "export_core.features.why.explain.reproduce",
+    "export_core.features.why.explain.bundle_script",
     "export_core.features.why.reduce.editing.program",
     "export_core.features.why.reduce.editing.program_parts",
 }

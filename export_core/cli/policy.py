@@ -64,9 +64,9 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     """
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
+    from export_core.judge.exit_code import ExitCode
     from export_core.judge.known import expired
     from export_core.judge.unmatched import unmatched_patterns
-    from export_core.judge.verdicts import ExitCode
     from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues

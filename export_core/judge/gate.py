@@ -16,9 +16,10 @@ from export_core.base.text import few, plural, without_credentials
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes
+from export_core.judge.exit_code import ExitCode
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Result, by_build_date
-from export_core.judge.verdicts import ExitCode, Judgement
+from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
 from export_core.matrix.selection import WORDS
 from export_core.policy import Policy

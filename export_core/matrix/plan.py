@@ -3,7 +3,6 @@
 import datetime
 import fnmatch
 import heapq
-import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +10,6 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from export_core.base.processes import kernel_settings
 from export_core.base.text import few
 from export_core.goldens import Golden
 from export_core.goldens.verify import check_dates
@@ -334,14 +332,3 @@ def make_dump_folder(path: Path) -> Path:
     except OSError as error:
         raise MatrixError(f"--dump-ir: cannot make the folder {path}: {error.strerror}.") from None
     return path.resolve()
-
-
-def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:
-    """The shell command that runs one cell of a plan again, just as it was run; `options` of `reproduce_options`."""
-    golden = cell.golden.manifest
-    reader = plan.spelled.get(cell.reader, cell.reader.name)
-    # Without the mode, another machine would run what this one compiled, or the other way round.
-    platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
-    words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
-    command = shlex.join([*words, "--readers", reader, "--platforms", platform, *options])
-    return " ".join([*kernel_settings(os.environ), command])

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 from export_core.base.text import plural, safe_json
 from export_core.judge import Judgement, Summary
-from export_core.judge.verdicts import ExitCode
+from export_core.judge.exit_code import ExitCode
 from export_core.report.svg import add, text_of, width_of
 from export_core.report.wording import headline, promised_nothing, shown_exit_code
 

@@ -32,9 +32,10 @@ from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import foreseen_note
-from export_core.matrix.plan import part_of, planned_cell, reproduce_command
+from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
+from export_core.matrix.reproduce_command import reproduce_command
 from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode

@@ -304,7 +304,7 @@ OWN = {
     "a module that the core has just written": "runtimes/litert_worker runtimes/pjrt_worker runtimes/stablehlo_worker "
     "runtimes/tensorflow_worker",
     "a module that the test itself has imported": "export/case",
-    "files beside the program itself": "features/why/explain/reproduce",
+    "files beside the program itself": "features/why/explain/bundle_script",
     "a page that it has written, in a browser": "cli/report",
     "pyproject.toml, which pytest itself has read": "../pytest_jaxexport/settings",
     "the way in": "base/untrusted base/atomic",

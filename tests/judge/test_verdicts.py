@@ -10,8 +10,9 @@ import pytest
 
 import export_core
 from export_core.base.feature import hooks
+from export_core.judge.exit_code import ExitCode
 from export_core.judge.verdicts import VERDICTS as TABLE
-from export_core.judge.verdicts import WORST_FIRST, ExitCode, Judgement, Kind
+from export_core.judge.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.matrix import Verdict
 from export_core.report import view
 

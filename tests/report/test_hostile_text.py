@@ -504,6 +504,6 @@ def test_commands_print_through_one_function_only():
         "cli/entry.py": 1,
         "features/inspect/screen.py": 1,
         "features/backfill/backfill.py": 1,
-        "features/why/explain/reproduce.py": 9,
+        "features/why/explain/bundle_script.py": 9,
         "features/why/reduce/editing/program.py": 1,
     }

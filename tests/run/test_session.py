@@ -11,7 +11,7 @@ from making import NEWEST, day, golden, manifest, release, write_golden
 from export_core.cli.matrix import matrix
 from export_core.goldens import GoldenStore, Options
 from export_core.matrix import Cell, Plan, Selection, Verdict, replay
-from export_core.matrix.plan import reproduce_command
+from export_core.matrix.reproduce_command import reproduce_command
 from export_core.policy import Policy, run_options
 from export_core.policy.run_options import GIB, OPTIONS, RunOptions, Shard, option_words, read_options
 from export_core.readers.placement import Mode

@@ -16,8 +16,9 @@ from export_core.goldens.verify import check_claims, check_dates
 from export_core.judge import Result
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.plan import make_plan, reproduce_command
+from export_core.matrix.plan import make_plan
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.selection import reader_named
 from export_core.policy import find_policy
 from export_core.policy.entries import matches

@@ -37,7 +37,7 @@ from export_core.readers.environment import pythons, requirements
 from export_core.releases import Release, ReleaseError
 from export_core.releases.runtimes import runtime_of
 
-PROGRAM = Path(__file__).with_name("reproduce.py")
+PROGRAM = Path(__file__).with_name("bundle_script.py")
 SCRIPT = "reproduce.py"
 ISSUE = "issue.md"
 MODULE = "module.mlirbc"  # Of the call that fails in a runtime.

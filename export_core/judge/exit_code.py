@@ -1,0 +1,45 @@
+"""The exit codes of a run: what each means, and how media show it. `gate.exit_code_of` decides which one a run has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+
+@dataclass(frozen=True)
+class ExitCodeFacts:
+    """How media show a run that ends with an exit code. `colour` is one on which white text is readable."""
+
+    style: str
+    symbol: str
+    colour: str
+    junit: str = ""
+
+
+class ExitCode(IntEnum):
+    """The exit codes of a run."""
+
+    facts: ExitCodeFacts
+
+    def __new__(cls, code: int, facts: ExitCodeFacts) -> Self:
+        """A member with its facts; it is equal to its number."""
+        member = int.__new__(cls, code)
+        member._value_, member.facts = code, facts
+        return member
+
+    @classmethod
+    def of(cls, code: int) -> ExitCode:
+        """The member that is equal to a number."""
+        return next(member for member in cls if member == code)
+
+    KEPT = 0, ExitCodeFacts("bold green", "✅", "#2c8a58")
+    """Every promise is kept."""
+    BROKEN = 1, ExitCodeFacts("bold red", "❌", "#c62f38", "failure")
+    """A promise is broken, a target does not run what it has to, a budget is exceeded, or `fail_on` asks for it."""
+    BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "#6f7780", "error")
+    """Bad input: nothing was judged."""
+    INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
+    """A planned or required cell has no result that counts; this outranks broken. Or nothing was promised."""
+    STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
+    """All else is kept, and an entry of the known failures or quirks is no longer true."""

@@ -22,7 +22,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.text import plain_text
 from export_core.features.why.bisect.bisection import bisect
 from export_core.features.why.choice import Choice, WhyError
-from export_core.features.why.explain import reproduce
+from export_core.features.why.explain import bundle_script
 from export_core.features.why.explain.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
 from export_core.features.why.explain.explanation import explain
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
@@ -89,13 +89,13 @@ def test_the_script_runs_with_jax_alone(choice, tmp_path):
 )
 def test_numbers_differ_by_what_was_measured(measured, off, expected):
     results, writer = [jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]
-    assert reproduce.differs(results, writer, measured) is expected
+    assert bundle_script.differs(results, writer, measured) is expected
 
 
 def test_numbers_that_are_infinite_or_missing_alike_do_not_differ():
     writer = np.array([np.inf, -np.inf, np.nan, 1], np.float32)
-    assert not reproduce.differs([jnp.array(writer)], [writer], 0.5)
-    assert reproduce.differs([-jnp.array(writer)], [writer], 0.5)
+    assert not bundle_script.differs([jnp.array(writer)], [writer], 0.5)
+    assert bundle_script.differs([-jnp.array(writer)], [writer], 0.5)
 
 
 def test_a_bundle_has_the_artifact_a_script_for_the_reader_and_an_issue(choice, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from commands import timeless, wait_for
 
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "x64", "other_numbers")
-READERS = "0.9.2,0.10.1,0.10.2,0.11.1,0.11.2,0.12.0.1"
+READERS = "0.9.2,0.10.2,0.11.1,0.12.0.1"
 LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
 """With --no-dashboard alone Dask serves its other pages to every interface."""
 

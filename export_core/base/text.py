@@ -7,8 +7,6 @@ what a query holds.
 
 import itertools
 import re
-import signal
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -207,6 +205,8 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
 
 def signal_name(number: int | None) -> str:
     """``signal 11 (SIGSEGV)``."""
+    import signal  # not for every `jaxexport inspect`
+
     try:
         return f"signal {number} ({signal.Signals(number or 0).name})"
     except ValueError:
@@ -272,6 +272,8 @@ def aligned(
 
 def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
     """A paragraph that begins with `first`; its other lines begin with spaces. `most` lines at most, 0 is all."""
+    import textwrap  # not for every `jaxexport inspect`
+
     lines = textwrap.wrap(
         text, max(width, indent + 20), initial_indent=first, subsequent_indent=" " * indent,
         break_long_words=False, break_on_hyphens=False,

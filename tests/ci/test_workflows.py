@@ -15,6 +15,7 @@ import pytest
 from actions import EMULATED, Workflow, scripts
 from expressions import evaluate, filled, wanted
 from linters import check, check_schema
+from newest import NEWEST
 
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
@@ -286,3 +287,8 @@ def test_a_step_runs_after_a_failure_only_where_it_says_so(condition, status, ru
 
 def test_several_expressions_in_one_text_are_filled_in_each():
     assert filled({"a": "${{ inputs.index }}/${{ inputs.index }}", "b": 3}, CONTEXTS) == {"a": "here/here", "b": 3}
+
+
+def test_what_is_tested_with_the_newest_jax_is_there_and_asked_for():
+    assert [place for place in NEWEST if not (ROOT / place).exists()] == []
+    assert '-m "(matrix or newest) and ' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from export_core.judge import Result
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import make_plan
-from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.selection import reader_named
 from export_core.policy import find_policy
@@ -176,14 +176,16 @@ def choose(asked: Asked) -> Choice:
         asked = replace(asked, run=replace(asked.run, as_of=parse_day(match[1])))
     as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
-    plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
+    limits = Limits.of(asked.run)
+    with opened(None, policy, limits) as user_code:
+        plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of, user_code)
     (planned,) = plan.cells
     cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
     results: tuple[Result, ...] = ()
     if run and run.goldens.get(cell.golden.id) == hash_of(cell.golden.manifest):
         place = cell.golden.id, cell.platform, cell.mode
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
-    options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
+    options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)
     return Choice(cell, plan, options, results, asked.run, alike)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from commands import finished, stored
 from making import artifact_by, files, manifest, result, write_golden
@@ -13,7 +14,7 @@ from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.base.errors import ExportCompatError
 from export_core.features.why.choice import Asked, Choice, choose
-from export_core.goldens import GoldenStore, Options
+from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
@@ -53,6 +54,15 @@ def refusal(**asked: Any) -> str:
 def test_options_name_a_cell_without_any_results(project):
     choice = chosen(case="*test_f", writer="0.9.2", reader="0.10.2")
     assert (str(choice.cell.key), choice.cell.mode, choice.result) == (CELL, Mode.RUN, None)
+
+
+def test_a_comparator_gets_the_variables_of_the_policy(tmp_path, monkeypatch):
+    monkeypatch.setenv("OUR_SCALE", "2")
+    Path("our_rule.py").write_text("import os\nSCALE = os.environ['OUR_SCALE']\ndef f(*_): return None\n")
+    Path("export_compat.yaml").write_text("environment: [OUR_SCALE]\n")
+    made = msgspec.structs.replace(manifest(CASE, "0.9.2"), comparison=Comparison("our_rule:f"))
+    write_golden(GoldenStore(tmp_path / "golden"), made)
+    assert chosen(case=CASE, reader="0.10.2").cell.golden.manifest.comparison == made.comparison
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,8 @@ def _part(root: Xml.Element, kind: str, left: float, top: float, width: float) -
     add(group, "rect", x=left, y=top, width=max(width - 1.5, 1), height=26, rx=3)
 
 
-def terminal_picture() -> str:
-    """The screen with which the example run of the tests ends, in a terminal of 120 columns."""
+def terminal_picture(width: int) -> str:
+    """The screen with which the example run of the tests ends, in a terminal of so many columns."""
     sys.path.insert(0, str(ROOT / "tests"))
     from example_runs import broken_run
 
@@ -125,7 +125,7 @@ def terminal_picture() -> str:
     from export_core.report.view import view
     from export_core.run.run import Run
 
-    console = Console(record=True, width=120, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     print_report(console, view(Run(*broken_run())))
     # A picture loads nothing: no font either.
     plain = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
@@ -135,7 +135,8 @@ def terminal_picture() -> str:
 PICTURES = {
     "windows.svg": windows_picture,
     "bytes.svg": bytes_picture,
-    "terminal-120.svg": terminal_picture,
+    "terminal-80.svg": lambda: terminal_picture(80),
+    "terminal-120.svg": lambda: terminal_picture(120),
 }
 
 

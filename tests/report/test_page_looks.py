@@ -34,7 +34,7 @@ def screenshot(page: Any) -> Any:
 @pytest.mark.parametrize("size", SIZES)
 def test_the_first_screen_has_verdict_causes_and_map_in_a_picture(size, scheme, opened, save):
     page = opened(size=SIZES[size], color_scheme=scheme)
-    if size == "desktop" or (size, scheme) == ("phone", "light"):
+    if scheme == "light" or size == "desktop":
         save(f"page-{size}" if scheme == "light" else f"page-{size}-dark", screenshot(page))
     for place in ("h1", ".chip >> nth=4", ".brief li:nth-child(3)", "#h-map"):
         box = page.locator(place).bounding_box()
@@ -77,8 +77,7 @@ def test_a_picture_of_the_print_has_every_row_and_column(landscape, opened, save
     page = opened()
     printed = pypdfium2.PdfDocument(page.pdf(format="A4", landscape=landscape, print_background=True))
     texts = [printed[number].get_textpage().get_text_bounded() for number in range(len(printed))]
-    if not landscape:
-        save("page-print", printed[0].render(scale=1.4).to_pil())
+    save("page-print-landscape" if landscape else "page-print", printed[0].render(scale=1.4).to_pil())
     with_table = [text for text in texts if "test_model_20" in text]
     assert all(set(READERS) <= set(text.split()) for text in with_table), "the head is on each page"
     whole = "\n".join(texts)

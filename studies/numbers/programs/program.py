@@ -18,6 +18,11 @@ EPSILON = "lost-epsilon"
 SEED = "another-seed"
 LOW = "low-accumulation"
 CONSTANT = "constant"
+TF32 = "tf32"
+TABLE = "table-entry"
+APPROXIMATED = "approximated"
+HALF = "half-activations"
+RATIO = "wrong-ratio"
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Program:
 
     `compare` is the marker's; "shape" where noise hides every number, so that no other golden would be stored.
     `lapack`: it calls LAPACK. `jumps`: some of its numbers are chosen, so that one last bit may choose others.
+    `narrow`: "beside" where a type narrower than the outputs that are looked at is in the module, unrelated to them or
+    stored; "half" for models that compute in half precision; "rounded" where the outputs depend on what is rounded.
     """
 
     function: Callable[..., Any]
@@ -35,6 +42,7 @@ class Program:
     x64: bool = False
     lapack: bool = False
     jumps: bool = False
+    narrow: str = ""
 
     @property
     def variants(self) -> dict[str, Callable[..., Any]]:

@@ -174,6 +174,7 @@ def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) ->
             and (not issue.platforms or result.platform in issue.platforms)
             and (not issue.since or built >= calendar.built(issue.since))
             and (not issue.mended_in or built < calendar.built(issue.mended_in))
+            and (not issue.written_before or result.writer.built < calendar.built(issue.written_before))
             and found_in(result.message, issue.message)
             and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
             # Last: it reads the artifact.

@@ -15,12 +15,14 @@ from export_core.policy.source import PolicyError
 from export_core.releases import load_calendar
 
 SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"
+_UPGRADE = re.compile(r"[Uu]pgrade the reader to jaxlib (\d[\w.]*\w)")  # The words by which an entry names a release.
 
 
 class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One upstream issue. A cell shows it if it has all the properties that are given.
 
-    Readers are those built from `since` on, and before `mended_in`; both are jaxlib versions of the calendar.
+    Readers are those built from `since` on, and before `mended_in`; both are jaxlib versions of the calendar. An entry
+    of the shipped table that has neither says why, in `any_reader`.
     """
 
     id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)")]  # A short name, for links and filters.
@@ -35,6 +37,8 @@ class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     types: str = ""  # A regular expression that is found in a type of the module, such as tensor<2xi4>.
     since: str = ""  # The first reader that has it; all older ones too if empty.
     mended_in: str = ""  # The first reader that no longer has it; none if empty.
+    any_reader: str = ""  # Why there is no such range: any release can have it.
+    written_before: str = ""  # The first writer whose goldens do not have it; goldens of all writers if empty.
 
     @property
     def readers(self) -> str:
@@ -77,9 +81,30 @@ def _problem(issue: KnownIssue, before: set[str]) -> str:
             re.compile(getattr(issue, key))
         except re.error as error:
             return f"{key}: expected a regular expression, found {getattr(issue, key)!r}: {error}."
-    for key in ("since", "mended_in"):
+    for key in ("since", "mended_in", "written_before"):
         if (version := getattr(issue, key)) and version not in load_calendar().jaxlib:
             return f"{key}: expected a jaxlib version of the calendar, found {version!r}."
+    if problem := _range_problem(issue):
+        return problem
     if not (issue.message or issue.calls or issue.types):
         return "expected message, calls or types, found none of them: every cell with such a verdict would match."
+    return ""
+
+
+def _range_problem(issue: KnownIssue) -> str:
+    """What is wrong with the range of readers, or with an upgrade that is no upgrade for one of them."""
+    calendar = load_calendar()
+    if issue.any_reader and (issue.since or issue.mended_in):
+        return "any_reader: cannot be combined with since or mended_in."
+    if issue.since and issue.mended_in and calendar.built(issue.since) >= calendar.built(issue.mended_in):
+        return f"mended_in: expected a release built after {issue.since}, found {issue.mended_in}: no reader has it."
+    for version in _UPGRADE.findall(issue.todo):
+        if version not in calendar.jaxlib:
+            return f"todo: expected an upgrade to a jaxlib version of the calendar, found {version!r}."
+        if not issue.mended_in or calendar.built(version) < calendar.built(issue.mended_in):
+            expected = f"{issue.mended_in} or a younger release" if issue.mended_in else "mended_in too"
+            return (
+                f"todo: expected {expected}, found an upgrade of the reader to jaxlib {version}: a younger reader "
+                "would be told to take an older release."
+            )
     return ""

@@ -1,6 +1,7 @@
 """What failing cells have in common: signatures, causes, whose ids stay, and the known upstream issues they show."""
 
 import itertools
+import re
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import Required
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
 
 GOLDENS = Path(__file__).parents[2] / "golden"
 
@@ -123,11 +125,32 @@ INT4 = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
         (failed(**SEGV), OTHER, ""),
         (failed(reader="0.11.1", **SEGV), RANK_8, ""),
         (failed(**SEGV), "no such golden", ""),  # what cannot be read shows nothing
-        (failed(Verdict.NUMERICS), INT4, "cpu-4-bit-arrays"),
+        (failed(Verdict.NUMERICS, "0.8.1"), INT4, "cpu-4-bit-arrays"),
+        (failed(Verdict.NUMERICS, "0.8.1", writer="0.7.1"), INT4, "cpu-4-bit-arrays"),
+        (failed(Verdict.NUMERICS, "0.8.3", writer="0.7.1"), INT4, "cpu-4-bit-goldens"),
+        (failed(Verdict.NUMERICS, "0.12.0.1"), INT4, ""),  # by 0.9.2: mended in both
+        (failed(Verdict.ERROR, "0.8.1", "was exported for 0 devices", stage=Stage.LOWER), "", "no-fixed-devices"),
+        (failed(Verdict.ERROR, "0.8.3", "was exported for 0 devices", stage=Stage.LOWER), "", ""),  # 0.9.0 is older
     ],
 )
 def test_a_known_issue_is_shown_by_message_reader_calls_and_types(cell, folder, issue):
     assert upstream_of(cell, Golden(golden().manifest, GOLDENS / folder), known_issues()) == issue
+
+
+@pytest.mark.parametrize("issue", known_issues(), ids=lambda issue: issue.id)
+def test_a_shipped_issue_has_a_range_or_says_why_not(issue):
+    assert bool(issue.since or issue.mended_in) != bool(issue.any_reader)
+    built = load_calendar().built
+    readers = [
+        version
+        for version in load_calendar().jaxlib
+        if (not issue.since or built(version) >= built(issue.since))
+        and (not issue.mended_in or built(version) < built(issue.mended_in))
+    ]
+    assert readers
+    for version in re.findall(r"[Uu]pgrade.*?jaxlib (\d[\d.]*\d)", issue.todo):
+        older = [reader for reader in readers if built(reader) >= built(version)]
+        assert not older, f"{older} would be told to upgrade to {version}"
 
 
 def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):
@@ -164,6 +187,15 @@ ISSUE = "- {id: a, title: t, todo: d, verdicts: [error], message: m}\n"
         (ISSUE.replace("message: m", "message: '('"), "[0] (a): message: expected a regular expression"),
         (ISSUE.replace(", message: m", ""), "expected message, calls or types, found none"),
         (ISSUE.replace("message: m", "message: m, since: 0.9.99"), "since: expected a jaxlib version of the calendar"),
+        (ISSUE.replace("message: m", "message: m, written_before: '9'"), "written_before: expected a jaxlib version"),
+        (ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.8.2."), "todo: expected mended_in too, found"),
+        (
+            ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.9.0 or later, mended_in: 0.8.3"),
+            "todo: expected 0.8.3 or a younger release, found an upgrade of the reader to jaxlib 0.9.0",
+        ),
+        (ISSUE.replace("todo: d", "todo: Upgrade the reader to jaxlib 0.9"), "version of the calendar, found '0.9'"),
+        (ISSUE.replace("message: m", "message: m, since: 0.9.0, mended_in: 0.8.2"), "expected a release built after"),
+        (ISSUE.replace("message: m", "message: m, since: 0.9.0, any_reader: why"), "any_reader: cannot be combined"),
         (ISSUE * 2, "[1] (a): expected each id once, found it again."),
         (ISSUE.replace("todo: d", "todo: d, issue: 'javascript:alert(1)'"), "issue"),
     ],

@@ -19,8 +19,10 @@ def issues() -> str:
     parts = []
     for issue in known_issues():
         link = f" [Report]({issue.issue})." if issue.issue else ""
+        reason = f" Any reader: {issue.any_reader}" if issue.any_reader else ""
         facts = {
             "readers": issue.readers and f"jaxlib {issue.readers}",
+            "writers": issue.written_before and f"jaxlib before {issue.written_before}",
             "platforms": ", ".join(issue.platforms),
             "verdict": " or ".join(map(code, issue.verdicts)),
             "stage": " or ".join(map(code, issue.stages)),
@@ -29,7 +31,7 @@ def issues() -> str:
             "types": code(issue.types),
         }
         has = "; ".join(f"{name} {value}" for name, value in facts.items() if value)
-        parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\nTo do: {issue.todo}\n\nCells: {has}.\n")
+        parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\nTo do: {issue.todo}\n\nCells: {has}.{reason}\n")
     return "\n".join(parts)
 
 

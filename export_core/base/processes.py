@@ -54,6 +54,19 @@ def kernel_settings(variables: Mapping[str, str]) -> list[str]:
     return [f"{name}={shlex.quote(variables[name])}" for name in sorted(KERNELS & variables.keys())]
 
 
+def shell_settings(variables: Mapping[str, str], added: Iterable[str] = ()) -> list[str]:
+    """Which variables decide a cell beside its command, as a shell sets them: ``XLA_FLAGS=--xla_cpu_max_isa=AVX``.
+
+    They are the kernels of OpenBLAS and what the policy adds by `environment`, where it is set. Those of XLA and jax
+    have their values. Any other may be a secret: ``NAME="${NAME?}"`` takes the shell's own, and ends where it has none.
+    """
+    settings = {name: f'"${{{name}?}}"' for name in added if name in variables}
+    for name in (KERNELS | settings.keys()) & variables.keys():
+        if name in KERNELS or name == "XLA_FLAGS" or (name.startswith("JAX_") and not _SECRET.search(name)):
+            settings[name] = shlex.quote(variables[name])
+    return [f"{name}={value}" for name, value in sorted(settings.items())]
+
+
 def kernels_in_words(variables: Mapping[str, str]) -> str:
     """``ran with OPENBLAS_CORETYPE=Haswell``, for messages; empty where nothing is set."""
     settings = ", ".join(kernel_settings(variables))

@@ -2,13 +2,14 @@
 
 import contextlib
 import itertools
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from export_core.base.processes import KERNELS, kernel_settings
+from export_core.base.processes import shell_settings
 from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
@@ -41,6 +42,7 @@ _WORDS = [
 LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS, MARKS))
 """What the words and marks of a table mean."""
 
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.
 _FOR_ONE_CELL = {OPTIONS[name].flag for name in ("cases", "writers", "readers", "platforms", *ONE_CELL)}
 """The options of `jaxexport matrix` by which `reduce` and `explain` find the same cell."""
 _MOST_LINES = 20
@@ -242,8 +244,9 @@ def why_command(name: str, result: Result, *words: str) -> str:
         given = shlex.split(result.reproduce)
     pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
     chosen = [word for pair in pairs for word in pair]
-    settings = dict(word.split("=", 1) for word in given if word.partition("=")[0] in KERNELS)
-    return " ".join([*kernel_settings(settings), shlex.join(["jaxexport", name, *chosen, *words])])
+    assigned = itertools.takewhile(_ASSIGNMENT.match, given)
+    settings = dict(word.split("=", 1) for word in assigned)
+    return " ".join([*shell_settings(settings, settings), shlex.join(["jaxexport", name, *chosen, *words])])
 
 
 def writer_and_reader(result: Result) -> str:

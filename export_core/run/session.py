@@ -142,12 +142,14 @@ def run_matrix(
         done = {result.key for result in results}
         left = [cell for cell in plan.cells if cell.key not in done]
         reproducing = reproduce_options(selection, options)
+        # Of pytest those with which it was started: an imported module may have set some.
+        variables = interpreter.environment.variables if interpreter else None
         how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
             for outcome in outcomes:
-                command, note = reproduce_command(plan, outcome.cell, reproducing), foreseen_note(outcome.cell)
-                result = judge(outcome, policy, command, plan.as_of, note)
+                command = reproduce_command(plan, outcome.cell, reproducing, policy.environment, variables)
+                result = judge(outcome, policy, command, plan.as_of, foreseen_note(outcome.cell))
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(safe_json(result))

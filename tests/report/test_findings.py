@@ -408,6 +408,9 @@ def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
 def test_what_is_proposed_sets_the_kernels_that_the_cell_ran_with():
     again = "OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1"
     assert "`OPENBLAS_CORETYPE=Haswell jaxexport reduce --cases t.f " in to_do(moved(reproduce=again))
+    flags = """LD_PRELOAD=x.so SCALE="${SCALE?}" XLA_FLAGS='--xla_a --xla_b' """
+    passed = """`LD_PRELOAD="${LD_PRELOAD?}" SCALE="${SCALE?}" XLA_FLAGS='--xla_a --xla_b' jaxexport reduce """
+    assert passed in to_do(moved(reproduce=again.replace("OPENBLAS_CORETYPE=Haswell ", flags)))
 
 
 def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():

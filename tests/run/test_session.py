@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,32 @@ def test_reproduce_has_kernels_mode_and_a_folder_of_its_own(monkeypatch):
     assert reproduced(own)[-1] == ".jaxexport/reproduced/reproduced", "a reproduction does not overwrite itself"
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Has well")
     assert reproduced(RunOptions())[:3] == ["OPENBLAS_CORETYPE=Has well", "jaxexport", "matrix"]
+
+
+def test_reproduce_has_values_of_flags_and_names_of_secrets(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2 --xla_x='$(rm)'")
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    for name in ("SCALE_LIBRARY", "JAX_ACCESS_TOKEN", "JAX_NOT_NAMED"):
+        monkeypatch.setenv(name, "s3cret")
+    added = ("XLA_FLAGS", "JAX_ENABLE_X64", "JAX_ACCESS_TOKEN", "SCALE_LIBRARY", "NOT_SET")
+    plan = Plan((CELL,), day("2026-11-22"), load_calendar(), Selection())
+    command = reproduce_command(plan, CELL, [], added)
+    assert shlex.split(command)[:5] == [
+        "JAX_ACCESS_TOKEN=${JAX_ACCESS_TOKEN?}", "JAX_ENABLE_X64=1", "SCALE_LIBRARY=${SCALE_LIBRARY?}",
+        "XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 --xla_x='$(rm)'", "jaxexport",
+    ]  # fmt: skip
+    assert "s3cret" not in command
+    assert "NOT_SET" not in command
+    shell = ["bash", "-c", command.partition("jaxexport")[0] + "env"]
+    told = subprocess.run(shell, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {"XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 --xla_x='$(rm)'", "SCALE_LIBRARY=s3cret"} <= {*told}
+    monkeypatch.delenv("SCALE_LIBRARY")
+    assert "SCALE_LIBRARY" in subprocess.run(shell, capture_output=True, text=True, check=False).stderr
+
+
+def test_reproduce_has_no_flags_that_the_policy_does_not_pass(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2")
+    assert reproduced(RunOptions())[0] == "jaxexport"
 
 
 def test_reproduce_carries_what_can_change_a_verdict():

@@ -18,7 +18,7 @@ from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import make_plan
 from export_core.matrix.replay_options import ReplayOptions, opened
-from export_core.matrix.reproduce_command import reproduce_command
+from export_core.matrix.reproduce_command import reproduce_command, with_settings
 from export_core.matrix.selection import reader_named
 from export_core.policy import find_policy
 from export_core.policy.entries import matches
@@ -99,7 +99,8 @@ class Choice:
     def command(self, name: str, *words: str) -> str:
         """A command about this cell, for a shell."""
         options = option_words(self.plan.selection, self.run)
-        return shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
+        command = shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
+        return with_settings(command, self.options.policy.environment)
 
     @property
     def reproduce(self) -> str:
@@ -109,7 +110,8 @@ class Choice:
             with contextlib.suppress(ReleaseError):  # of a jaxlib that no jax goes with by itself
                 # As reports and people name it, where that means the same.
                 plan = replace(plan, spelled={}) if self.release(reader.name) == reader else plan
-        return reproduce_command(plan, self.cell, reproduce_options(plan.selection, self.run))
+        options = reproduce_options(plan.selection, self.run)
+        return reproduce_command(plan, self.cell, options, self.options.policy.environment)
 
     @property
     def result(self) -> Result | None:

@@ -91,6 +91,15 @@ def test_commands_about_a_cell_repeat_how_it_is_run(project):
     assert "--timeout 9 --memory 0.5" in choice.reproduce
 
 
+def test_commands_about_a_cell_have_the_flags_that_the_policy_passes(project, monkeypatch):
+    (project / "export_compat.yaml").write_text("environment: [XLA_FLAGS, OUR_TOKEN]\n")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
+    monkeypatch.setenv("OUR_TOKEN", "s3cret")
+    choice = chosen(cell=CELL)
+    for command in (choice.reproduce, choice.command("reduce")):
+        assert command.startswith('OUR_TOKEN="${OUR_TOKEN?}" XLA_FLAGS=--xla_cpu_max_isa=AVX jaxexport ')
+
+
 def test_what_reproduces_a_stored_cell_names_its_day_and_its_reader_as_the_run_did(project):
     stored(failing(reproduce=f"{COMMAND} --as-of 2026-10-25 --timeout 5"), failing("0.11.0", reproduce=COMMAND))
     choice = choose(Asked(case=CASE, reader="0.10.2-jax0.10.2"))

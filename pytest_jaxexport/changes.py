@@ -21,7 +21,7 @@ from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import bits_of
-from export_core.readers.hardware import instruction_set
+from export_core.readers.hardware import instructions_used, processors
 
 
 class Changes(NamedTuple):
@@ -30,7 +30,8 @@ class Changes(NamedTuple):
     other: list[str]  # Signature, options and names, numbers, in this order.
     export: list[str]
     """The export itself: fields of the envelope, operations of the module. Empty where `other` has the reason."""
-    flags: list[str]  # Settings of jax that may be the reason, with their variables; they are no change by themselves.
+    flags: list[str]
+    """Settings of jax that may be the reason, with their variables, and other processors: no change by themselves."""
 
 
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
@@ -45,15 +46,18 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     if now.writer.id == then.writer.id:
         changes += _changed_options_and_names(produced, wanted.golden)
     export = [] if changes else _changed_export(produced, wanted.golden)
+    numbers: list[str] = []
     if comparable and produced.outputs is not None and not then.options.without_outputs:
-        changes += _changed_numbers(produced, produced.outputs, wanted)
+        numbers += _changed_numbers(produced, produced.outputs, wanted)
     # Those of another writer have other defaults: of these only what a variable sets.
     flags = [
         f"{flag}: golden {then.flags[flag]}; now {value}, see {flag.upper()}"
         for flag, value in now.flags.items()
         if then.flags.get(flag, value) != value and (now.writer.id == then.writer.id or flag.upper() in os.environ)
     ]
-    return Changes(changes, export, flags)
+    if numbers and now.writer.id == then.writer.id and (both := processors(then.computed_on, os.environ)):
+        flags.append(f"processor: {both}: numbers may depend on it")
+    return Changes([*changes, *numbers], export, flags)
 
 
 def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
@@ -64,7 +68,7 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
     try:
         if now.writer.id != then.writer.id:
             return independent_changes(reference.read_artifact(), produced.artifact)
-        exact = then.instruction_set == instruction_set()
+        exact = then.instruction_set == instructions_used(os.environ)
         return export_changes(reference.read_artifact(), produced.artifact, exact=exact)
     except ArtifactError:  # its replay says so
         return []

@@ -157,14 +157,14 @@ def kept(warm_starts) -> Iterator[WarmWorkers]:
 def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Outcome]]:
     """Replays the named goldens here, and checks that every cell has exactly one outcome."""
 
-    def run(*cases: str, environment_of=misbehaving, **options) -> dict[str, Outcome]:
+    def run(*cases: str, environment_of=misbehaving, of=goldens, **options) -> dict[str, Outcome]:
         if not options.pop("fork", True):
             options["start"] = FreshInterpreters
         elif environment_of is misbehaving:
             options.setdefault("start", kept.start)
         given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "repeat") if name in options}
         limits = {"jobs": 2, "timeout": 60.0, **given}
-        cells = [Cell(goldens[case], here, "cpu") for case in cases]
+        cells = [Cell(of[case], here, "cpu") for case in cases]
         outcomes = list(replayed(cells, environment_of, limits=Limits(**limits), **options))
         assert sorted(outcome.cell.key for outcome in outcomes) == sorted(cell.key for cell in cells)
         return {outcome.cell.golden.manifest.case: outcome for outcome in outcomes}

@@ -250,8 +250,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rule by which values were made, where those of the first rule, which has no name, gave NaN or infinities."""
     origin: Origin | None = None  # Where inputs and outputs come from; null where a test or a person gave them.
     instruction_set: str = ""
-    """The instruction set of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where
-    nobody knows."""
+    """The instruction set with which the outputs were computed, as XLA calls it (`x86_64 AVX2`): that of the processor,
+    or the narrower one of `--xla_cpu_max_isa`. Empty where nobody knows."""
     noise: NoiseRecord | None = None  # How the noise of the outputs was measured; null where it was not.
     reproducible: bool = True
     """Whether two processes exported the same. Where they did not, the test compares outputs, and not the export."""
@@ -259,6 +259,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The original of a converted artifact; null for one that its writer exported. JAX promises nothing for it."""
     format: int = FORMAT
     """The version of this form. A newer one than this version of pytest-jaxexport knows is refused."""
+
+    @property
+    def computed_on(self) -> str:
+        """The instruction set with which the outputs were computed, or else their noise; empty where nobody knows."""
+        return self.instruction_set or (self.noise.instruction_set if self.noise else "")
 
     @property
     def is_adopted(self) -> bool:

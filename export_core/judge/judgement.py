@@ -63,6 +63,7 @@ def judge(
         flaky=outcome.flaky,
         device=outcome.device,
         driver=outcome.driver,
+        processors=outcome.processors,
         foreseen=foreseen,
         allowed=difference.tolerance if difference else "",
         looks_like=difference.kind if difference else "",

@@ -192,6 +192,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
     looks_like: str = ""
     """What the difference of numbers looks like, such as rounding; empty if it fits no known pattern."""
+    processors: str = ""
+    """Of numbers that differ: which processor wrote the golden and which one read it, with its settings, such as
+    `written on x86_64 AVX2, read on x86_64 SSE4_2`; empty where they are the same, and where nobody knows."""
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""

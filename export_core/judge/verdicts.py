@@ -48,6 +48,13 @@ NOT_REPLAYABLE = failing(
     "Check the test before you blame a release: in a new process, its own writer gives another result. "
     "`jaxexport goldens verify` checks the files; then export it again.",
 )
+OTHER_PROCESSOR = failing(
+    "OTHER PROCESSOR",
+    "Replay it on the processor that wrote it, without settings that choose other instructions. If it passes there, no "
+    "release is to blame: write the golden on a processor like those that read it, or allow the difference with a rule "
+    "(`numbers` in the policy) and its reason. If it fails there too, check the test.",
+)
+"""What its own writer gives other numbers for, on a processor or with settings that are not those that wrote it."""
 FAIL_ON = failing("FAIL ON")
 MISSING_RESULT = missing("INCOMPLETE")
 NOTHING_PROMISED = missing("NOTHING PROMISED")

@@ -86,6 +86,7 @@ class Outcome:
     flaky: str = ""  # Another verdict that the same content had the last time that it ran, and when.
     device: str = ""  # The kind of device that the cell ran on or was compiled for; empty on a CPU.
     driver: str = ""  # What drove it; empty on a CPU.
+    processors: str = ""  # Of other numbers: see `Result.processors`.
     outputs: str = ""  # A digest of the bits of all outputs; empty where none were compared.
     as_written: bool = False  # Whether they are the bits that the golden's writer saw.
     cost: Cost | None = None  # None where nothing was compiled, and where the reader does not say it.

@@ -28,7 +28,7 @@ from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.readers.cell import Cell, CellKey, cannot_pass, request_of, with_calls
 from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
-from export_core.readers.hardware import missing_hardware
+from export_core.readers.hardware import missing_hardware, processors
 from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
@@ -343,6 +343,9 @@ class _Replay:
             outcome = outcome_of(cell, reply, outputs, self.options)
             if notes := [*filter(None, (environment.note, kernels_in_words(environment.variables)))]:
                 outcome = replace(outcome, message="\n".join(filter(None, (outcome.message, *notes))))
+            if outcome.verdict is Verdict.NUMERICS and cell.platform == "cpu" and not cell.reader.runtime:
+                both = processors(cell.golden.manifest.computed_on, environment.variables)
+                outcome = replace(outcome, processors=both)
             # A jax that has lost a file, or runs with one that is not its own, can fail in any way but by a refusal.
             is_suspicious = not outcome.verdict.works and outcome.verdict is not Verdict.REFUSED
             if is_suspicious and (broken := self.repairs.damage(environment)):

@@ -3,11 +3,14 @@
 import functools
 import json
 import platform
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from export_core.base.processes import kernel_settings
 from export_core.readers.placement import Mode
 
 ANSWER_SECONDS = 60.0  # How long the probe may take: a driver may have to wake a device.
@@ -88,6 +91,11 @@ _INSTRUCTION_SETS = {
 }
 
 
+_MAX_ISA = "--xla_cpu_max_isa"
+_NOT_OF_NUMBERS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xla_gpu", "--xla_tpu")
+"""Flags of XLA, by their beginnings, with which a processor computes the same."""
+
+
 @functools.cache
 def instruction_set() -> str:
     """The processor and the widest instructions that XLA uses on it, if known: ``x86_64 AVX512_BF16``."""
@@ -98,6 +106,32 @@ def instruction_set() -> str:
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
     widest = next((name for name, flag in _INSTRUCTION_SETS.items() if flag in flags), "")
     return f"{platform.machine()} {widest}".strip()
+
+
+def instructions_used(variables: Mapping[str, str]) -> str:
+    """The instruction set that XLA uses on this processor in a process with these variables: `--xla_cpu_max_isa`."""
+    processor, _, widest = instruction_set().partition(" ")
+    # As for XLA, the last one counts.
+    limits = re.findall(rf"(?<!\S){_MAX_ISA}=(\S+)", variables.get("XLA_FLAGS", ""))
+    limit, known = limits[-1].upper() if limits else "", list(_INSTRUCTION_SETS)
+    if limit not in known or widest not in known or known.index(limit) <= known.index(widest):
+        return instruction_set()
+    return f"{processor} {limit}"
+
+
+def processors(written: str, variables: Mapping[str, str]) -> str:
+    """The processor that wrote a golden and this one, in words, where numbers may depend on which it is.
+
+    Empty where they have the same instruction set, and this one no settings that choose others; and where nobody knows
+    the instruction set that wrote it. `variables` are those of the process that reads it.
+    """
+    used, flags = instructions_used(variables), variables.get("XLA_FLAGS", "").split()
+    others = [flag for flag in flags if not flag.startswith((_MAX_ISA, *_NOT_OF_NUMBERS))]
+    settings = [*kernel_settings(variables), *([f"XLA_FLAGS={shlex.quote(' '.join(others))}"] if others else [])]
+    if not written or (used == written and not settings):
+        return ""
+    limited = f" ({_MAX_ISA} on {instruction_set()})" if used != instruction_set() else ""
+    return f"written on {written}, read on {used}{limited}{' with ' if settings else ''}{', '.join(settings)}"
 
 
 # Kernels of the OpenBLAS in SciPy's wheels, whose LAPACK jaxlib calls, each with the instruction set that it needs.

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from export_core.base.text import first_line, for_html, for_markdown, labelled_lines, ranges, shortened, shown
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date, grouped
-from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
+from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, Kind
 from export_core.report.annotations import source_line
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
@@ -118,7 +118,7 @@ def _what(finding: Finding, summary: Summary) -> str:
         return for_markdown(f"{finding.title}: {shortened(finding.sentence, 2 * _LONGEST_WORDS)}")
     issue = issue_of(cause, summary)
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
-    if finding.kind is NOT_REPLAYABLE:
+    if finding.kind in (NOT_REPLAYABLE, OTHER_PROCESSOR):
         words += ", not replayable by its own writer either"
     if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"

@@ -20,6 +20,7 @@ from export_core.judge.verdicts import (
     NOT_REPLAYABLE,
     NOTHING_PROMISED,
     NUMBERS_MOVED,
+    OTHER_PROCESSOR,
     STALE_LIST,
     VERDICTS,
     Kind,
@@ -57,6 +58,10 @@ _INPUTS_ONLY = (
     "`jaxexport goldens verify --noise --again` measures it again; golden.yaml says why it knows inputs only."
 )
 _UNFIT = "This is not a broken promise: the golden's own writer cannot replay it{}."
+_OF_PROCESSOR = (
+    "This is not a broken promise: the golden's own writer gives other numbers too. Unless the test is not "
+    "deterministic, the difference depends on the processor or its settings: {}."
+)
 
 
 def view(run: Run, comparison: Comparison | None = None) -> Document:
@@ -117,10 +122,12 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
         return Finding(kind, 0, cell_sentence(result), tuple(evidence(result)), (result,))
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     unfit = is_own_writer(result) and issue is None
-    sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
+    because = _OF_PROCESSOR.format(result.processors) if result.processors else _UNFIT.format("")
+    sentence = " ".join(filter(None, (cell_sentence(result), because if unfit else "")))
     details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
     if unfit and result.judgement.is_breach:
-        kind = NOT_REPLAYABLE
+        kind = OTHER_PROCESSOR if result.processors else NOT_REPLAYABLE
+        details = (*evidence(result), ("to do", kind.to_do if result.processors else ""))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
         kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
     return Finding(kind, 0, sentence, details, (result,))
@@ -137,12 +144,16 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     because = f"{cause.change}." if cause.change else ""
     if kind is NOT_REPLAYABLE:
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
+        if both := _processors(group, run):
+            kind, because = OTHER_PROCESSOR, _OF_PROCESSOR.format(both)
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
     todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, run.folder)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
+    if kind is OTHER_PROCESSOR:
+        todo = kind.to_do
     # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
     goldens = tuple({f"{result.golden}: " for result in group})
     undecided = [line for line in run.summary.undecided if line.startswith(goldens)]
@@ -158,6 +169,14 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
     return Finding(kind, number, sentence, texts, tuple(group), cause, brief)
+
+
+def _processors(group: Sequence[Result], run: Run) -> str:
+    """Which processors wrote and read these goldens, whose own writers fail; empty where one fails on its own."""
+    goldens = {result.golden for result in group}
+    own = [one for one in run.results if one.golden in goldens and one.verdict.fails and is_own_writer(one)]
+    texts = dict.fromkeys(result.processors for result in own)
+    return "" if "" in texts else "; ".join(texts)
 
 
 def _sentence(cause: Cause, run: Run, subject: str = "") -> str:

@@ -1,6 +1,7 @@
 """The steps from an exported case to a golden that may be stored: a marked test and a script share them."""
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.build import cache_folder
 from export_core.readers.environment import Environment, this_interpreter
-from export_core.readers.hardware import instruction_set
+from export_core.readers.hardware import instructions_used
 from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import Stage, Worker
 from export_core.releases import Release
@@ -37,6 +38,10 @@ from export_core.run.session import Interpreter, run_matrix
 _GENERAL_ADVICE = (
     "Each call must fit the exported shapes and constraints, the first one too; tree nodes, effects and custom calls "
     "of your own must be registered by a module that the golden holds (register)."
+)
+_FLAGS_ADVICE = (
+    "Cells get XLA_FLAGS only where the policy names it (`environment: [XLA_FLAGS]`): name it there, or write the "
+    "golden without these flags."
 )
 _COMPARATOR_ADVICE = (
     "A comparator of your own takes (expected, actual), lists of NumPy arrays, and returns None where they agree, else "
@@ -116,7 +121,7 @@ def add_noise(
     """The golden with its noise, measured unless it is stored. Raises `ExportError` where its numbers prove nothing."""
     if produced.outputs is None:
         return produced
-    manifest = structs.replace(produced.manifest, instruction_set=instruction_set())
+    manifest = structs.replace(produced.manifest, instruction_set=instructions_used(os.environ))
     with staged_goldens((manifest, produced.files)) as (golden,):
         measured = known_noise(store, manifest) or measure(golden)
         (compared,) = under_policy([golden], policy)
@@ -173,11 +178,14 @@ def first_replay(result: Result) -> FirstReplay:
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
+    if result.processors:
+        fault, advice = "Its outputs were computed with other flags than its replay", _FLAGS_ADVICE
     message = result.message or str(result.verdict)
+    facts = {"stage": result.stage, "message": message, "processor": result.processors, "stderr": result.error_lines}
     lines = (
         f"{result.golden}: its own writer cannot replay this golden in a new process: it "
         f"{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
-        *labelled_lines([("stage", str(result.stage)), ("message", message), ("stderr", result.error_lines)]),
+        *labelled_lines([(label, str(text)) for label, text in facts.items()]),
         advice,
     )
     return FirstReplay(problem="\n".join(line for line in lines if line))

@@ -99,7 +99,7 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
         "seconds custom_calls direction days promised promised_until judgement reproduce flaky device driver foreseen "
         "max_noise_error allowed outputs as_written cost timings exceeded test converted fixed_by_conversion upstream "
-        "deployed looks_like cause"
+        "deployed looks_like processors cause"
     )
     assert list(line["writer"]) == ["jax", "jaxlib", "platform", "built"]
     assert list(line["reader"]) == ["jax", "jaxlib", "built", "runtime"]
@@ -108,7 +108,15 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
 
 def test_an_outcome_reaches_its_result_whole():
     difference = Difference(False, 2.0, math.inf, max_noise_error=0.3, tolerance="equal bits (golden)")
-    said = {"message": "m", "signal": 11, "stderr": "e", "seconds": 1.5, "outputs": "0a", "as_written": True}
+    said = {
+        "message": "m",
+        "signal": 11,
+        "stderr": "e",
+        "seconds": 1.5,
+        "outputs": "0a",
+        "as_written": True,
+        "processors": "a, b",
+    }
     found = judged("0.9.2", "0.10.2", Verdict.NUMERICS, difference=difference, **said)
     assert {name: getattr(found, name) for name in said} == said
     assert (found.max_abs_error, found.max_noise_error, found.allowed) == (2.0, 0.3, "equal bits (golden)")

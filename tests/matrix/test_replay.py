@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import making
+import msgspec
 import pytest
 from replaying import START, misbehaving, replayed
 
@@ -16,6 +17,7 @@ from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.readers.cell import request_of
 from export_core.readers.environment import this_interpreter, with_variables
 from export_core.readers.errors import EnvironmentFailed, WorkerDied
+from export_core.readers.hardware import instruction_set
 from export_core.readers.worker import client as pool
 from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, WarmWorkers, start_worker
 from export_core.readers.worker.protocol import Stage
@@ -45,6 +47,16 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeyp
         assert outcome.seconds > 0
         assert outcome.cost.instructions
         assert outcome.timings.run > 0
+
+
+def test_other_numbers_name_the_processor_that_wrote_and_that_reads(run, goldens):
+    golden = goldens["other_numbers"]
+    made = msgspec.structs.replace(golden.manifest, instruction_set="x86_64 SSE")
+    goldens = {"other_numbers": dataclasses.replace(golden, manifest=made)}
+    (outcome,) = run("other_numbers", of=goldens).values()
+    assert outcome.processors == f"written on x86_64 SSE, read on {instruction_set()}"
+    (outcome,) = run("other_numbers").values()
+    assert outcome.processors == "", "nobody knows which processor wrote it"
 
 
 def test_other_numbers_are_reported_with_the_place_and_the_size(run):

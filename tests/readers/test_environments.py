@@ -149,6 +149,32 @@ def test_the_other_kernels_run_on_this_processor(monkeypatch, processor, variabl
     assert hardware.other_openblas_core(variables) == other
 
 
+@pytest.mark.parametrize(
+    ("processor", "written", "variables", "used", "said"),
+    [
+        ("x86_64 AVX2", "x86_64 AVX2", {}, "x86_64 AVX2", ""),
+        ("x86_64 AVX2", "", {}, "x86_64 AVX2", ""),
+        ("x86_64 AMX", "x86_64 AVX2", {}, "x86_64 AMX", "written on x86_64 AVX2, read on x86_64 AMX"),
+        ("aarch64", "x86_64 AVX2", {}, "aarch64", "written on x86_64 AVX2, read on aarch64"),
+        (
+            *("x86_64 AVX2", "x86_64 AVX2", {"XLA_FLAGS": "--xla_a --xla_cpu_max_isa=sse4_2"}, "x86_64 SSE4_2"),
+            "written on x86_64 AVX2, read on x86_64 SSE4_2 (--xla_cpu_max_isa on x86_64 AVX2) with XLA_FLAGS=--xla_a",
+        ),
+        ("x86_64 AVX2", "x86_64 SSE4_2", {"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}, "x86_64 SSE4_2", ""),
+        ("x86_64 AVX2", "x86_64 AVX2", {"XLA_FLAGS": "--xla_cpu_max_isa=AMX"}, "x86_64 AVX2", ""),
+        ("x86_64 AVX2", "x86_64 AVX2", {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}, "x86_64 AVX2", ""),
+        (
+            *("x86_64 AVX2", "x86_64 AVX2", {"OPENBLAS_CORETYPE": "Prescott"}, "x86_64 AVX2"),
+            "written on x86_64 AVX2, read on x86_64 AVX2 with OPENBLAS_CORETYPE=Prescott",
+        ),
+    ],
+)
+def test_processors_are_named_where_numbers_may_depend_on_them(monkeypatch, processor, written, variables, used, said):
+    monkeypatch.setattr(hardware, "instruction_set", lambda: processor)
+    assert hardware.instructions_used(variables) == used
+    assert hardware.processors(written, variables) == said
+
+
 def test_the_policy_adds_variables_by_name(monkeypatch):
     monkeypatch.setenv("MY_TOKEN", "s3cret")
     assert cell_variables(added=("MY_TOKEN", "MISSING"))["MY_TOKEN"] == "s3cret"

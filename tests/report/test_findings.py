@@ -107,6 +107,31 @@ def test_what_its_own_writer_cannot_replay_breaks_no_promise():
     assert found[0].sentence.endswith(" This is not a broken promise: the golden's own writer cannot replay it.")
 
 
+BOTH = "written on x86_64 SSE4_2, read on x86_64 AMX with XLA_FLAGS=--xla_x"
+
+
+def test_other_numbers_of_its_own_writer_on_another_processor_blame_it():
+    own = wrong("0.9.2", processors=BOTH)
+    for finding in (*findings(own, wrong("0.10.2", processors=BOTH)), broken_cell(own)):
+        assert finding.title == "OTHER PROCESSOR"
+        assert f"depends on the processor or its settings: {BOTH}." in finding.text
+        details = dict(finding.details)
+        assert details["processor"] == BOTH
+        assert details["to do"].startswith("Replay it on the processor that wrote it")
+        assert "Check the test before" not in finding.text
+    assert findings(wrong("0.9.2"))[0].title == broken_cell(wrong("0.9.2")).title == "NOT REPLAYABLE"
+
+
+def test_another_processor_is_evidence_where_its_own_writer_works():
+    (finding,) = findings(result(), wrong("0.10.2", processors=BOTH))
+    assert (finding.title, dict(finding.details)["processor"]) == ("BROKEN PROMISE", BOTH)
+
+
+def test_what_its_own_writer_cannot_run_anywhere_blames_no_processor():
+    results = wrong("0.9.2", processors=BOTH), wrong("0.9.2", "t.g"), crash("t.h", "0.9.2")
+    assert sorted(finding.title for finding in findings(*results)) == ["NOT REPLAYABLE"] * 2 + ["OTHER PROCESSOR"]
+
+
 def test_what_fails_in_another_way_than_in_its_own_writer_says_either():
     own, newer = crash(reader="0.9.2"), crash(message="died by signal 6 (SIGABRT)")
     found = findings(own, newer)

@@ -96,6 +96,14 @@ def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():
     )
 
 
+def test_other_numbers_of_its_own_writer_are_explained_by_the_processor():
+    both = "written on x86_64 AMX, read on x86_64 AVX2"
+    found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.NUMERICS, processors=both, **FAR)
+    assert found.cause is FailureCause.PROCESSOR
+    assert found.because.endswith(f"on another processor: {both}.")
+    assert found.steps[0].startswith("Replay it on the processor that wrote it")
+
+
 def test_other_releases_of_the_golden_are_listed_by_build_date():
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     stored = [judged(choice_of(CHOLESKY, "0.11.0", reader), Verdict.PASS) for reader in ("0.11.1", "0.11.0")]

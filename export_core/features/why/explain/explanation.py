@@ -19,6 +19,7 @@ from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
 from export_core.judge.result import ReaderOf
+from export_core.judge.verdicts import OTHER_PROCESSOR
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.policy.known_issues import KnownIssue, known_issues
@@ -34,6 +35,7 @@ class FailureCause(StrEnum):
     """What is behind a failing cell, as far as is known without running anything else."""
 
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
+    PROCESSOR = "depends on the processor"  # Its own writer gives other numbers, on another processor.
     UPSTREAM = "known upstream issue"  # One of the table of known issues (`jaxexport policy show --known`).
     EXPIRED = "expired"  # The reader refuses artifacts of this age by what is in them.
     STABLEHLO = "newer StableHLO"  # The module has what the reader's StableHLO does not know.
@@ -184,6 +186,9 @@ def _cause(
         return FailureCause.FORMAT, f"{reasons}."
     if issue:
         return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+    if is_own_writer(result) and result.processors:
+        words = f"The release that wrote the golden gives other numbers on another processor: {result.processors}."
+        return FailureCause.PROCESSOR, words
     if is_own_writer(result):
         words = "The release that wrote the golden cannot replay it either: check the test first."
         return FailureCause.OWN_WRITER, words
@@ -242,6 +247,9 @@ def _steps(
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."
         return
+    if cause is FailureCause.PROCESSOR:
+        yield OTHER_PROCESSOR.to_do
+        return
     if cause is FailureCause.NUMBERS:
         yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
         yield (
@@ -267,7 +275,7 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
     file = shlex.quote(str(choice.cell.golden.artifact))
     jaxlib, was_known = result.reader.name, result.direction is Direction.FORWARD
     since_built = f"since {result.reader.built}, when {result.reader.title} was built"
-    if cause is FailureCause.OWN_WRITER:
+    if cause in (FailureCause.OWN_WRITER, FailureCause.PROCESSOR):
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
         return
     if load.ok is False:

@@ -1,0 +1,53 @@
+"""Goldens of another instruction set: where the same release gives other numbers, both processors are named."""
+
+from types import SimpleNamespace
+
+import pytest
+from projects import Projects
+
+from export_core.readers.hardware import instruction_set, instructions_used
+
+FLAGS = {"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}
+OLDER, OWN = instructions_used(FLAGS), instruction_set()
+TEST = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+X = np.linspace(-3, 3, 4096, dtype="float32")
+
+@pytest.mark.export_compat(rtol=0, atol=0)
+def test_wave(export_golden):
+    export_golden(jax.jit(lambda x: (jnp.tanh(x), jnp.sin(x) @ jnp.cos(x), jnp.exp(x))), X)
+"""
+
+pytestmark = pytest.mark.skipif(OLDER == OWN, reason="XLA has no older instruction set for this processor")
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> SimpleNamespace:
+    """A project whose golden was written with the instructions of an older processor, and runs of it."""
+    project = projects(test_a=TEST)
+    alone = project.pytest("--update-goldens", environment=FLAGS)
+    (project.folder / "export_compat.yaml").write_text("environment: [XLA_FLAGS]\n")
+    update = project.pytest("--update-goldens", environment=FLAGS)
+    return SimpleNamespace(project=project, alone=alone, update=update)
+
+
+def test_flags_that_cells_do_not_get_are_named_before_it_is_stored(written):
+    told = written.alone["test_wave"]
+    assert told.outcome == "failed"
+    assert "Its outputs were computed with other flags than its replay: nothing was stored." in told.text
+    assert f"processor  written on {OLDER}, read on {OWN}" in told.text
+    assert "`environment: [XLA_FLAGS]`" in told.text
+    assert "The fault is in what was exported" not in told.text
+
+
+def test_a_golden_has_the_instruction_set_that_xla_used(written):
+    assert written.update["test_wave"].outcome == "passed", written.update.text
+    (manifest,) = (text for name, text in written.project.stored().items() if name.endswith("golden.yaml"))
+    assert f"\ninstruction_set: {OLDER}\n" in manifest.decode()
+
+
+def test_other_numbers_here_name_both_processors(written):
+    told = written.project.pytest()["test_wave"]
+    assert told.outcome == "failed"
+    assert f"processor: written on {OLDER}, read on {OWN}: numbers may depend on it" in told.text

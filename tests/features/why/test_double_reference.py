@@ -147,6 +147,64 @@ def test_the_one_with_the_smaller_error_is_nearer(written, read, told):
     assert nearer(*outputs, leaves(np.ones(2))) == [f"output 0 float32[2]: {told}"]
 
 
+def test_a_sum_that_rounds_to_zero_is_explained_by_float64(exact):
+    """Releases add in another order: (1e8 + 1) - 1e8 is 0 in float32, and (1e8 - 1e8) + 1 is not."""
+    x = np.float32([[1e8, 1, -1e8], [1, 2, 3]])
+    reference = leaves(*exact(lambda x: jnp.log(x.sum(axis=1)), x))
+    zero, one = (leaves(np.float32([value, np.log(6)])) for value in (-np.inf, 0))
+    found = "output 0 float32[2]: 1 element is {} in the reader and {} in the writer: finite in float64, as in the {}"
+    assert nearer(zero, one, reference) == [found.format("finite", "-inf", "reader")]
+    assert nearer(one, zero, reference) == [found.format("-inf", "finite", "writer")]
+
+
+def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
+    """0.1 + 0.2 - 0.3 of float32 is 0 where it is rounded twice, and -7.5e-09 where it is not rounded."""
+    x = np.float32([[0.1, 0.2, 0.3], [1, 1, 1]])
+    reference = leaves(*exact(lambda x: jnp.sqrt(x[:, 0] + x[:, 1] - x[:, 2]), x))
+    written, read = leaves(np.float32([0, 1])), leaves(np.float32([np.nan, 1]))
+    found = (
+        "output 0 float32[2]: 1 element is NaN in the reader and finite in the writer: NaN in float64, as in the reader"
+    )
+    assert nearer(written, read, reference) == [found]
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "reference", "told"),
+    [
+        ([np.inf, 1], [np.nan, 1], [2, 1], ["inf in the writer: finite in float64, as in neither"]),
+        ([np.inf, 1], [-np.inf, 1], [np.inf, 1], ["-inf in the reader", "inf in float64, as in the writer"]),
+        ([3, 1], [np.inf, 1], [2, 1], ["as in the writer, whose numbers are far from it"]),
+        ([3, 1], [4, 1], [np.nan, 1], ["finite in the reader and finite in the writer: NaN in float64, as in neither"]),
+        ([1j, 1], [complex(0, np.inf), 1], [1j, 1], ["1 element is inf in the reader", "float64, as in the writer"]),
+        (
+            *([np.nan, np.nan, 1, 1], [1, 1, np.inf, 1], [1, 1, 1, 1]),
+            ["2 elements are finite in the reader and NaN", "; 1 element is inf in the reader and finite"],
+        ),
+    ],
+)
+def test_what_is_not_finite_on_one_side_is_told_by_float64(written, read, reference, told):
+    dtype = np.complex64 if np.iscomplexobj(written) else np.float32
+    (line,) = nearer(*(leaves(np.asarray(side, dtype)) for side in (written, read)), leaves(np.asarray(reference)))
+    assert [words for words in told if words not in line] == []
+
+
+def test_elements_that_are_not_finite_come_before_errors():
+    written, read = np.float32([1, np.nan, 2, np.nan]), np.float32([1 + 1e-6, 1, 2, np.nan])
+    rounded, same = np.float32([1 + 1e-3]), np.float32([1])
+    lines = nearer(leaves(rounded, written), leaves(same, read), leaves(same, np.float64([1, 1, 2, np.nan])))
+    assert lines[0].startswith(
+        "output 1 float32[4]: 1 element is finite in the reader and NaN in the writer: finite in"
+    )
+    assert "as in the reader; the writer is nearer to float64" in lines[0]
+    assert lines[1].startswith("output 0 ")
+    assert nearer(leaves(written), leaves(written), leaves(np.ones(4))) == []
+
+
+def test_a_reference_of_zeros_still_says_who_is_nearer():
+    (line,) = nearer(leaves(np.float32([0, 0])), leaves(np.float32([1e-9, 0])), leaves(np.zeros(2)))
+    assert "the writer is nearer to float64" in line
+
+
 def test_outputs_that_differ_most_come_first_and_the_rest_is_counted():
     written = leaves(*(np.float32([1 + number * 1e-5]) for number in range(7)), np.int32([1]))
     read = leaves(*[np.float32([1])] * 7, np.int32([2]))

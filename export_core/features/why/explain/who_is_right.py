@@ -158,7 +158,8 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
 def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[str]:
     """A line for each output of floats that differs, the largest difference first. The outputs are of one call.
 
-    Errors are root mean squares over the elements that differ, relative to that of the whole reference.
+    Errors are root mean squares over the elements that differ, relative to that of the whole reference, or of what was
+    written or read where that is 0. Elements that are not finite on each side have no error: a line says what they are.
     """
     lines: list[tuple[float, str]] = []
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
@@ -167,15 +168,57 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
         want, got, true = (to_double(output.numpy()) for output in (leaf, *others))
         finite = np.isfinite(want) & np.isfinite(got) & np.isfinite(true)
         differs = finite & (want != got)
-        size = _rms(true[finite])
-        if not differs.any() or not size:
-            continue
-        pairs = (want, true), (got, true), (want, got)
-        writer, reader, apart = (_rms((one - other)[differs]) / size for one, other in pairs)
-        lines.append((apart, f"output {number} {leaf}: {_in_words(reader, writer)}"))
+        told = _not_finite(want, got, true)
+        largest = np.inf if told else 0.0
+        if differs.any():
+            size = next(filter(None, (_rms(side[finite]) for side in (true, want, got))))
+            pairs = (want, true), (got, true), (want, got)
+            writer, reader, apart = (_rms((one - other)[differs]) / size for one, other in pairs)
+            told, largest = [*told, _in_words(reader, writer)], max(largest, apart)
+        if told:
+            lines.append((largest, f"output {number} {leaf}: {'; '.join(told)}"))
     texts = [text for _, text in sorted(lines, key=lambda line: -line[0])]
     rest = len(texts) - _SHOWN
     return [*texts[:_SHOWN], f"and {plural(rest, 'more output')} that differ"] if rest > 0 else texts
+
+
+_FINITE, _NAN, _INFINITE, _NEGATIVE = range(4)
+_KINDS = ("finite", "NaN", "inf", "-inf")
+
+
+def _kinds(values: Array) -> Array:
+    """Which of `_KINDS` each element is, as its index. An infinite complex number has no sign."""
+    kinds = np.where(np.isfinite(values), _FINITE, np.where(np.isnan(values), _NAN, _INFINITE))
+    return kinds if np.iscomplexobj(values) else np.where(np.isneginf(values), _NEGATIVE, kinds)
+
+
+def _not_finite(want: Array, got: Array, true: Array) -> list[str]:
+    """What float64 shows for elements that differ and are not finite on each side, those of most elements first.
+
+    Such an element is often a rounding error at the edge of what a function is defined for: the logarithm of a sum that
+    one of the two rounds to 0.
+    """
+    kinds = np.stack([_kinds(side).ravel() for side in (want, got, true)])
+    differs = (kinds[0] != kinds[1]) | ((kinds[0] == _FINITE) & (want != got).ravel())
+    chosen = differs & (kinds != _FINITE).any(axis=0)
+    groups, counts = np.unique(kinds[:, chosen], axis=1, return_counts=True)
+    texts = []
+    for place in np.argsort(-counts, kind="stable"):
+        here = chosen & (kinds == groups[:, place, None]).all(axis=0)
+        writer, reader, exact = map(int, groups[:, place])
+        both = f"{_KINDS[reader]} in the reader and {_KINDS[writer]} in the writer"
+        agrees = "as in neither"
+        for name, kind, side in (("writer", writer, want), ("reader", reader, got)):
+            if kind == exact:
+                agrees = f"as in the {name}"
+                if exact == _FINITE:
+                    numbers, reference = side.ravel()[here], true.ravel()[here]
+                    is_far = _rms(numbers - reference) > CHOICE * max(_rms(numbers), _rms(reference))
+                    agrees += ", whose numbers are far from it" if is_far else ""
+        count = int(counts[place])
+        verb = "is" if count == 1 else "are"
+        texts.append(f"{plural(count, 'element')} {verb} {both}: {_KINDS[exact]} in float64, {agrees}")
+    return texts
 
 
 def _in_words(reader: float, writer: float) -> str:

@@ -18,7 +18,6 @@ from studies.numbers.programs.program import (
     TABLE,
     TF32,
     Program,
-    integers,
     normal,
 )
 
@@ -65,7 +64,9 @@ _BLOCKS = (_W1.reshape(32, 6, 8) / _SCALES.astype(np.float32)[..., None]).astype
 
 def mx_weights(x, **wrong):
     """Blocks of float4 with a scale of e8m0 each, widened inside."""
-    w1 = (jnp.asarray(_BLOCKS).astype(jnp.float32) * jnp.asarray(_SCALES).astype(jnp.float32)[..., None]).reshape(32, 48)
+    w1 = (jnp.asarray(_BLOCKS).astype(jnp.float32) * jnp.asarray(_SCALES).astype(jnp.float32)[..., None]).reshape(
+        32, 48
+    )
     return _layers(x, w1, _W2, **wrong)
 
 
@@ -87,7 +88,7 @@ def double_beside_float(x, *, single=False, ratio=1.0):
     return y, x.astype(jnp.float32)
 
 
-def float8_activations(x, *, ratio=1.0, entry=1.0, scale=1.0):
+def float8_hidden(x, *, ratio=1.0, entry=1.0, scale=1.0):
     """The output depends on what is rounded to eight bits."""
     q = jnp.tanh(x @ (_W1 * scale)).astype(jnp.float8_e4m3fn).astype(jnp.float32)
     return ratio * q @ jnp.asarray(_W2).at[2, 3].multiply(entry)
@@ -155,7 +156,7 @@ PROGRAMS = (
     Program(int4_weights, (_X,), _WRONG, narrow="beside"),
     Program(float8_weights, (_X,), _WRONG, narrow="beside"),
     Program(double_beside_float, (normal(833, 50, 4, dtype=np.float64),), {HALF: {"single": True}, CONSTANT: {"ratio": 1.0000001}}, x64=True, narrow="beside"),
-    Program(float8_activations, (_X,), {**_RATIO, TABLE: {"entry": 1.05}, CONSTANT: {"scale": 1.02}}, narrow="rounded"),
+    Program(float8_hidden, (_X,), {**_RATIO, TABLE: {"entry": 1.05}, CONSTANT: {"scale": 1.02}}, narrow="rounded"),
     Program(float8_products, (_X,), _RATIO, narrow="rounded"),
     Program(bfloat16_twice, (_X,), {**_RATIO, EPSILON: {"epsilon": 0.0}}, narrow="rounded"),
     Program(half_chain, (_X,), _RATIO, narrow="half"),

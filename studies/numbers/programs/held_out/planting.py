@@ -1,0 +1,78 @@
+"""What programs call where an error can be planted: each does the plain thing unless it is told otherwise."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def widened(numbers):
+    """Make float32 of numbers in few bits, inside of the program."""
+    return jnp.asarray(numbers).astype(jnp.float32)
+
+
+def to_tf32(x, planted):
+    """Round an operand of a product to 10 bits behind the leading one."""
+    return lax.reduce_precision(x, 8, 10) if planted else x
+
+
+def to_half(x, planted):
+    """Round to the numbers of float16, but stay wide."""
+    return lax.reduce_precision(x, 5, 10) if planted else x
+
+
+def product(a, b, tf32=False):
+    """Multiply two matrices."""
+    return to_tf32(a, tf32) @ to_tf32(b, tf32)
+
+
+def total(x, low=False):
+    """Sum up the last axis; `low`: one after the other, in 7 bits behind the leading one."""
+    if not low:
+        return jnp.sum(x, axis=-1)
+    add = lambda sum_, term: (lax.reduce_precision(sum_ + term, 8, 7), None)
+    return lax.scan(add, jnp.zeros_like(x[..., 0]), jnp.moveaxis(x, -1, 0))[0]
+
+
+def one_off(table, factor=1.0, place=0):
+    """Multiply one entry, counted through all axes."""
+    table = jnp.asarray(table)
+    return table if factor == 1.0 else table.ravel().at[place].multiply(factor).reshape(table.shape)
+
+
+def exp(x, rough=False):
+    """Take the exponential function; `rough`: a power of two times a cubic polynomial, off by 1e-4."""
+    if not rough:
+        return jnp.exp(x)
+    y = jnp.clip(x * 1.44269504, -120, 120)
+    whole = jnp.floor(y)
+    f = y - whole
+    return jnp.exp2(whole) * (1 + f * (0.6951786 + f * (0.2261697 + f * 0.0781455)))
+
+
+def softmax(x, rough=False):
+    """Make probabilities of the last axis."""
+    if not rough:
+        return jax.nn.softmax(x, axis=-1)
+    weights = exp(x - jnp.max(x, axis=-1, keepdims=True), rough)
+    return weights / jnp.sum(weights, axis=-1, keepdims=True)
+
+
+def sigmoid(x, rough=False):
+    """Take the logistic function; `rough`: of the rough exponential function."""
+    return 1 / (1 + exp(-x, rough)) if rough else jax.nn.sigmoid(x)
+
+
+def tanh(x, rough=False):
+    """Take the hyperbolic tangent; `rough`: of the rough exponential function."""
+    return 2 * sigmoid(2 * x, rough) - 1 if rough else jnp.tanh(x)
+
+
+def rsqrt(x, rough=False):
+    """Take the inverse square root; `rough`: a guess from the bits and one step of Newton, off by 1e-3."""
+    if not rough:
+        return lax.rsqrt(x)
+    bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
+    guess = lax.bitcast_convert_type(0x5F3759DF - (bits >> 1), jnp.float32)
+    return guess * (1.5 - 0.5 * x * guess * guess)

@@ -1,4 +1,4 @@
-"""What decides how the numbers of a module are compared: the results of factorizations, and its narrowest float.
+"""Which results of a module are factors of a matrix, and are compared as such.
 
 A linear algebra library fixes factors only up to signs, phases and order, and chooses them by its processor. LAPACK's
 routines and their counterparts on GPUs give their results in a fixed order, which jax returns as they are, or NaN where
@@ -6,16 +6,12 @@ the routine failed. So the custom calls of a module tell which results come stra
 """
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.bytecode.values import PLAIN_TYPES
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.main_check import element_of
-
-if TYPE_CHECKING:
-    from export_core.artifact.bytecode.listing import Line
+from export_core.artifact.tracing import Trace, Value
 
 LAPACK = ("lapack_", "blas_")  # how the targets of calls of LAPACK on a CPU begin
 TARGET = re.compile(r"(?:lapack_(?P<letter>[sdcz])|cusolver_|hipsolver_)(?P<routine>[a-z0-9]+?)(?P<ffi>_ffi)?")
@@ -24,9 +20,6 @@ REQUIRED = {"eigh": 2, "svd": 3, "qr": 2, "lu": 2, "schur": 2, "eig": 1}
 """How many factors each comparator needs, the first ones of those that it takes: (w, V), (U, s, V^H), (Q, R, P), (LU,
 pivots, permutation), (T, Q), (w, V, V)."""
 
-# Operations and calls that are followed from all results to what makes them: a damaged module may call in circles.
-MOST_STEPS = 100_000
-BODY = 2  # how deep the operations of a function's body are: below the module and the function
 MOST_CARRIED = 8  # values that a loop carries, among which pivots are looked for. The loop that jax makes has four.
 _Roles = dict[int, int]
 
@@ -74,87 +67,17 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The comparator and the outputs, by number, of each factorization returned; none of an unreadable module."""
-    from export_core.artifact.bytecode.listing import listing  # of no use to `jaxexport inspect`
-
     try:
-        module = artifact.module
-        search = _Search(listing(module), {function.name: len(function.inputs) for function in module.functions})
-        if module.main is None:
-            return ()
-        body = search.body("main")
-        outputs = zip(body.returned, module.main.outputs, strict=False)
-        return groups_of(search.factor(_Value(body, number)) for number, kind in outputs if "token" not in kind)
+        trace = _Factors(artifact.module)
+        return groups_of(map(trace.factor, trace.outputs))
     except (ArtifactError, LookupError):  # a function or a value that the module does not have
         return ()
 
 
-class _Body(NamedTuple):
-    """The operations of a function. Its values are numbered: arguments first, then the results of each operation."""
+class _Factors(Trace):
+    """Finds the factors among values."""
 
-    arguments: int
-    makers: "list[tuple[Line, int]]"
-    """For each value that is no argument, the operation that makes it, and which of its results it is."""
-    returned: tuple[int, ...]
-
-
-class _Value(NamedTuple):
-    """A value in the body of a function, and the result of the call that has led there; None for main."""
-
-    body: _Body
-    number: int
-    caller: "_Value | None" = None
-
-    @property
-    def is_argument(self) -> bool:
-        return self.number < self.body.arguments
-
-    @property
-    def made_by(self) -> "Line":
-        """The operation that makes it, where it is no argument."""
-        return self.body.makers[self.number - self.body.arguments][0]
-
-    @property
-    def result(self) -> int:
-        """Which result of that operation it is."""
-        return self.body.makers[self.number - self.body.arguments][1]
-
-    @property
-    def target(self) -> str:
-        """The target of the custom call that makes it; empty where another operation does."""
-        return dict(self.made_by.attributes).get("call_target_name", "")[1:-1]
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        """What tells the operation that makes it from others: the calls that lead to it."""
-        path: list[int] = []
-        value: _Value | None = self
-        while value is not None:
-            path.append(value.number - value.result)
-            value = value.caller
-        return tuple(path)
-
-
-class _Search:
-    """Follows values to what makes them, as far as `MOST_STEPS` go."""
-
-    def __init__(self, functions: "Mapping[str, list[Line]]", arguments: Mapping[str, int]) -> None:
-        self._functions = functions
-        self._arguments = arguments
-        self._bodies: dict[str, _Body] = {}
-        self._steps = iter(range(MOST_STEPS))
-
-    def body(self, name: str) -> _Body:
-        if name not in self._bodies:
-            makers: list[tuple[Line, int]] = []
-            returned: tuple[int, ...] = ()
-            for line in self._functions[name]:
-                if line.depth == BODY and line.name != "arguments":  # what is inside of its regions is left out
-                    makers += [(line, result) for result in range(len(line.types))]
-                    returned = line.values if line.name == "return" else returned
-            self._bodies[name] = _Body(self._arguments[name], makers, returned)
-        return self._bodies[name]
-
-    def factor(self, value: _Value) -> Factor | None:
+    def factor(self, value: Value) -> Factor | None:
         """The factor that a value is, or None."""
         if (source := self._source(value)) is None:
             return None
@@ -178,25 +101,16 @@ class _Search:
             roles = _OLD_SCHUR
         return Factor(value.key, compare, roles[value.result]) if value.result in roles else None
 
-    def _source(self, value: _Value) -> tuple[_Value, bool] | None:
+    def _source(self, value: Value) -> tuple[Value, bool] | None:
         """The result of a call or loop that a value is, after what jax does to it; whether something was subtracted."""
         is_shifted = False
-        for _ in self._steps:
-            if value.is_argument:
-                if value.caller is None:
-                    return None
-                call = value.caller
-                value = _Value(call.body, call.made_by.values[value.number], call.caller)
-                continue
-            match value.made_by.name:
+        while made := self.past_calls(value):
+            match made.made_by.name:
                 case "custom_call" | "while":
-                    return value, is_shifted
-                case "call":
-                    body = self.body(value.made_by.calls[0])
-                    value = _Value(body, body.returned[value.result], value)
+                    return made, is_shifted
                 case "select":
                     # A result or NaN, R or the zeros below it: one side is filled with one number.
-                    sides = [value._replace(number=operand) for operand in value.made_by.values[1:]]
+                    sides = [made._replace(number=operand) for operand in made.made_by.values[1:]]
                     fills = ("broadcast_in_dim", "constant")
                     followed = [side for side in sides if side.is_argument or side.made_by.name not in fills]
                     if len(followed) != 1:
@@ -205,21 +119,7 @@ class _Search:
                 # Pivots are counted from 0, the eigenvalues of LAPACK have real and imaginary parts, R is a slice.
                 case "subtract" | "complex" | "slice" as name:
                     is_shifted = is_shifted or name == "subtract"
-                    value = value._replace(number=value.made_by.values[0])
+                    value = made._replace(number=made.made_by.values[0])
                 case _:
                     return None
         return None
-
-
-# By significant bits.
-NARROWEST_FIRST = (
-    *("float8_e8m0fnu", "float4_e2m1fn", "float8_e5m2fnuz", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz"),
-    *("float8_e4m3fn", "float8_e4m3", "float8_e3m4", "bfloat16", "float16", "float32", "float64"),
-)
-
-
-def narrowest_float(artifact: Artifact) -> str:
-    """The dtype of the fewest significant bits in an artifact; empty without floats. May raise `ArtifactError`."""
-    codes = {pair for module in artifact.modules for pair in module.tables.codes(module.tables.types)}
-    names = {PLAIN_TYPES["vhlo"].get(code) for dialect, code in codes if dialect == "vhlo"}
-    return next((dtype for dtype in NARROWEST_FIRST if element_of(dtype) in names), "")

@@ -75,7 +75,7 @@ def kernels_in_words(variables: Mapping[str, str]) -> str:
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Those that can change what a process does: a part of the key of everything that is cached of it."""
-    harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE"}
+    harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}  # without one of its own, a process has any seed
     return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
 
 

@@ -38,7 +38,9 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     kernel: str = ""
     """The kernel of OpenBLAS (`OPENBLAS_CORETYPE`) of one more run, in a process of its own; empty where none was made:
     nothing calls LAPACK, or the processor can run no other kernel."""
-    narrowest_float: str = ""  # The float type of the fewest significant bits in the module.
+    unmeasured: tuple[str, ...] = ()
+    """The calls of which nothing was measured, since all their runs failed: the plain one is the empty name. Their
+    outputs are compared with the default tolerances."""
     unstable: dict[str, int] = {}  # By call and output (`vjp1/0`): how many elements had to be equal and were not.
     jumping: dict[str, tuple[int, int]] = {}
     """By call and output: how many elements jump when last bits change, as where one chooses others, of how many."""

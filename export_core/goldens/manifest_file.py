@@ -17,7 +17,7 @@ import yaml
 from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.numerics import REQUIRED
 from export_core.base.text import schema_problem
-from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
+from export_core.base.tolerances import problem_of_name, read_amount
 from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.arrays import GoldenError
@@ -236,8 +236,10 @@ def _noise(manifest: Manifest) -> Problems:
     for name, runs in (("moved", record.moved), ("inside", record.inside), ("amplified", record.amplified)):
         if not 0 <= runs <= MOST_RUNS:
             yield f"noise.{name}", f"expected a number of runs from 0 to {MOST_RUNS}, found {runs}."
-    if record.narrowest_float not in ("", *FLOATS):
-        yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
+    failed_in = {name.rpartition("/")[0] for name in record.failed}
+    if unknown := [name for name in record.unmeasured if name not in failed_in]:
+        found = ", ".join(map(repr, unknown))
+        yield "noise.unmeasured", f"expected calls whose runs are under noise.failed, found {found}."
     counts = {f"jumping.{name}": pair for name, pair in record.jumping.items()}
     for name, output in (record.undecided_outputs or {}).items():
         counts[f"undecided_outputs.{name}"] = (output.elements, output.of)

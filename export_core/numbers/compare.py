@@ -342,7 +342,6 @@ class Rule:
     bits: str = ""  # What asks for equal bits.
     tolerance: Allowed | None = None
     noise: Array | None = None  # Beside a tolerance, errors are only measured in it.
-    narrowest_float: str = ""
     factor: float = FACTOR
     rtol_of_platform: float = 0.0
     whole: Whole | None = None  # Set where the array is a piece of another.
@@ -370,7 +369,7 @@ class Rule:
 
     def _by_noise(self, expected: Array, actual: Array, noise: Array, scale: Array | None) -> ComparedElements:
         want, got = to_double(expected), to_double(actual)
-        unit = noise_with_floors(expected, noise, self.dtype, self.narrowest_float, scale, self.whole)
+        unit = noise_with_floors(expected, noise, self.dtype, scale, self.whole)
         limit, words = self.factor * unit, f"{self.factor:g} times the noise of each"
         if self.rtol_of_platform:
             # The noise is that of the writer's processor, which multiplies in full precision.
@@ -379,7 +378,7 @@ class Rule:
             words += f", or rtol {rtol:.3g} as its platform needs"
         with np.errstate(all="ignore"):
             error = np.abs(got - want)
-            close, in_noise = error <= limit, error / unit
+            close, in_noise = error <= limit, np.where(error == 0, 0.0, error / unit)
         finite, equal = np.isfinite(want) & np.isfinite(got), same(want, got)
         bad = ~np.where(finite, close, equal)
         return ComparedElements(bad, words, limit, np.where(finite, in_noise, np.where(equal, 0.0, np.inf)))
@@ -404,7 +403,7 @@ class Rules:
         if self.comparison.compare == "exact":
             return Rule(dtype, bits=str(self.sources.get("compare", GOLDEN)))
         noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
-        measured = Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, factor=self.noise.factor)
+        measured = Rule(dtype, noise=noise, factor=self.noise.factor)
         if dtype not in FLOATS:
             return measured
         given = given_tolerance(self.comparison, dtype)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from export_core.artifact.numerics import LAPACK, narrowest_float
+from export_core.artifact.numerics import LAPACK
 from export_core.base.errors import InfrastructureFault
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import plural, signal_name
@@ -29,15 +29,18 @@ from export_core.numbers.noise import (
     noise_text,
     output_name,
     proves_nothing,
+    scale_of,
     spread,
     undecided_outputs,
 )
+from export_core.numbers.shows_nothing import OtherInputs, Remark, remark_lines
 from export_core.policy import Policy
 from export_core.readers.cell import Cell, Limits, request_of
 from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
 from export_core.readers.hardware import instruction_set, other_openblas_core
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import WarmWorkers, start_worker
+from export_core.readers.worker.first_run import FirstRuns
 from export_core.readers.worker.moved_inside import moves
 from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
 from export_core.releases import Release, ReleaseError
@@ -51,11 +54,16 @@ They need no compilation of their own. Few of them miss what one rounding in ten
 took up or lost a small term, none met what the next reader met (docs/evidence/numbers-measured.md).
 """
 
+LIMIT = 240.0  # Processor seconds of all runs of a golden together.
 LONGEST_REASON = 200  # Characters of why a variant failed, in golden.yaml.
 UNOPTIMIZED = "unoptimized"  # The run of the rewritten program in which nothing moves.
 OPTIONS: dict[str, str | int | bool] = {"xla_backend_optimization_level": 0}
 """How the rewritten program is compiled. LLVM takes minutes to optimize some; and without it, sums are rounded in other
 orders. Compilations with other options and passes were measured and added nothing (docs/explanation/comparing.md)."""
+
+OTHER_NUMBERS = "without moves, the rewritten program gives other numbers"
+OTHER, ELSEWHERE = 64.0, 0.01
+"""How many times as far as it moves, and by which part of the largest number, a program is off that is another one."""
 
 NOT_ROUNDED = "NotMovedError"  # What the worker raises where nothing is rounded, so that there is nothing to move.
 
@@ -67,6 +75,7 @@ class MeasuredNoise:
     record: NoiseRecord  # For its manifest.
     data: bytes  # Its noise.npz.
     proves_nothing: bool  # Whether the noise of every output is so large that no wrong number would be seen.
+    remarks: tuple[Remark, ...] = ()  # What other inputs show that the golden does not. They are not stored.
 
 
 def with_noise(
@@ -139,20 +148,25 @@ class OtherKernel:
 
 
 def measure_noise(
-    golden: Golden, environment: Environment, worker: Worker, other: OtherKernel | None = None
+    golden: Golden,
+    environment: Environment,
+    worker: Worker,
+    other: OtherKernel | None = None,
+    first_runs: FirstRuns | None = None,
 ) -> MeasuredNoise | str:
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 
     A variant that raises or ends its process is left out, and recorded with what it said. With `other`, what calls
-    LAPACK also runs on another kernel. Returns why there is no noise where the call itself fails, or does not run on
-    cpu. Raises `WorkerDied` when the worker is lost.
+    LAPACK also runs on another kernel. With `first_runs`, the first process is one for the golden's first replay too.
+    Returns why there is no noise where the call itself fails, or does not run on cpu. Raises `WorkerDied` when the
+    worker is lost.
     """
     if reason := not_measured(golden):
         return reason
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
-        # Warm: this asks how exact the numbers are, and not whether a cold process survives.
-        request = replace(request_of(cell, scratch, Limits()), warm=True)
+        # In processor seconds: a golden that a busy machine writes has the noise that an idle one measures.
+        request = replace(request_of(cell, scratch, Limits(timeout=LIMIT)), by_processor=True)
         variants_of = {
             check.name: [*_variants(check, scratch / f"variants {number}")] if check.outputs else []
             for number, check in enumerate(request.checks)
@@ -160,14 +174,26 @@ def measure_noise(
         variants = [variant for of_check in variants_of.values() for variant in of_check]
         names = [variant.name for variant in variants]
         failed: dict[str, str] = {}
+        others = OtherInputs(golden, request.checks[0], scratch / "other inputs")
 
         def run() -> Reply:
-            """Run the calls with those variants that have not failed."""
+            """Run the calls with those variants that have not failed, and first those with other inputs."""
             left = {name: tuple(one for one in of if one.name not in failed) for name, of in variants_of.items()}
+            left[""] = (*others.variants, *left[""])
             checks = tuple(replace(check, variants=left[check.name]) for check in request.checks)
-            return worker.submit(replace(request, checks=checks)).result()
+            asked = replace(request, checks=checks)
+            if is_cold and first_runs:
+                return first_runs.run(worker, asked)
+            # Warm: this asks how exact the numbers are, and not whether a cold process survives.
+            return worker.submit(replace(asked, warm=True)).result()
 
+        is_cold = first_runs is not None
         while (reply := run()).end != "ok":
+            is_cold, was_cold = False, is_cold
+            if others.ended(reply):  # which says nothing of the golden
+                continue
+            if was_cold and reply.end == "crash":  # all of it may run in a warm process
+                continue
             # Whatever ran may have said anything: only what was asked for counts.
             if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
@@ -175,13 +201,17 @@ def measure_noise(
             first, *later = variants[names.index(reply.variant) :]
             lost = [one.name for one in later if reply.end == "timeout" or _are_one_program(first, one)]
             failed |= {**reply.failed, **dict.fromkeys([first.name, *lost], _ending(reply))}
+        others.ended(reply)
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
+        moved = [one for one in variants_of[""] if one.name.startswith("moved ") and one.name not in failed]
+        remarks = others.remarks(moved)
         calls: dict[str, list[CheckRequest]] = {}
         for check, asked in zip(cell.checks, request.checks, strict=True):
             if check.outputs is not None:
                 calls.setdefault(check.outputs, []).append(replace(asked, variants=tuple(variants_of[asked.name])))
         kernel = other.run(golden, environment, request) if other else ("", {})
-        return _measured(golden, environment.release.jaxlib, calls, failed, *kernel)
+        measured = _measured(golden, environment.release.jaxlib, calls, failed, *kernel)
+        return MeasuredNoise(measured.record, measured.data, measured.proves_nothing, remarks)
 
 
 def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
@@ -222,7 +252,8 @@ def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:
 def _ending(reply: Reply) -> str:
     """How a process ended that did not say "ok", in a line."""
     if reply.end in ("timeout", "memory"):
-        return {"timeout": "timed out", "memory": "used more memory than a cell may"}[reply.end]
+        timeout = f"took more than {LIMIT:g} seconds of processor time"
+        return {"timeout": timeout, "memory": "used more memory than a cell may"}[reply.end]
     text = f"{reply.type}: {reply.message}" if reply.type else reply.message
     return _line(text or f"died by {signal_name(reply.signal)}")
 
@@ -240,11 +271,15 @@ def _measured(
     by_kernel: Mapping[str, Path],
 ) -> MeasuredNoise:
     """The noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
-    narrowest = narrowest_float(golden.read_artifact())
     noises: list[tuple[Sequence[Leaf], Noise]] = []
     jumping: dict[str, tuple[int, int]] = {}
     run: set[str] = set()
+    unmeasured: list[str] = []
     for checks in calls.values():
+        for check in checks:
+            names = [variant.name for variant in check.variants if variant.numbers and variant.name not in failed]
+            if _computes_something_else(check, names):
+                failed |= dict.fromkeys(names, OTHER_NUMBERS)
         # Calls that must have the same outputs have their noise together.
         plain = from_npz(Path(checks[0].outputs or ""))
         near = [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
@@ -259,8 +294,12 @@ def _measured(
                 kind = _variant(variant.name)
                 run.add(kind)
                 (far if kind.startswith("amplified ") else near).append(outputs)
+        # With nothing that moves or is rounded, all is exact. With runs that failed, nothing is known.
+        variants = [variant.name for check in checks for variant in check.variants]
+        if not near and any(name in failed and not failed[name].startswith(NOT_ROUNDED) for name in variants):
+            unmeasured.append(checks[0].name)
         spreads = zip(plain, spread(plain, near), spread(plain, far), strict=True)
-        measured = [noise_and_jumps(*one, narrowest) for one in spreads]
+        measured = [noise_and_jumps(*one) for one in spreads]
         noises.append((plain, tuple(noise for noise, _ in measured)))
         for number, (leaf, (_, count)) in enumerate(zip(plain, measured, strict=True)):
             if count:
@@ -277,11 +316,33 @@ def _measured(
         compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
         kernel=kernel,
         failed=_summarized(failed),
-        narrowest_float=narrowest,
+        unmeasured=tuple(unmeasured),
         jumping=jumping,
         undecided_outputs=undecided,
     )
     return MeasuredNoise(record, data, proves_nothing(golden, undecided))
+
+
+def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
+    """Whether the rewritten program of a call, in these runs, is another one: far from the plain one without moves.
+
+    Farther than its moves make it move, many times over, and by a part of the largest number. So it was in releases
+    that took a transposed matrix for one that is not.
+    """
+    outputs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name in names}
+    still = next((name for name in names if _variant(name) == UNOPTIMIZED), "")
+    if not still or len(names) == 1:
+        return False
+    plain = from_npz(Path(check.outputs or ""))
+    if any(list(map(str, leaves)) != list(map(str, plain)) for leaves in outputs.values()):
+        return False
+    moved = [leaves for name, leaves in outputs.items() if name != still]
+    pairs = zip(plain, spread(plain, [outputs[still]]), spread(outputs[still], moved), strict=True)
+    return any(
+        leaf.dtype in FLOATS and off is not None and by is not None and off.size > 0
+        and float(off.max()) > max(OTHER * float(by.max()), ELSEWHERE * scale_of([leaf]))
+        for leaf, off, by in pairs
+    )  # fmt: skip
 
 
 def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
@@ -381,4 +442,5 @@ def add_noise(
         known += 1
         store.write(*with_noise(golden.manifest, golden.files(), measured))
         yield f"{golden.id}  {noise_text(measured.record)}"
+        yield from (f"  {line}" for line in remark_lines(measured.remarks))
     yield f"noise of {known} of {plural(len(goldens), 'golden')} measured"

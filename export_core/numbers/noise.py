@@ -23,29 +23,23 @@ import numpy as np
 from msgspec import to_builtins
 
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.numerics import narrowest_float
 from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import KEYS, Array, Noise, from_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.numbers.elements import finfo, to_double
+from export_core.numbers.shows_nothing import leaf_paths
 
 FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/evidence/numbers-measured.md.
 FACTOR_OF_INPUTS = 8.0  # How many times where only inputs were moved: such noise is less.
 
-UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.25))
+UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.0))
 """Noise that every element has at least, in units in the last place of its value: by the size of such a unit.
 
-The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer, of which
-`FACTOR` times as much is one unit.
-"""
-
-NARROW_UNITS = 0.5
-"""At most this many units of the narrowest float type of the module: of the value, or of the typical one if larger.
-
-Sums of such numbers cancel, and a release may round them where another does not: products of bfloat16 have been summed
-up in another precision since a release between 0.10.1 and 0.11.2.
+The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer: a unit of
+theirs is an eighth of the value or half of it, which is no rounding. They must be equal unless they jump: a value that
+is rounded to such a type is moved before, so those near a tie are known.
 """
 
 SMALLEST = 2.0**-16
@@ -95,15 +89,19 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
     return Leaf(leaf.dtype, np.where(stays, leaf.data, moved))
 
 
-def count_undecided(noise: Array, largest: float) -> int:
+def count_undecided(leaf: Leaf, noise: Array) -> int:
     """How many elements of an output would not show a wrong number: their noise is large beside its largest magnitude.
 
-    It is the noise that they are judged by, but for floors of rounding, which are never that large. An output that is
-    zero in all runs has none: any other number would be seen.
+    It is the noise that they are judged by, with all its floors. An output that is zero in all runs has none: any other
+    number would be seen.
     """
-    if not (noise.max(initial=0.0) > LARGE * largest):  # what is lent is no larger
+    expected, largest = leaf.numpy(), scale_of([leaf])
+    if not largest:
+        return int((np.maximum(noise, _lent(noise)) > 0).sum())
+    # What is lent is no larger, and a floor of rounding is that large only among denormal numbers.
+    if not (noise.max(initial=0.0) > LARGE * largest or largest < float(finfo(leaf.dtype).smallest_normal)):
         return 0
-    return int((np.maximum(noise, _lent(noise)) > LARGE * largest).sum())
+    return int((noise_with_floors(expected, noise, leaf.dtype) > LARGE * largest).sum())
 
 
 def scale_of(leaves: Iterable[Leaf]) -> float:
@@ -118,7 +116,6 @@ class Whole:
     """What a piece of an array needs to know of all its elements."""
 
     largest: float  # Their largest finite magnitude.
-    typical: float  # Their typical one: the root mean square.
     lent: float  # The noise that they lend each other.
 
     @classmethod
@@ -126,37 +123,29 @@ class Whole:
         """What pieces of a flat array have to know, which is read in pieces itself."""
         spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
         largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
-        squares = sum(float(((_finite_magnitudes(expected[span]) / (largest or 1.0)) ** 2).sum()) for span in spans)
-        lent = 0.0 if noise is None else float(_lent(noise))
-        return cls(largest, largest * math.sqrt(squares / expected.size), lent)
+        return cls(largest, 0.0 if noise is None else float(_lent(noise)))
 
 
 def noise_with_floors(
     expected: Array,
     noise: Array,
     dtype: str,
-    narrowest: str = "",
     scale: Array | None = None,
     whole: Whole | None = None,
 ) -> Array:
     """The noise that elements are judged by: what was measured, or lent by others, and at least that of rounding.
 
     `expected` are the outputs that the writer saw, or what was made of them in double precision, and `noise` what was
-    measured of each; `dtype` is that of the outputs, and `narrowest` the narrowest float type of the module. `scale`,
-    which broadcasts with them, is the magnitude whose last place counts where it is larger than the element. `whole` is
-    given where these are a piece of an array.
+    measured of each; `dtype` is that of the outputs. `scale`, which broadcasts with them, is the magnitude whose last
+    place counts where it is larger than the element. `whole` is given where these are a piece of an array.
     """
     magnitudes = np.maximum(_finite_magnitudes(expected), 0.0 if scale is None else scale)
     info, eps = finfo(dtype), float(finfo(dtype).eps)
     largest = whole.largest if whole else float(magnitudes.max(initial=0.0))
+    if not (units := _units(eps)):
+        return np.maximum(noise, np.zeros(magnitudes.shape))
     smallest = np.where(noise > 0, 0.0, SMALLEST * largest)
-    floor = eps * (_units(eps) * magnitudes + smallest) + float(info.smallest_subnormal)
-    narrow_eps = float(finfo(narrowest).eps) if narrowest else 0.0
-    if narrow_eps > eps:
-        units, typical = min(NARROW_UNITS, _units(narrow_eps)), whole.typical if whole else 0.0
-        if not whole and largest:  # divided first: the square of 1e200 is not finite
-            typical = largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2)))
-        floor = np.maximum(floor, units * narrow_eps * np.maximum(magnitudes, typical))
+    floor = eps * (units * magnitudes + smallest) + float(info.smallest_subnormal)
     judged_by: Array = np.maximum(np.maximum(noise, whole.lent if whole else _lent(noise)), floor)
     return judged_by
 
@@ -191,17 +180,17 @@ PART = 0.5
 """The part of a jump that counts as noise. With `FACTOR` times the noise an element may be off by twice its jump."""
 
 
-def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None, narrowest: str) -> tuple[Array | None, int]:
+def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None) -> tuple[Array | None, int]:
     """The noise of an output, None where it must be equal; and how many of its elements jump.
 
     `leaf` is the output of the plain run. Its elements move by `near` with units of one, and by `far` with units of
-    `ULPS`: all 0 where there are no such runs. `narrowest` is the narrowest float type of the module. Of integers and
-    booleans each element that ever moved jumps: an index, a count, a rounded number.
+    `ULPS`: all 0 where there are no such runs. Of integers, booleans and floats of 8 bits and fewer each element that
+    ever moved jumps: an index, a count, a rounded number.
     """
     if near is None or far is None:
         return None, 0
-    if leaf.dtype in FLOATS:
-        unit, for_one = noise_with_floors(leaf.numpy(), near, leaf.dtype, narrowest), far / ULPS
+    if leaf.dtype in FLOATS and _units(float(finfo(leaf.dtype).eps)):
+        unit, for_one = noise_with_floors(leaf.numpy(), near, leaf.dtype), far / ULPS
         noise = np.where(for_one <= SMOOTH * unit, np.maximum(near, for_one), near)
         jumps = for_one > JUMPS * np.maximum(unit, noise)
     else:
@@ -222,7 +211,6 @@ class CallNoise:
     """The noise of a call's outputs, as its golden has it."""
 
     outputs: Noise = ()
-    narrowest_float: str = ""  # The narrowest type of its module.
     factor: float = FACTOR  # How many times its noise an element may be off.
 
 
@@ -236,7 +224,12 @@ def call_noise(golden: Golden) -> dict[str, CallNoise]:
     factors = {
         file: FACTOR if record.moved_inside(call.name) else FACTOR_OF_INPUTS for file, call in golden.calls.items()
     }
-    return {file: CallNoise(noise, record.narrowest_float, factors[file]) for file, noise in golden.noise().items()}
+    # Of a call whose runs all failed nothing is known, and tolerances hold.
+    return {
+        file: CallNoise(noise, factors[file])
+        for file, noise in golden.noise().items()
+        if golden.calls[file].name not in record.unmeasured
+    }
 
 
 Undecided = dict[str, UndecidedOutput]
@@ -278,9 +271,10 @@ def undecided_outputs(
             asked = given_tolerance(comparison, leaf.dtype) != Tolerance()
             if own is None or leaf.dtype not in FLOATS or number in factors or asked or comparison.compare != _BY_NOISE:
                 continue
-            name, largest = output_name(check.name, number), scale_of([leaf])
-            count = count_undecided(own, largest) - jumping.get(name, (0,))[0]
+            name = output_name(check.name, number)
+            count = count_undecided(leaf, own) - jumping.get(name, (0,))[0]
             if count > 0:
+                largest = scale_of([leaf])
                 worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
                 place = next(iter(paths(check.vjp)[number:]), "")
                 undecided[name] = UndecidedOutput(count, own.size, worst, scale, place)
@@ -294,14 +288,7 @@ def output_name(call: str, number: int) -> str:
 
 def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
     """The place of each flat result in the tree of results; of the derivative of that order, by what it is one."""
-    if flattened := golden.manifest.flattened:
-        arguments, results = list(flattened.inputs), list(flattened.outputs)
-    elif envelope := golden.read_artifact().envelope:
-        trees = zip(("args", "kwargs"), envelope.in_tree.children, strict=False)  # a damaged file has any tree
-        arguments = [path for root, tree in trees for path in tree.paths(root)]
-        results = envelope.out_tree.paths("result")
-    else:
-        return []
+    arguments, results = leaf_paths(golden.manifest, golden.read_artifact())
     for _ in range(order):
         cotangents = [f"the cotangent of {path}" for path in results]
         results = [f"derivative by {path}" for path in arguments]
@@ -332,8 +319,7 @@ def _problems(golden: Golden) -> Sequence[str]:
         noise = golden.noise()
     except GoldenError as error:
         return [str(error)]
-    narrowest = narrowest_float(golden.read_artifact())
-    fields: dict[str, tuple[object, object]] = {"narrowest_float": (record.narrowest_float, narrowest)}
+    fields: dict[str, tuple[object, object]] = {}
     if record.undecided_outputs is not None:  # else an older version counted by another rule
         fields["undecided_outputs"] = (record.undecided_outputs, undecided_outputs(golden, noise, record.jumping))
     return [
@@ -372,7 +358,12 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
         f"output {name}: {plural(count, 'element')} must be equal, but differed in some runs"
         for name, count in record.unstable.items()
     )
-    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping), *unstable]
+    unmeasured = (
+        f"{f'outputs of the call {name}' if name else 'outputs'}: nothing was measured, since all runs failed, as "
+        "golden.yaml says under noise.failed; compared with the default tolerances"
+        for name in record.unmeasured
+    )
+    return [*_undecided(record.undecided_outputs), *_jumping(record.jumping), *unstable, *unmeasured]
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
@@ -403,6 +394,40 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
             texts = [f"its noise cannot be read: {error}"]
         lines += [f"{golden.id}: {text}" for text in texts]
     return lines
+
+
+def not_seen(golden: Golden) -> dict[str, float]:
+    """Below which part of the largest number of an output errors are not seen, by output and its place in the tree.
+
+    By the largest noise of its elements, but for those that show nothing or jump. Only of floats that are compared by
+    noise, and that have a number other than 0.
+    """
+    parts: dict[str, float] = {}
+    outputs, how = golden.outputs_of_calls(), call_noise(golden)
+    for file, measured in how.items():
+        check = golden.calls[file]
+        leaves = list(zip(outputs[file], measured.outputs, strict=True))
+        places = _paths_of_outputs(golden, check.vjp)
+        for number, (leaf, noise) in enumerate(leaves):
+            comparison = Comparison() if check.vjp else golden.manifest.comparison
+            asked = given_tolerance(comparison, leaf.dtype) != Tolerance() or comparison.compare != _BY_NOISE
+            if noise is None or leaf.dtype not in FLOATS or asked or not (largest := scale_of([leaf])):
+                continue
+            judged_by = noise_with_floors(leaf.numpy(), noise, leaf.dtype)
+            decided = judged_by[judged_by <= LARGE * largest]
+            if decided.size:
+                place = f" ({places[number]})" if number < len(places) else ""
+                name = f"output {output_name(check.name, number)}{place}"
+                parts[name] = measured.factor * float(decided.max()) / largest
+    return parts
+
+
+def not_seen_text(parts: Mapping[str, float], most: int) -> str:
+    """Below which errors outputs show nothing, those with the largest parts first; empty for no outputs."""
+    ranked = sorted(parts.items(), key=lambda item: -item[1])
+    named = [f"{part:.1g} in {name}" for name, part in ranked[:most]]
+    more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []
+    return f"errors below this part of the largest number are not seen: {', '.join([*named, *more])}" if named else ""
 
 
 def _jumping(jumping: Jumping, leaves: Mapping[str, str] | None = None) -> list[str]:

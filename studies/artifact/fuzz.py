@@ -17,6 +17,7 @@ from kept import FILES, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read_bytes
 from export_core.artifact.audit import audit
+from export_core.artifact.bounded import bounded_outputs
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import factored_outputs
@@ -79,6 +80,7 @@ def use(data: bytes) -> None:
         as_dict((module.functions, module.constants, module.attributes))
     check_main(artifact)
     factored_outputs(artifact)
+    bounded_outputs(artifact, [0])
     if artifact.envelope is not None:
         str(artifact.envelope.in_tree)
         artifact.envelope.in_tree.paths("args")

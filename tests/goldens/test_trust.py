@@ -39,7 +39,7 @@ def check(**fields: object) -> dict[str, tuple[Check, ...]]:
 
 
 def noise(**fields: object) -> dict[str, object]:
-    record = NoiseRecord("0.12.0.1", "AVX2", 6, (), narrowest_float="float32")
+    record = NoiseRecord("0.12.0.1", "AVX2", 6, ())
     return {"noise": msgspec.structs.replace(record, **fields), "files": {**LISTED, NOISE: HASH}}
 
 
@@ -79,7 +79,7 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "a negative number of runs": (noise(moved=-1), "noise.moved: expected a number of runs from 0 to 1000"),
     "an absurd number of runs": (noise(moved=10**9), "noise.moved: expected a number of runs from 0 to 1000"),
     "noise by no release": (noise(jaxlib="../x"), "noise.jaxlib: expected a version"),
-    "no float type": (noise(narrowest_float="int32"), "noise.narrowest_float: expected a float type"),
+    "no noise without a reason": (noise(unmeasured=("",)), "noise.unmeasured: expected calls whose runs"),
     "more jumps than elements": (noise(jumping={"0": (3, 2)}), "noise.jumping.0: expected a number of elements"),
     "more elements than there are": (
         noise(undecided_outputs={"0": UndecidedOutput(3, 2, 1.0, 1.0)}),
@@ -144,7 +144,6 @@ def test_noise_that_follows_from_its_file_or_that_was_not_counted_is_fine(store)
     [
         ({"undecided_outputs": {}}, "noise.undecided_outputs: expected {'0': {'elements': 1, 'of': 2, 'noise': 0.25, "),
         ({"undecided_outputs": {"1": HALF}}, "noise.undecided_outputs: expected {'0': {'elements': 1"),
-        ({"narrowest_float": "bfloat16"}, "noise.narrowest_float: expected 'float32', as its files have it"),
         ({"values": (0.0, 0.5, 0.5)}, "noise.npz: expected int16[2] for float32[2], found int16[3]"),
         ({"values": (0.0, 0.0)}, "noise.undecided_outputs: expected {}, as its files have it"),
     ],

@@ -9,6 +9,7 @@ from jax import export, lax
 from export_core.numbers.elements import ulp_distance
 from export_core.readers.worker.moved_inside import (
     NotMovedError,
+    Rewriting,
     UnreducedError,
     doublings,
     lower_moved,
@@ -23,7 +24,7 @@ def program(function, *args):
     """Runs an artifact of a function with its results moved: takes a seed and a number of units."""
     call = export.export(jax.jit(function))(*args).call
     compiled = lower_moved(call, args, {}).compile()
-    return lambda seed, ulps: jax.tree.leaves(compiled(np.array(moves(seed, ulps), np.uint32), args, {}))
+    return lambda seed, ulps: jax.tree.leaves(compiled(np.array(moves(seed, ulps), np.int32), args, {}))
 
 
 def units(one, other):
@@ -153,7 +154,7 @@ def test_symbolic_dimensions_are_those_of_the_arguments():
     shape = export.symbolic_shape("b, 5")
     call = export.export(jax.jit(lambda x: jnp.exp(x @ x.T)))(jax.ShapeDtypeStruct(shape, np.float32)).call
     compiled = lower_moved(call, (X,), {}).compile()
-    still, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.uint32), (X,), {})) for ulps in (0, 1))
+    still, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.int32), (X,), {})) for ulps in (0, 1))
     assert still.shape == (6, 6)
     assert (still != moved).any()
 
@@ -162,7 +163,7 @@ def test_derivatives_move_inside_too():
     exported = export.export(jax.jit(jnp.tanh), platforms=["cpu"])(X)
     args = (X, np.ones_like(X))
     compiled = lower_moved(exported.vjp().call, args, {}).compile()
-    still, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.uint32), args, {})[0]) for ulps in (0, 1))
+    still, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.int32), args, {})[0]) for ulps in (0, 1))
     assert (still != moved).any()
 
 
@@ -174,3 +175,104 @@ def test_parts_of_sums_are_refused():
 
     with pytest.raises(UnreducedError, match="sums over devices"):
         refined(Lowered())
+
+
+# --- terms that nothing has moved: an error is bounded by them, not by a sum in which they cancel ---------------------
+
+COUNTS = np.arange(30, dtype=np.int32).reshape(6, 5)
+GREY = np.repeat(np.arange(10, 250, 20), 3).reshape(12, 3).astype(np.uint8)
+CHROMA = np.float32([[-0.168736, 0.5], [-0.331264, -0.418688], [0.5, -0.081312]])  # its columns have no sum
+NARROW = np.float32([[21 / 128], [43 / 128], [-64 / 128]])  # likewise, and exactly so in bfloat16
+TONE = np.round(100 * np.cos(2 * np.pi * np.arange(64) / 8)).astype(np.int32)
+
+
+def in_a_loop(x):
+    return jax.lax.fori_loop(0, 2, lambda _, y: y + x.astype(jnp.float32) @ CHROMA, jnp.zeros((12, 2)))
+
+
+def moved_by_one_unit(function, *args):
+    """How far each element of the first output moves, at most, in some runs."""
+    run = program(function, *args)
+    still = np.asarray(run(0, 0)[0]).astype(np.complex128)
+    return np.max([np.abs(np.asarray(run(seed, 1)[0]).astype(np.complex128) - still) for seed in range(12)], axis=0)
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "size"),
+    [
+        pytest.param(lambda x: x.astype(jnp.float32) @ CHROMA, GREY, 120, id="product of whole numbers and a matrix"),
+        pytest.param(lambda x: jax.jit(jnp.matmul)(x.astype(jnp.float32), CHROMA), GREY, 120, id="in a function"),
+        pytest.param(in_a_loop, GREY, 120, id="in a loop"),
+        pytest.param(lambda x: jnp.sum(x.astype(jnp.float32)[:, None] * CHROMA.T, -1), GREY, 120, id="sum of products"),
+        # Equal numbers move alike, here those that are divided: it is the stored matrix that has to move.
+        pytest.param(lambda x: (x.astype(jnp.float32) / 255) @ CHROMA, GREY, 120 / 255, id="product of equal numbers"),
+        pytest.param(
+            lambda x: jnp.sum((x.astype(jnp.float32) / 255)[:, None] * CHROMA.T, -1),
+            GREY,
+            120 / 255,
+            id="sum of products of equal numbers",
+        ),
+        pytest.param(lambda x: jnp.fft.fft(x.astype(jnp.float32)), TONE, 800, id="transform of a tone"),
+        pytest.param(
+            lambda x: x.astype(jnp.bfloat16) @ NARROW.astype(jnp.bfloat16), GREY, 120, id="narrow terms, narrow result"
+        ),
+        pytest.param(
+            lambda x: jax.lax.dot(
+                x.astype(jnp.bfloat16), CHROMA.astype(jnp.bfloat16), preferred_element_type=jnp.float32
+            ),
+            GREY,
+            120,
+            id="narrow terms, wide result",
+        ),
+        pytest.param(
+            lambda x: jnp.imag((x * np.complex64(1 + 0.3j)) * jnp.conj(x * np.complex64(1 + 0.3j))),
+            COUNTS[1:],
+            800,
+            id="product with the conjugate",
+        ),
+    ],
+)
+def test_what_cancels_moves_by_units_of_its_terms(function, given, size):
+    moved = moved_by_one_unit(function, given)
+    unit = np.float32(size) * np.finfo(np.float32).eps
+    assert (moved > 0).mean() > 0.7
+    assert unit / 16 < np.median(moved) < 4 * unit
+
+
+@pytest.mark.parametrize("divisor", [1, 255])
+def test_a_transposed_matrix_that_moves_stays_transposed(divisor):
+    def function(x):
+        return (x.astype(jnp.float32) / np.float32(divisor)) @ jnp.asarray(CHROMA.T.copy()).T
+
+    (still,) = program(function, GREY)(0, 0)
+    np.testing.assert_allclose(still, function(GREY), atol=1e-4 / divisor)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.astype(jnp.float32) @ np.float32([[1, 0.5], [-1, 0], [0, 3], [1, 1], [2, 4]]),
+        lambda x: jnp.sum(x.astype(jnp.float32), axis=1),
+        lambda x: jax.nn.one_hot(x, 30) @ jnp.ones((30, 2), jnp.float32),
+    ],
+)
+def test_sums_of_few_significant_bits_stay(function):
+    assert not moved_by_one_unit(function, COUNTS).any()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: x @ w,
+        lambda x, w: jnp.maximum(x, 0)[:, ::-1] @ w,
+        lambda x, w: jnp.where(x > 1, x, 0.5) @ w,
+        lambda x, w: jnp.exp(jnp.arange(36, dtype=jnp.float32).reshape(12, 3) / 100) @ w,
+        lambda x, w: jax.lax.scan(lambda carry, row: (jnp.sin(carry), row @ w), x[0], x)[1],
+        lambda x, w: jnp.sum(2 * x, axis=1),
+    ],
+)
+def test_terms_that_move_anyway_are_not_moved_twice(function, monkeypatch):
+    moved = []
+    monkeypatch.setattr(Rewriting, "_move_operand", lambda rewriting, *place: moved.append(place))
+    program(function, np.random.RandomState(0).uniform(0.5, 2, (12, 3)).astype(np.float32), CHROMA)
+    assert moved == []

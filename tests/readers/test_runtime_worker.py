@@ -3,9 +3,13 @@
 import contextlib
 import dataclasses
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import ml_dtypes
+import msgspec
 import numpy as np
 import pytest
 from commands import wait_for
@@ -14,6 +18,7 @@ from export_core.goldens.arrays import Leaf, from_npz, key_leaf, leaf_of, to_npz
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, start_worker
+from export_core.readers.worker.program import MOST_WALL, limited_seconds
 from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Reply, Request, Stage
 
 HALF = """
@@ -161,6 +166,30 @@ def test_a_runtime_that_aborts_or_hangs_takes_only_its_cell_along(environment, a
     ]
     assert (found[0].signal, found[0].stderr) == (6, "LLVM ERROR: Unsupported op\n")
     assert found[1].check == "slow"
+
+
+def test_a_limit_in_processor_seconds_does_not_count_waiting(environment, adder):
+    """What waits for a second has spent nothing: it ends by its own limit, of so many times as long."""
+    waits = msgspec.structs.replace(adder.request(adder.check("hang")), timeout=0.15, by_processor=True)
+    started = time.monotonic()
+    (found,) = replies(environment, waits)
+    assert found.end == "timeout"
+    assert MOST_WALL * 0.15 <= time.monotonic() - started < 30
+
+
+def test_the_processor_seconds_of_a_process_are_those_that_it_spent():
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    idle = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    started = time.monotonic()
+    try:
+        wait_for(lambda: limited_seconds(busy.pid, started, 1000.0, True) > 0.3, "processor time")
+        assert limited_seconds(idle.pid, started, 1000.0, True) < 0.3
+        assert limited_seconds(idle.pid, started, 1000.0, False) >= 0.3
+        assert limited_seconds(idle.pid, started, 0.3 / MOST_WALL, True) >= 0.3
+    finally:
+        for process in (busy, idle):
+            process.kill()
+            process.wait()
 
 
 def test_processes_of_the_next_cells_are_forked_ahead_for_any_runtime(environment, adder):

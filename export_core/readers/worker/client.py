@@ -24,7 +24,15 @@ from export_core.base.processes import kill_group
 from export_core.readers.build import LAST_LINES, cache_folder
 from export_core.readers.environment import Environment
 from export_core.readers.errors import WorkerDied
-from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, reply_of, resident_bytes
+from export_core.readers.worker.program import (
+    LONGEST_LINE,
+    LONGEST_STDERR,
+    MOST_WALL,
+    Transcript,
+    limited_seconds,
+    reply_of,
+    resident_bytes,
+)
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -36,7 +44,7 @@ JOIN_SECONDS = 5.0
 LOOK_SECONDS = 0.05  # How often a cell's time and memory are checked.
 
 
-def start_worker(environment: Environment, slots: int) -> Worker:
+def start_worker(environment: Environment, slots: int) -> "ForkingWorker | FreshInterpreters":
     """A worker that forks, or one new interpreter for each cell on Windows, and where the runtime has threads."""
     if hasattr(os, "fork"):
         with contextlib.suppress(_HasThreadsError):
@@ -88,7 +96,8 @@ class ForkingWorker:
             self._pending[number] = future
         # The worker enforces the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not
         # hang the run. Twice the limit, since a cell may have waited for the first one, which goes alone.
-        watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, kill_group, (self._process,))
+        longest = request.timeout * (MOST_WALL if request.by_processor else 1)
+        watch = threading.Timer(2 * longest + GRACE_SECONDS, kill_group, (self._process,))
         watch.daemon = True
         watch.start()
         future.add_done_callback(lambda _: watch.cancel())
@@ -100,6 +109,14 @@ class ForkingWorker:
         if self.ended:
             self._fail_pending()
         return future
+
+    def fork_program(self, program: Path, address: str) -> bool:
+        """Have a fork of the worker run a program: see `run_program` in program.py. False where the worker is gone."""
+        try:
+            self._pipes.send({"program": str(program), "address": address})
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         """End the worker and everything it started."""
@@ -157,6 +174,10 @@ class FreshInterpreters:
         self._threads = ThreadPoolExecutor(max_workers=slots)
         self._closing = threading.Event()
 
+    def fork_program(self, program: Path, address: str) -> bool:
+        """Return False: there is no process that could be forked."""
+        return False
+
     def submit(self, request: Request) -> Future[Reply]:
         """Run a cell in a new interpreter."""
         return self._threads.submit(self._run, request)
@@ -193,15 +214,14 @@ class FreshInterpreters:
 
     def _wait_until_ended(self, process: subprocess.Popen[bytes], request: Request) -> str:
         """Wait until a cell's process has ended. Answers what it was killed for: "timeout", "memory" or nothing, ""."""
-        until = time.monotonic() + request.timeout
-        killed_for = ""
+        started, killed_for = time.monotonic(), ""
         while True:
             try:
                 process.wait(timeout=LOOK_SECONDS)
                 return killed_for
             except subprocess.TimeoutExpired:
                 pass
-            if time.monotonic() > until:
+            if limited_seconds(process.pid, started, request.timeout, request.by_processor) > request.timeout:
                 killed_for = "timeout"
             elif request.memory and resident_bytes(process.pid) > request.memory:
                 killed_for = "memory"
@@ -298,7 +318,7 @@ class WarmWorkers:
     """Starts a worker once and hands it out for each replay."""
 
     def __init__(self) -> None:
-        self._worker: Worker | None = None
+        self._worker: ForkingWorker | FreshInterpreters | None = None
         self._environment: Environment | None = None
         self._lock = threading.RLock()
 
@@ -310,6 +330,12 @@ class WarmWorkers:
                 self.close()
                 self._worker, self._environment = start_worker(environment, slots), environment
             return _Borrowed(self._worker)
+
+    def fork_program(self, environment: Environment, slots: int, program: Path, address: str) -> bool:
+        """Have a fork of the worker run a program, which ends with it. False where it cannot."""
+        self.start(environment, slots)
+        with self._lock:
+            return self._worker is not None and self._worker.fork_program(program, address)
 
     def close(self) -> None:
         """End the worker."""

@@ -15,7 +15,9 @@ import importlib.util
 import inspect
 import os
 import re
+import signal
 import sys
+import time
 
 from .program import (
     FILE_NAMES,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEARNS_MODULES = True  # Cells say what they import, and later ones find it imported.
 LONGEST_DRIVER = 200
+LONGEST_LIMITED = 2.0  # Seconds that all limited variants of a call may take, beside ten times that of the call.
 KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
 
 
@@ -95,6 +98,7 @@ def has_client() -> bool:
 
 def run_cell(request: dict[str, Any], say: Say) -> None:
     """Take one artifact through its stages. `say` reports each stage before it starts."""
+    started = time.perf_counter()
     devices = prepare_devices(request, say)
     say({"stage": "read"})
     data = bytearray(os.path.getsize(request["artifact"]))
@@ -114,10 +118,12 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
 
         # Until 0.9.2 LAPACK calls die in a process that has not traced linear algebra.
         jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
+    later: list[Callable[[], None]] = []
     for check in request["checks"]:
         say({"stage": "lower", "check": check["name"]})
         if check["outputs"] is not None:
-            run_check(export, exported, check, devices, request, say)
+            run_variants = run_check(export, exported, check, devices, request, say)
+            later += [run_variants] if run_variants else []
             continue
         try:
             run_check(export, exported, check, devices, request, lambda message: None)
@@ -127,6 +133,11 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
             say({"refusals": {check["name"]: full_message(error)}})
         else:
             raise NotRefusedError
+    if later:
+        say({"ran": few_digits(time.perf_counter() - started)})
+    # After all calls, which find the process as one without variants. No program stays longer than its variants.
+    while later:
+        later.pop(0)()
 
 
 def prepare_devices(request: dict[str, Any], say: Say) -> Any:
@@ -164,8 +175,11 @@ def register(module: str, path: str) -> None:
 
 def run_check(
     export: Any, exported: Any, check: dict[str, Any], devices: Any, request: dict[str, Any], say: Say
-) -> None:
-    """One call of the artifact: lower, compile, run, and write what comes out. On described devices nothing runs."""
+) -> Callable[[], None] | None:
+    """One call of the artifact: lower, compile, run, and write what comes out. On described devices nothing runs.
+
+    Returns what runs its variants, if it has any.
+    """
     import jax
 
     for _ in range(check["vjp"]):
@@ -189,11 +203,11 @@ def run_check(
     if request.get("learn"):  # before the run: linear algebra may die there
         say({"modules": sorted(sys.modules)})
     if described:
-        return
+        return None
     say({"stage": "run"})
     seconds, results = timed(lambda: jax.block_until_ready(jax.tree_util.tree_leaves(compiled(*args, **kwargs))))
     if check["outputs"] is None:
-        return
+        return None
     if not check["name"]:
         say({"timings": {"run": few_digits(seconds), "peak_bytes": peak_bytes()}})
     save_leaves(check["outputs"], results)
@@ -204,19 +218,47 @@ def run_check(
     if request["repeat"] and not check["name"] and not takes_token:
         runs = [timed(lambda: jax.block_until_ready(compiled(*args, **kwargs)))[0] for _ in range(request["repeat"])]
         say({"timings": {"runs": runs}})
+    if not check.get("variants"):
+        return None
     programs = Variants(call_of(export, exported), lowered, compiled, again=takes_token)
-    compiled = None  # no name but one holds a program: its memory is free when the next one is compiled
-    for variant in check.get("variants", ()):
-        say({"variant": variant["name"]})
-        try:
-            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check, devices, None)
-            with mesh_around(check, leaves, devices):
-                results = programs.run(variant, args, kwargs)
-            save_leaves(variant["outputs"], jax.tree_util.tree_leaves(results))
-        except Exception as error:
-            if is_machine_fault(error):
-                raise
-            say({"failed": {variant["name"]: full_message(error)}})
+
+    def run_variants() -> None:
+        left = LONGEST_LIMITED + 10 * seconds
+        for variant in check["variants"]:
+            say({"variant": variant["name"]})
+            started = time.perf_counter()
+            try:
+                with time_limit(left if variant["limited"] else None):
+                    args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check, devices, None)
+                    with mesh_around(check, leaves, devices):
+                        results = programs.run(variant, args, kwargs)
+                    save_leaves(variant["outputs"], jax.tree_util.tree_leaves(results))
+                left -= time.perf_counter() - started if variant["limited"] else 0.0
+            except Exception as error:
+                if is_machine_fault(error):
+                    raise
+                say({"failed": {variant["name"]: full_message(error)}})
+
+    return run_variants
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float | None) -> Any:
+    """End this process if the block takes longer, or raise `TimeoutError` at once where no time is left.
+
+    The alarm has no handler: Python would call it only after the program, which may never end.
+    """
+    if seconds is None or not hasattr(signal, "setitimer"):
+        yield
+        return
+    if seconds <= 0:
+        raise TimeoutError("other variants have taken the time")
+    # As long again: the limit of all is not that of one.
+    signal.setitimer(signal.ITIMER_REAL, seconds + LONGEST_LIMITED)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class Variants:
@@ -249,7 +291,7 @@ class Variants:
             return self.program(*args, **kwargs)
         import numpy as np
 
-        return self.program(np.array(variant["numbers"], np.uint32), args, kwargs)
+        return self.program(np.array(variant["numbers"], np.int32), args, kwargs)
 
 
 def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:

@@ -6,13 +6,16 @@ of matrices, a transcendental function, a custom call, a product that an additio
 the last place. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of
 three numbers that the call takes as one more argument:
 
-    seed, bits, offset        uint32; see `moves`
+    seed, shift, moving       int32; see `moves`
 
 One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant
 bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
 
-Sums of many terms move farther, since each order of summation rounds otherwise: see `doublings`. Complex results are
-moved part by part. Symbolic dimensions are refined before. Types of 8 bits and fewer stay.
+The error of a sum is bounded by its terms, not by its result, which may be much smaller. So where whole numbers and
+stored matrices are multiplied and summed up, which nothing has moved before, these terms are moved too, each by one
+unit: see `Operands`. Sums of many terms also move farther, since each order of summation rounds otherwise: see
+`doublings`. Complex results are moved part by part. Symbolic dimensions are refined before. Results of 8 bits and fewer
+stay: what is rounded to them is moved before.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ MANTISSA = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
 MULTIPLIERS = {64: 0x9E3779B97F4A7C15, 32: 0x9E3779B1, 16: 0x9E3B}
 """Odd numbers near the golden ratio of each width, by which a multiplicative hash spreads its bits."""
 PLACE = 0xC2B2AE35  # What tells places in the program apart: each one's number is multiplied by it.
+SMALL = 16  # Larger arrays are computed once before they are moved: else XLA computes them again for all that use them.
 
 OPEN = {
     *("dot", "dot_general", "convolution", "fft", "cholesky", "triangular_solve", "custom_call", "composite"),
@@ -44,9 +48,31 @@ EXACT_CALLS = re.compile(
     "Sharding|SPMDFull|shape_assertion|annotate_device_placement|callback|top_?k|sdy|xla.sdy|cu_|LayoutConstraint", re.I
 )
 """Custom calls and composites whose results are not rounded."""
+PRODUCTS = {"dot", "dot_general", "convolution"}
+EXACT_OF_NEAR = {"fft", "cholesky", "triangular_solve", "custom_call"}
+"""Operations whose results are, at best, exact for operands a unit off: what cancels has errors of that size."""
 REFERENCES = {"stablehlo.custom_call": ("called_computations",), "stablehlo.composite": ("decomposition",)}
 """Attributes by which operations other than a call refer to functions, whose arguments must stay what they are."""
 ADDING = {"stablehlo.add", "stablehlo.subtract"}
+OPEN_IF_COMPLEX = {"multiply", "sqrt", "abs", "sign"}
+"""Operations that IEEE 754 fixes for real numbers, and that are made of several operations for complex ones."""
+SAME_NUMBERS = {
+    *("reshape", "transpose", "broadcast_in_dim", "slice", "dynamic_slice", "gather", "reverse", "copy", "negate"),
+    *("abs", "real", "imag", "pad", "optimization_barrier", "sort", "reduce_precision", "all_gather", "tuple"),
+}
+"""Operations whose results are numbers of their first operand, or of that with the number of the result."""
+OF_ALL_OPERANDS = {
+    *("add", "subtract", "multiply", "maximum", "minimum", "select", "clamp", "concatenate", "complex"),
+    "dynamic_update_slice",
+}
+"""Operations whose results move everywhere, and each by itself, only where all their operands do.
+
+A product, too: equal numbers move alike, and multiplied by a stored row without a sum they still have none.
+"""
+EXACT = {"constant", "iota", "floor", "ceil", "round_nearest_even", "round_nearest_afz", "sign", "bitcast_convert"}
+"""Operations whose results do not move with their operands."""
+NOTHING_ROUNDED_BETWEEN = {"reshape", "transpose", "broadcast_in_dim", "slice", "reverse", "copy", "negate"}
+"""Operations through which a product may be taken up by an addition before it is rounded."""
 BODIES = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter", "map", "all_reduce", "reduce_scatter"}
 """Operations in whose bodies nothing moves: XLA wants them to be what it knows."""
 
@@ -54,6 +80,12 @@ TERMS = 64  # Sums of fewer terms move by one unit; of four times as many by two
 
 ARRAY = re.compile(r"tensor<((?:[1-9]\d*x)*)(complex<)?(f64|f32|f16|bf16)>{1,2}")
 """Types of arrays that move: not empty, of static shape."""
+WIDENED = re.compile(r"tensor<((?:[1-9]\d*x)*)(f64|f32|f16|bf16)>")
+FLOAT = re.compile(r"[x<](f64|f32|bf16|f\d+E\d+\w*|f16)>")
+EIGHT_BITS = re.compile(r"[x<]f\d+E\d+\w*>")
+NARROW = re.compile(r"tensor<((?:[1-9]\d*x)*)(f16|bf16|f\d+E\d+M\d+\w*)>")
+"""Types of arrays whose products are added in a wider type."""
+ONE_NUMBER = re.compile(r"dense<[^\[\"]*>")  # How a constant is printed of which all elements are one number.
 
 
 class UnreducedError(Exception):
@@ -67,10 +99,10 @@ class NotMovedError(Exception):
 def moves(seed: int, ulps: int) -> list[int]:
     """The argument for moves of -`ulps` to `ulps` units, a power of two or 0: of one unit, half of the values stay.
 
-    The highest bits of a hash, 2 for one unit and one more for each doubling, plus one, halved, less the middle. With
-    no bits at all nothing moves.
+    The seed, spread over its bits; by how many bits a hash of 32 is shifted down, of whose rest one is added and half
+    is taken: of two bits -1, 0, 0 and 1, of one nothing; and whether anything moves.
     """
-    return [seed, ulps.bit_length() + (ulps > 0), ulps]
+    return [signed((seed + 1) * MULTIPLIERS[32] | 1), 31 - ulps.bit_length(), int(ulps > 0)]
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -81,7 +113,7 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
         return call(*args, **kwargs)
 
-    lowered = jax.jit(moved, keep_unused=True).lower(np.zeros(3, np.uint32), args, kwargs)
+    lowered = jax.jit(moved, keep_unused=True).lower(np.zeros(3, np.int32), args, kwargs)
     module = refined(lowered)
     if not Rewriting(module).rewrite():
         raise NotMovedError("it has no result that is rounded")
@@ -111,12 +143,12 @@ class Rewriting:
         self.ir = ir
         self.module = module
         self.places = 0
-        self.helpers: dict[tuple[str, int], tuple[str, str]] = {}
+        self.helpers: dict[tuple[str, int, bool, bool], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
         """Move everything that is open. The number of places."""
         with self.module.context, self.ir.Location.unknown():
-            self.numbers_type = self.ir.Type.parse("tensor<3xui32>")
+            self.numbers_type = self.ir.Type.parse("tensor<3xi32>")
             ops = [item.operation for item in self.module.body.operations]
             defined = (op for op in ops if op.name == "func.func" and len(op.regions[0].blocks))
             functions = {str(op.attributes["sym_name"]).strip('"'): op for op in defined}
@@ -124,12 +156,17 @@ class Rewriting:
             for name in self.called:
                 functions[name] = self._with_argument(functions[name])
             main = functions["main"].regions[0].blocks[0]
+            self.operands = Operands(ir=self.ir, functions=functions, called=self.called)
             # The argument of `main` that nothing uses and that has the type of the numbers.
             unused = (one for one in main.arguments if one.type == self.numbers_type and not list(one.uses))
-            self._walk(main, next(unused))
+            blocks = [(main, next(unused))]
             for name in sorted(self.called):
                 block = functions[name].regions[0].blocks[0]
-                self._walk(block, block.arguments[len(block.arguments) - 1])
+                blocks.append((block, block.arguments[len(block.arguments) - 1]))
+            # All are asked before any is changed: what moves already is followed through the whole program.
+            plan = [self._planned(block) for block, _ in blocks]
+            for (block, numbers), terms in zip(blocks, plan, strict=True):
+                self._walk(block, numbers, iter(terms))
             helpers = self.ir.Module.parse("\n".join(text for _, text in self.helpers.values()))
             for op in helpers.body.operations:
                 op.operation.clone(self.ir.InsertionPoint(self.module.body))
@@ -173,14 +210,26 @@ class Rewriting:
         function.erase()
         return made
 
-    def _walk(self, block: Any, numbers: Any) -> None:
-        """Move the results in a block and in the bodies of its loops and branches."""
+    def _planned(self, block: Any) -> list[list[int]]:
+        """For each operation that `_walk` visits in a block, in its order, which operands are moved as terms."""
+        planned = []
+        for op in [item.operation for item in block.operations][:-1]:
+            if is_walked(op):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        planned += self._planned(inner)
+            planned.append(self.operands.unmoved_terms(op) if self._is_open(op, short_name(op)) else [])
+        return planned
+
+    def _walk(self, block: Any, numbers: Any, planned: Iterator[list[int]]) -> None:
+        """Move the results in a block and in the bodies of its loops and branches, and the terms of its sums."""
         ops = [item.operation for item in block.operations]
         for op, following in itertools.pairwise(ops):  # the last one is a terminator
             if is_walked(op):
                 for region in op.regions:
                     for inner in region.blocks:
-                        self._walk(inner, numbers)
+                        self._walk(inner, numbers, planned)
+            terms = next(planned)
             if callee(op) in self.called:
                 with self.ir.InsertionPoint(op):
                     again = self.ir.Operation.create(
@@ -192,10 +241,55 @@ class Rewriting:
                 for old, new in zip(op.results, again.results, strict=True):
                     old.replace_all_uses_with(new)
                 op.erase()
-            elif self._is_open(op, op.name.rpartition(".")[2]):
+            elif self._is_open(op, short_name(op)):
                 doubled = doublings(self._terms(op))
-                for result in op.results:
-                    self._move(result, following, numbers, doubled)
+                results = [(result, following) for result in op.results]
+                if wide := self._in_wider_type(op, terms):
+                    op, narrowed = wide
+                    results = [(op.results[0], narrowed or following)]
+                    results += [(narrowed.results[0], following)] if narrowed else []
+                for result, at in results:
+                    self._move(result, at, numbers, doubled)
+                for number in terms:
+                    self._move_operand(op, number, numbers)
+
+    def _in_wider_type(self, op: Any, terms: list[int]) -> tuple[Any, Any] | None:
+        """A product whose terms have a narrow type made again, of operands in float32: by its units they are added.
+
+        The product, and the operation that makes its result narrow again, if it was; None for all other operations.
+        """
+        ir, types = self.ir, [NARROW.fullmatch(str(value.type)) for value in op.operands]
+        result = WIDENED.fullmatch(str(op.results[0].type)) if op.results else None
+        if short_name(op) not in PRODUCTS or "algorithm" in op.attributes or not result:
+            return None
+        if not any(types[number] for number in terms):
+            return None
+
+        def converted(value: Any, shape: str, kind: str) -> Any:
+            wide = ir.Type.parse(f"tensor<{shape}{kind}>")
+            return ir.Operation.create("stablehlo.convert", results=[wide], operands=[value])
+
+        with ir.InsertionPoint(op):
+            pairs = zip(op.operands, types, strict=True)
+            operands = [converted(value, kind[1], "f32").results[0] if kind else value for value, kind in pairs]
+            is_narrow = BITS[result[2]] < BITS["f32"]
+            kind = ir.Type.parse(f"tensor<{result[1]}f32>") if is_narrow else op.results[0].type
+            given = {item.name: item.attr for item in attributes(op)}
+            made = ir.Operation.create(op.name, results=[kind], operands=operands, attributes=given)
+            narrowed = converted(made.results[0], result[1], result[2]) if is_narrow else None
+            op.results[0].replace_all_uses_with((narrowed or made).results[0])
+        op.erase()
+        return made, narrowed
+
+    def _move_operand(self, op: Any, number: int, numbers: Any) -> None:
+        """Have an operation take a moved operand; arrays of other types stay."""
+        value = op.operands[number]
+        match = ARRAY.fullmatch(str(value.type))
+        if match:
+            # Products of narrow numbers are exact in float32, and their sums are not.
+            all_move = short_name(op) in EXACT_OF_NEAR or self.operands.is_widened(value)
+            with self.ir.InsertionPoint(op):
+                op.operands[number] = self._moved(value, match, numbers, doubled=0, of_terms=True, all_move=all_move)
 
     def _is_open(self, op: Any, name: str) -> bool:
         """Whether IEEE 754 leaves open what the last digits of its results are."""
@@ -206,11 +300,13 @@ class Rewriting:
         if not op.name.startswith("stablehlo."):
             return False
         if name in SUMS:
-            return any(inner.name in (*ADDING, "stablehlo.multiply") for inner in operations(op))
+            return is_sum(op)
         if name in ("custom_call", "composite"):
             return not EXACT_CALLS.search(str(op.attributes["call_target_name" if name == "custom_call" else "name"]))
+        if name in OPEN_IF_COMPLEX and "complex<" in str(op.operands[0].type):
+            return True
         if name == "multiply":  # an addition may take the product before it is rounded
-            return any(use.owner.name in ADDING for use in op.results[0].uses)
+            return is_added(op.results[0])
         return name in OPEN
 
     def _terms(self, op: Any) -> int:
@@ -241,27 +337,165 @@ class Rewriting:
         if not match:
             return
         # Sums of 16 bits are made with more of them, and rounded once.
-        key = match[0], doubled if BITS[match[3]] > 16 else 0
+        doubled = doubled if BITS[match[3]] > 16 else 0
+        uses = [(use.owner, use.operand_number) for use in result.uses]
+        with self.ir.InsertionPoint(following):
+            moved = self._moved(result, match, numbers, doubled=doubled)
+        for owner, number in uses:
+            owner.operands[number] = moved
+
+    def _moved(
+        self, value: Any, match: Any, numbers: Any, *, doubled: int, of_terms: bool = False, all_move: bool = False
+    ) -> Any:
+        """A value moved, by a function for its type, at the insertion point of the context."""
+        key = match[0], doubled, of_terms, all_move
         if key not in self.helpers:
             name = f"jaxexport_moved_{len(self.helpers)}"
-            self.helpers[key] = name, helper_text(name, match[1], match[3], is_complex=bool(match[2]), doubled=key[1])
+            text = helper_text(
+                name,
+                match[1],
+                match[3],
+                is_complex=bool(match[2]),
+                doubled=doubled,
+                of_terms=of_terms,
+                all_move=all_move,
+            )
+            self.helpers[key] = name, text
         ir = self.ir
         self.places += 1
-        scalar = ir.Type.parse("tensor<ui32>")
-        place = ir.DenseElementsAttr.get_splat(
-            scalar, ir.IntegerAttr.get(ir.IntegerType.get_unsigned(32), self.places * PLACE % 2**32)
-        )
-        uses = [(use.owner, use.operand_number) for use in result.uses]
-        with ir.InsertionPoint(following):
-            constant = ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": place})
-            moved = ir.Operation.create(
-                "func.call",
-                results=[result.type],
-                operands=[result, constant.results[0], numbers],
-                attributes={"callee": ir.FlatSymbolRefAttr.get(self.helpers[key][0])},
-            )
-        for owner, number in uses:
-            owner.operands[number] = moved.results[0]
+        scalar = ir.Type.parse("tensor<i32>")
+        number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), signed(self.places * PLACE | 1))
+        place = ir.DenseElementsAttr.get_splat(scalar, number)
+        constant = ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": place})
+        return ir.Operation.create(
+            "func.call",
+            results=[value.type],
+            operands=[value, constant.results[0], numbers],
+            attributes={"callee": ir.FlatSymbolRefAttr.get(self.helpers[key][0])},
+        ).results[0]
+
+
+class Operands:
+    """Finds the terms of sums that nothing has moved: whole numbers, constants, and what follows from them exactly.
+
+    What comes from floating-point arguments, or from a result that is moved, moves already: runs change the former.
+    """
+
+    def __init__(self, ir: Any, functions: dict[str, Any], called: set[str]) -> None:
+        self.ir = ir
+        self.functions = functions
+        self.known: dict[Any, bool] = {}
+        self.calls: dict[str, list[Any]] = {}
+        for function in functions.values():
+            for op in operations(function):
+                if callee(op) in called:
+                    self.calls.setdefault(callee(op), []).append(op)
+
+    def unmoved_terms(self, op: Any) -> list[int]:
+        """The numbers of those operands of an open operation that are moved as its terms."""
+        name, count = short_name(op), len(op.operands)
+        if name in ("multiply", "divide"):  # of complex numbers: what cancels in them has the error of its terms
+            # In a product with its own conjugate both factors move alike, and what cancels still does.
+            return list(range(count)) if "complex<" in str(op.operands[0].type) else []
+        if name in ("reduce", "reduce_window"):  # the terms, then as many numbers with which their sums begin
+            terms = range(count // 2)
+        elif name == "select_and_scatter":
+            terms = range(1, 2)
+        elif name in SUMS | PRODUCTS | EXACT_OF_NEAR:
+            terms = range(count)
+        else:
+            return []
+        return [number for number in terms if not self._moves(op.operands[number])]
+
+    def is_widened(self, value: Any) -> bool:
+        """Whether a value was converted here from a narrow type."""
+        if isinstance(value.owner, self.ir.Block):
+            return False
+        maker = getattr(value.owner, "operation", value.owner)
+        return short_name(maker) == "convert" and bool(NARROW.fullmatch(str(maker.operands[0].type)))
+
+    def _moves(self, value: Any) -> bool:
+        """Whether a value is moved already, or by what it is made of."""
+        if value not in self.known:
+            self.known[value] = True  # of what a loop makes of itself, the rest decides
+            self.known[value] = self._found(value)
+        return self.known[value]
+
+    def _found(self, value: Any) -> bool:
+        if not FLOAT.search(str(value.type)):
+            return False
+        if isinstance(value.owner, self.ir.Block):
+            return self._argument(self.ir.BlockArgument(value))
+        op = getattr(value.owner, "operation", value.owner)
+        name, operands = short_name(op), list(op.operands)
+        number = self.ir.OpResult(value).result_number
+        if name in SAME_NUMBERS:
+            return self._moves(operands[number] if number < len(operands) else operands[0])
+        if name == "convert":
+            # Of numbers that are rounded to few bits, only those near a tie move; the others are exact afterwards.
+            return not EIGHT_BITS.search(str(value.type)) and self._moves(operands[0])
+        if name in OF_ALL_OPERANDS:
+            parts = [part for part in operands if FLOAT.search(str(part.type)) and not self._is_one_number(part)]
+            return bool(parts) and all(map(self._moves, parts))
+        if name == "multiply" and is_added(op.results[0]):
+            return True
+        if name in EXACT:
+            return False
+        if name in ("reduce", "reduce_window"):
+            return is_sum(op) or self._moves(operands[number])
+        if name == "call" and callee(op) in self.calls:
+            block = self.functions[callee(op)].regions[0].blocks[0]
+            last = [item.operation for item in block.operations][-1]
+            return self._moves(last.operands[number])
+        if name == "while":  # what a loop carries and never changes is as it was
+            returned = self._returned(op, 1)[number]
+            if returned == op.regions[1].blocks[0].arguments[number]:
+                return self._moves(operands[number])
+            return self._moves(operands[number]) or self._moves(returned)
+        if name in ("case", "if"):
+            return all(self._moves(self._returned(op, region)[number]) for region in range(len(op.regions)))
+        return True
+
+    def _returned(self, op: Any, region: int) -> list[Any]:
+        last = [item.operation for item in op.regions[region].blocks[0].operations][-1]
+        return list(last.operands)
+
+    def _argument(self, value: Any) -> bool:
+        owner = value.owner.owner
+        owner = getattr(owner, "operation", owner)
+        number = value.arg_number
+        if owner.name == "func.func":
+            given = self._given(value)
+            return all(map(self._moves, given)) if given else not EIGHT_BITS.search(str(value.type))
+        if short_name(owner) == "while":
+            given = owner.operands[number]
+            body = owner.regions[1].blocks[0]
+            returned = self._returned(owner, 1)[number]
+            if returned == body.arguments[number]:
+                return self._moves(given)
+            return self._moves(given) or self._moves(returned)
+        return True
+
+    def _is_one_number(self, value: Any) -> bool:
+        """Whether all elements are one constant: a bound, a mask's other side, what is added to everything."""
+        while not isinstance(value.owner, self.ir.Block):
+            op = getattr(value.owner, "operation", value.owner)
+            if short_name(op) == "constant":
+                return bool(ONE_NUMBER.search(op.get_asm(large_elements_limit=4)))
+            if short_name(op) not in ("broadcast_in_dim", "reshape", "convert"):
+                return False
+            value = op.operands[0]
+        given = self._given(value)
+        return bool(given) and all(map(self._is_one_number, given))
+
+    def _given(self, argument: Any) -> list[Any]:
+        """What the calls of a function give for an argument; nothing for those of `main`, and of loops and branches."""
+        owner = getattr(argument.owner.owner, "operation", argument.owner.owner)
+        if owner.name != "func.func":
+            return []
+        calls = self.calls.get(str(owner.attributes["sym_name"]).strip('"'), [])
+        number = self.ir.BlockArgument(argument).arg_number
+        return [call.operands[number] for call in calls if number < len(call.operands)]
 
 
 def doublings(terms: int) -> int:
@@ -271,6 +505,26 @@ def doublings(terms: int) -> int:
     by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
     """
     return max(0, (terms // TERMS).bit_length() + 1) // 2
+
+
+def short_name(op: Any) -> str:
+    """The name of an operation without its dialect."""
+    return str(op.name).rpartition(".")[2]
+
+
+def is_sum(op: Any) -> bool:
+    """Whether an operation with a body adds or multiplies there."""
+    return any(inner.name in (*ADDING, "stablehlo.multiply") for inner in operations(op))
+
+
+def is_added(value: Any, depth: int = 4) -> bool:
+    """Whether a product is added to something, before anything else rounds it."""
+    for use in value.uses:
+        if use.owner.name in ADDING:
+            return True
+        if depth and short_name(use.owner) in NOTHING_ROUNDED_BETWEEN and is_added(use.owner.results[0], depth - 1):
+            return True
+    return False
 
 
 def attributes(op: Any) -> list[Any]:
@@ -302,67 +556,97 @@ def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterat
                     yield from operations(inner.operation, into)
 
 
-def helper_text(name: str, shape: str, element: str, *, is_complex: bool, doubled: int = 0) -> str:
+def helper_text(
+    name: str,
+    shape: str,
+    element: str,
+    *,
+    is_complex: bool = False,
+    doubled: int = 0,
+    of_terms: bool = False,
+    all_move: bool = False,
+) -> str:
     """A function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
 
-    It moves 2 to the power of `doubled` times as far as the numbers say. A value is moved by its last bits as an
-    integer. Tiny numbers below the normal ones stay: some steps down they would change their sign.
+    It moves 2 to the power of `doubled` times as far as the numbers say, and with `all_move` values of few significant
+    bits too. Equal values move alike, but for `of_terms`: a tone of whole numbers would stay a tone. A value is moved
+    by its last bits as an integer.
+
+    XLA takes longer the more operations there are, and a program has hundreds of such places: so there is one step of a
+    hash, the highest bits of i·(i + salt), where i has the bits of the value. With i alone in place of its square, the
+    moves of evenly spaced numbers would be evenly spread, and sums of them too small.
     """
     width, mantissa = BITS[element], MANTISSA[element]
-    part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"ui{width}", "i1"))
+    part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"i{width}", "i1"))
     whole = f"tensor<{shape}complex<{element}>>" if is_complex else part
-    scalar, wide = "tensor<ui32>", f"tensor<ui{width}>"
+    scalar, wide = "tensor<i32>", f"tensor<i{width}>"
+    size = math.prod(map(int, shape.split("x")[:-1]))
     lines: list[str] = []
 
     def op(text: str, kind: str = bits) -> str:
         lines.append(f"%{len(lines)} = stablehlo.{text} : {kind}")
         return f"%{len(lines) - 1}"
 
-    def constant(value: int, kind: str = bits) -> str:
-        return op(f"constant dense<{value}>", kind)
-
-    def mixed(value: str, width: int, kind: str = bits) -> str:
-        """A step of a multiplicative hash."""
-        product = op(f"multiply {value}, {constant(MULTIPLIERS[width], kind)}", kind)
-        high = op(f"shift_right_logical {product}, {constant(width // 2 - 1, kind)}", kind)
-        return op(f"xor {product}, {high}", kind)
+    def constant(value: int, kind: str = bits, width: int = width) -> str:
+        return op(f"constant dense<{signed(value, width)}>", kind)
 
     def in_each(value: str) -> str:
         """A number of 32 bits for each element, as wide as they are."""
-        converted = op(f"convert {value}", f"({scalar}) -> {wide}")
-        return op(f"broadcast_in_dim {converted}, dims = []", f"({wide}) -> {bits}")
+        if width != 32:
+            value = op(f"convert {value}", f"({scalar}) -> {wide}")
+        return op(f"broadcast_in_dim {value}, dims = []", f"({wide}) -> {bits}") if shape else value
 
     def differs(value: str, other: int) -> str:
         return op(f"compare NE, {value}, {constant(other)}", f"({bits}, {bits}) -> {flags}")
 
     def moved(values: str) -> str:
         integers = op(f"bitcast_convert {values}", f"({part}) -> {bits}")
-        hashed = mixed(mixed(op(f"xor {integers}, {salt}"), width), width)
-        spread = op(f"multiply {hashed}, {constant(MULTIPLIERS[width])}")
-        top = op(f"shift_right_logical {spread}, {shift}")
-        steps = op(f"shift_right_logical {op(f'add {top}, {one}')}, {one}")
-        there = op(f"add {integers}, {op(f'subtract {steps}, {offset}')}")
+        hashed = op(f"multiply {op(f'add {integers}, {salt}')}, {integers}")
+        highest = op(f"add {op(f'shift_right_arithmetic {hashed}, {shift}')}, {one}")
+        there = op(f"add {integers}, {op(f'shift_right_arithmetic {highest}, {one}')}")
+        # Tiny numbers below the normal ones stay: some steps down they would change their sign, and zero with them.
         all_ones = ((1 << (width - 1 - mantissa)) - 1) << mantissa
         exponents = op(f"and {integers}, {constant(all_ones)}")
-        is_long = differs(op(f"and {integers}, {constant((1 << mantissa // 2) - 1)}"), 0)
-        is_normal = op(f"and {differs(exponents, 0)}, {differs(exponents, all_ones)}", flags)
-        chosen = op(f"select {op(f'and {is_long}, {is_normal}', flags)}, {there}, {integers}", f"{flags}, {bits}")
+        moves = differs(exponents, 0)
+        if all_move:
+            moves = op(f"and {moves}, {differs(exponents, all_ones)}", flags)
+        else:  # what is not finite has no last bits
+            is_long = differs(op(f"and {integers}, {constant((1 << mantissa // 2) - 1)}"), 0)
+            moves = op(f"and {moves}, {is_long}", flags)
+        chosen = op(f"select {moves}, {there}, {integers}", f"{flags}, {bits}")
         return op(f"bitcast_convert {chosen}", f"({bits}) -> {part}")
 
-    rows = [op(f"slice %numbers [{n}:{n + 1}]", "(tensor<3xui32>) -> tensor<1xui32>") for n in range(3)]
-    seed, count, middle = (op(f"reshape {row}", f"(tensor<1xui32>) -> {scalar}") for row in rows)
-    salt = in_each(mixed(op(f"xor {seed}, %place", scalar), 32, scalar))
+    rows = [op(f"slice %numbers [{n}:{n + 1}]", "(tensor<3xi32>) -> tensor<1xi32>") for n in range(3)]
+    seed, bit, moving = (op(f"reshape {row}", f"(tensor<1xi32>) -> {scalar}") for row in rows)
+    salt = in_each(op(f"multiply {seed}, %place", scalar))
+    if of_terms and shape:
+        flat = f"tensor<{size}xi{width}>"
+        number = op(f"reshape {op('iota dim = 0', flat)}", f"({flat}) -> {bits}")
+        mixed = op(f"multiply {op(f'add {number}, {salt}')}, {constant(MULTIPLIERS[width])}")
+        high = op(f"shift_right_logical {mixed}, {constant(width // 2 - 1)}")
+        salt = op(f"multiply {op(f'xor {mixed}, {high}')}, {constant(MULTIPLIERS[width])}")
     if doubled:  # only what moves at all
-        moves_at_all = op(f"minimum {middle}, {constant(1, scalar)}", scalar)
-        more = op(f"multiply {moves_at_all}, {constant(doubled, scalar)}", scalar)
-        count, middle = op(f"add {count}, {more}", scalar), op(f"shift_left {middle}, {more}", scalar)
-    shift = in_each(op(f"subtract {constant(width, scalar)}, {count}", scalar))
-    offset, one = in_each(middle), constant(1)
+        more = op(f"multiply {moving}, {constant(doubled, scalar, 32)}", scalar)
+        bit = op(f"subtract {bit}, {more}", scalar)
+    if width != 32:
+        bit = op(f"add {bit}, {constant(width - 32, scalar, 32)}", scalar)
+    shift, one = in_each(bit), constant(1)
+    # Terms are computed on their own: XLA until 0.10.2 takes a stored matrix that is transposed, and then moved where
+    # it is multiplied, for one that is not transposed.
+    given = "%x"
+    if size > SMALL or of_terms:
+        given = op("optimization_barrier %x", whole)
     if is_complex:
-        parts = [moved(op(f"{name} %x", f"({whole}) -> {part}")) for name in ("real", "imag")]
+        parts = [moved(op(f"{name} {given}", f"({whole}) -> {part}")) for name in ("real", "imag")]
         result = op(f"complex {', '.join(parts)}", whole)
     else:
-        result = moved("%x")
-    arguments = f"%x: {whole}, %place: {scalar}, %numbers: tensor<3xui32>"
+        result = moved(given)
+    arguments = f"%x: {whole}, %place: {scalar}, %numbers: tensor<3xi32>"
     body = "\n".join(lines)
     return f"func.func private @{name}({arguments}) -> {whole} {{\n{body}\nreturn {result} : {whole}\n}}"
+
+
+def signed(value: int, width: int = 32) -> int:
+    """The integer with sign that has the lowest bits of a number."""
+    value %= 1 << width
+    return value - (1 << width) if value >> (width - 1) else value

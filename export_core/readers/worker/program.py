@@ -22,7 +22,8 @@ clients. Each still runs one cell, and dies. NOTES has the names of the modules 
 it may be empty, missing or old.
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start. Their
-fields are those of `Request` and `Reply` in protocol.py, and the "id" of the cell.
+fields are those of `Request` and `Reply` in protocol.py, and the "id" of the cell. A line with "program" is no cell:
+see `run_program`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ import json
 import os
 import selectors
 import signal
+import socket
 import sys
 import threading
 import time
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 HERE = os.path.dirname(os.path.abspath(__file__))  # not on the path: a runtime must not find its modules
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
+MOST_WALL = 20  # A limit in processor seconds ends a process that waits for something, after so many times as long.
 LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outputs are on a large mesh
 
 
@@ -393,7 +396,7 @@ class Transcript:
         self.end = message if "end" in message else {}
 
 
-REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost")
+REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost", "ran")
 """What of a cell's messages goes into its reply, the latest of each."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
 
@@ -402,7 +405,7 @@ FORMS: dict[str, Callable[[Any], bool]] = {
     "end": lambda value: value in ("ok", "error", "fault"),
     **dict.fromkeys(("check", "variant", "device", "driver", "type", "message"), lambda value: isinstance(value, str)),
     **dict.fromkeys(("modules", "shardings"), lambda value: isinstance(value, list) and are_all(value, str)),
-    "seconds": is_figure,
+    **dict.fromkeys(("seconds", "ran"), is_figure),
     "pages": lambda value: isinstance(value, list) and are_all(value, int) and len(value) % 2 == 0,
     **dict.fromkeys(("refusals", "failed"), lambda value: isinstance(value, dict) and are_all(value.values(), str)),
     **dict.fromkeys(("cost", "timings"), are_figures),
@@ -557,6 +560,16 @@ def become_cell(half: Half, request: int, messages: int, spare: bool, pages: lis
         report_cell(half, json.loads(line), say, memory)
 
 
+def run_program(path: str, address: str) -> None:
+    """Run a program of the coordinator in a fork that has the runtime imported, and no client.
+
+    `path` is that of a module with `run(connection)`, which gets a socket that is connected with `address`.
+    """
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    load_module("jaxexport_program", path).run(connection)
+
+
 class Server:
     """Forks a cold process for each request until stdin closes.
 
@@ -607,7 +620,11 @@ class Server:
                             os.waitpid(cell.pid, 0)
                         return
                     *lines, self.incoming = (self.incoming + data).split(b"\n")
-                    self.waiting.extend(json.loads(line) for line in lines)
+                    for request in map(json.loads, lines):
+                        if "program" in request:
+                            self.fork_program(**request)
+                        else:
+                            self.waiting.append(request)
                 elif key.data in self.running or key.data in self.spares:  # else it ended in this very round
                     self.read_from(key.data, key.fd)
             self.ending = [pid for pid in self.ending if os.waitpid(pid, os.WNOHANG) == (0, 0)]
@@ -615,7 +632,8 @@ class Server:
                 if cell.is_over():
                     self.end(cell)
             for cell in self.running:
-                if time.monotonic() - cell.started > cell.request["timeout"]:
+                limit, by_processor = cell.request["timeout"], cell.request["by_processor"]
+                if limited_seconds(cell.pid, cell.started, limit, by_processor) > limit:
                     cell.kill("timeout")
                 elif cell.request["memory"] and resident_bytes(cell.pid) > cell.request["memory"]:
                     cell.kill("memory")
@@ -642,6 +660,25 @@ class Server:
         self.selector.register(cell.messages, selectors.EVENT_READ, cell)
         self.selector.register(cell.stderr, selectors.EVENT_READ, cell)
         return cell
+
+    def fork_program(self, program: str, address: str) -> None:
+        """Fork a process that is no cell. Nobody listens to it here, and it ends with this worker."""
+        parent, cells = os.getpid(), (*self.running, *self.spares)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                die_with(parent)
+                os.setpgid(0, 0)
+                pipes = [pipe for cell in cells for pipe in (cell.messages, cell.stderr)]
+                for descriptor in (self.replies, *pipes, *(cell.requests for cell in self.spares)):
+                    os.close(descriptor)
+                nowhere = os.open(os.devnull, os.O_RDWR)
+                for descriptor in range(3):
+                    os.dup2(nowhere, descriptor)
+                run_program(program, address)
+            finally:
+                os._exit(0)
+        self.ending.append(pid)
 
     def read_from(self, cell: CellProcess, descriptor: int) -> None:
         """Read from one of a cell's pipes, and learn from it."""
@@ -800,6 +837,23 @@ def resident_bytes(pid: int) -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
         return 0
+
+
+def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) -> float:
+    """How long a process has run since a time of the monotonic clock, in the seconds that its limit is in.
+
+    Of processor time it is what all its threads have spent; wall time where /proc is missing, and where the process
+    has waited for something much longer than its limit.
+    """
+    wall = time.monotonic() - started
+    if not by_processor or wall > MOST_WALL * limit:
+        return wall
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            ticks = file.read().rpartition(")")[2].split()[11:13]  # after the name, which may have spaces in it
+            return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return wall
 
 
 def count_threads() -> int:

@@ -36,6 +36,9 @@ class VariantRequest(msgspec.Struct, frozen=True):
     outputs: str
     options: dict[str, str | int | bool] = {}  # Those of XLA's compiler.
     numbers: tuple[int, ...] = ()  # How results are moved inside (see moved_inside.py); none: it is not rewritten.
+    limited: bool = False
+    """Whether its process ends if it takes much longer than the call: with such inputs it may never end. All of these
+    together have a limit too, after which they fail."""
 
 
 WireType = tuple[str, tuple[int | None, ...], str]
@@ -74,7 +77,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
     specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
     """How each argument is sharded where the artifact does not say it."""
     dump: str | None = None  # A folder that exists, for the modules as text.
-    variants: tuple[VariantRequest, ...] = ()  # These run after the call.
+    variants: tuple[VariantRequest, ...] = ()  # These run after all calls.
     call: ModuleCall | None = None  # The call for a runtime that does not read artifacts.
 
 
@@ -86,12 +89,13 @@ class Request(msgspec.Struct, frozen=True):
     register: tuple[tuple[str, str], ...]  # Names of modules, and the files they are imported from.
     devices: int
     x64: bool
-    timeout: float  # In seconds.
+    timeout: float  # In seconds of wall time, or of processor time.
     memory: int  # In bytes of resident size; 0 is no limit.
     platform: str = "cpu"
     described: Described | None = None  # The cell ends when it is compiled for such a device; None runs it here.
     warm: bool = False  # In a process that has traced linear algebra: without, releases until 0.9.2 crash in LAPACK.
     repeat: int = 0  # How many more times the plain call runs, for its time alone.
+    by_processor: bool = False  # Whether the timeout is in processor seconds, so that a busy machine ends no cell.
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):
@@ -147,6 +151,7 @@ class Reply(msgspec.Struct, frozen=True):
     signal: int | None = None
     stderr: str = ""
     seconds: float = 0.0
+    ran: float = 0.0  # After how many seconds its variants began.
     cost: Cost | None = None  # That of the plain call.
     timings: Timings | None = None  # Those of the plain call.
     note: str = ""  # About the worker, and not about this cell.

@@ -1,0 +1,611 @@
+"""What a golden does not show: outputs that are the same whatever goes in, inputs without effect, saturated outputs.
+
+When noise is measured, the compiled program also runs with other inputs of the same kind: numbers between those that
+were given, integers and booleans from among them, other PRNG keys. An output that is equal in all these runs, or has
+one value in all its elements, would also be equal if what is computed before a mask or a ReLU were wrong. So would
+one that is saturated: at the bounds of the function that makes it, such as 0 and 1 for a softmax.
+
+A golden is stored all the same: what is found is only said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from export_core.artifact import Artifact
+from export_core.artifact.bounded import Bounded, Bounds, bounded_outputs
+from export_core.base.text import few, plural
+from export_core.base.tolerances import FLOATS
+from export_core.goldens import Golden, Leaf, Manifest
+from export_core.goldens.arrays import KEYS, Array, from_npz, to_npz
+from export_core.numbers.elements import finfo, to_double
+from export_core.readers.worker.protocol import CheckRequest, Reply, VariantRequest
+
+OTHERS = 16  # Runs in which all inputs are others of the same kind.
+SHRINK = (2.0**-6, 2.0**-12, 2.0**-20)  # Runs with numbers that many times smaller: what is saturated no longer is.
+MOST_ALONE = 32  # Runs in which one input changes alone, or a group of them where there are more inputs.
+MOST_ROUNDS = 6  # So many times each input changes alone, at most.
+MOST_BYTES = 1 << 28  # Of inputs and outputs of all these runs together; but some always run.
+FEWEST = 4
+
+MANY = 8  # Outputs of fewer elements may have one value in all of them.
+BOUNDS = 3  # At most so many values a saturated output has: 0 and 1, or -1, 0 and 1.
+NEARLY_ALL = 0.95  # This part of the elements of a saturated output is at its bounds.
+ENOUGH = 2  # Runs with other inputs in which an output must have been equal.
+SAMPLE = 1 << 12  # Elements by which an output is tried for saturation, before all are looked at.
+SATURATED: Mapping[Bounds, str] = {
+    "tanh": "choose smaller inputs, or a smaller gain",
+    "erf": "choose smaller inputs, or a smaller gain",
+    "a sigmoid": "choose smaller inputs, or a smaller gain",
+    "a softmax": "choose smaller inputs, or a larger temperature",
+    "a clamp": "choose inputs or bounds for which some are between them",
+}
+"""What to do where the function that makes an output is saturated."""
+
+MOST_LINES = 8  # Lines that are said of a golden.
+
+KEY_SIZES = ((2,), (4,))  # Shapes of uint32 arrays that are taken for PRNG keys of the old form.
+
+Kind = Literal["other", "small", "alone"]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What is said of a leaf of the arguments or results."""
+
+    leaf: str  # Its path, such as `result['bias']`.
+    text: str  # What was seen, and what to do.
+
+
+# --- other inputs -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OtherRun:
+    """A run with other inputs."""
+
+    name: str  # The name of its variant.
+    kind: Kind
+    changed: tuple[int, ...]  # The numbers of the inputs that are not the given ones.
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it tells of the effect of one input, or one group of them."""
+        return self.kind == "alone" or len(self.changed) == 1
+
+
+def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
+    """Up to `most` runs with the inputs of each. `used` are the numbers of the inputs that the program takes."""
+    used = [number for number in used if inputs[number].data.size and inputs[number].dtype != "float0"]
+    groups = [group.tolist() for group in np.array_split(np.asarray(used, int), min(len(used), MOST_ALONE) or 1)]
+    most = max(most, FEWEST)
+    others, small = min(OTHERS, most - 1), min(len(SHRINK), max(most - OTHERS, 1))
+    # Several times where there are few inputs: a single change may have no effect by chance.
+    rounds = min((most - others - small) // max(len(groups), 1), max(MOST_ALONE // max(len(groups), 1), 1), MOST_ROUNDS)
+
+    def run(kind: Kind, name: str, change: Mapping[int, Leaf]) -> tuple[OtherRun, Sequence[Leaf]]:
+        changed = {number: leaf for number, leaf in change.items() if not _same(leaf, inputs[number]).all()}
+        leaves = [changed.get(number, leaf) for number, leaf in enumerate(inputs)]
+        return OtherRun(name, kind, tuple(changed)), leaves
+
+    for turn in range(others):
+        yield run("other", f"other {turn}", {number: _other(inputs[number], turn, number) for number in used})
+    for turn in range(small):
+        yield run("small", f"small {turn}", {number: _smaller(inputs[number], SHRINK[turn]) for number in used})
+    for turn in range(rounds):
+        for index, group in enumerate(groups):
+            change = _changed if turn < 2 else _other
+            leaves = {number: change(inputs[number], turn, number) for number in group}
+            yield run("alone", f"alone {turn} {index}", leaves)
+
+
+def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
+    """A leaf of the same kind: in the range of the given one, with its signs; integers and booleans from among it.
+
+    What has one value in all elements, and so may be a mask or padding, keeps it if it is zero, an integer or a
+    boolean. The turns differ, since no change suits every function: a count is the same for numbers in another order, a
+    correlation for larger ones, and only some leave a matrix positive definite.
+    """
+    random = np.random.default_rng([turn, seed])
+    if _is_key(leaf):
+        return Leaf(leaf.dtype, random.integers(0, 1 << 32, leaf.data.shape, np.uint32))
+    if leaf.data.size == 1:
+        return _other_scalar(leaf, turn)
+    if leaf.dtype not in FLOATS:
+        return _drawn(leaf, random, again=turn % 2 == 1)
+    values = to_double(leaf.numpy())
+    if not np.isfinite(values).any() or not values.any():
+        return leaf
+    factors = random.uniform(0.5, 0.9, values.shape)
+    recipe = ("scaled", "mixed", "permuted", "drawn")[turn % 4]
+    if recipe == "scaled":
+        return _as(leaf, values * random.uniform(0.5, 0.9))
+    if _has_one_value(values):
+        return _as(leaf, values * factors)
+    if _is_symmetric(values):
+        # Rows and columns in one order, and sums of two such matrices: it stays symmetric, and positive definite.
+        order = random.permutation(values.shape[-1])
+        turned = values[..., order, :][..., order]
+        part = {"mixed": 0.3, "drawn": 0.7}.get(recipe, 1.0)
+        return _as(leaf, values + part * (turned - values) if np.isfinite(values).all() else turned)
+    if recipe == "mixed" and not _has_two_values(values):
+        partner = random.permutation(values.reshape(-1)).reshape(values.shape)
+        with np.errstate(invalid="ignore"):
+            mixed = values + (factors - 0.4) * (partner - values)
+        return _as(leaf, np.where((partner != 0) & np.isfinite(mixed), mixed, values))
+    drawn = _drawn(leaf, random, again=recipe == "drawn")
+    if (
+        recipe == "drawn"
+        and values.dtype.kind != "c"
+        and values.min() < 0 < values.max()
+        and not _has_two_values(values)
+    ):
+        return _as(leaf, -to_double(drawn.numpy()))
+    return drawn
+
+
+def _other_scalar(leaf: Leaf, turn: int) -> Leaf:
+    """One number: a float some part of it, an integer the one before or after it, a boolean its opposite."""
+    if leaf.dtype == "bool":
+        return Leaf(leaf.dtype, leaf.data ^ (turn % 2 == 0))
+    if leaf.dtype in FLOATS:
+        values = to_double(leaf.numpy())
+        factor = (0.75, 0.5, 1.25, 0.9)[turn % 4]
+        return _as(leaf, values * factor if values.any() else values + (0.0, 0.5)[turn % 2])
+    return _next_integer(leaf, down=turn % 2 == 0)
+
+
+def _next_integer(leaf: Leaf, *, down: bool) -> Leaf:
+    """Integers of one value, each the one before or after it with the same sign."""
+    values = leaf.numpy()
+    first = int(values.reshape(-1)[0])
+    smallest, largest = _limits(leaf.dtype)
+    step = -1 if first < 0 or (down and first > 1) else 1
+    step = step if smallest <= first + step <= largest else -step
+    return Leaf(leaf.dtype, np.full_like(values, first + step).view(leaf.data.dtype))
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type."""
+    bits = int(dtype.lstrip("uint"))
+    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
+    """The elements in another order, or drawn from among them, so that some are there more often and some not."""
+    flat = leaf.data.reshape(-1)
+    return Leaf(leaf.dtype, (random.choice(flat, flat.size) if again else random.permutation(flat)).reshape(leaf.shape))
+
+
+def _smaller(leaf: Leaf, factor: float) -> Leaf:
+    """The leaf with numbers so much nearer to zero. Scalars stay, which others may be divided by, and few integers."""
+    if leaf.data.size == 1 or leaf.dtype == "bool" or leaf.dtype in KEYS:
+        return leaf
+    if leaf.dtype in FLOATS:
+        return _as(leaf, to_double(leaf.numpy()) * factor)
+    values = leaf.numpy()
+    if len(np.unique(values.reshape(-1)[:SAMPLE].astype(_wide(leaf.dtype)))) <= MANY:
+        return leaf
+    return Leaf(leaf.dtype, np.trunc(values.astype(np.float64) * factor).astype(values.dtype).view(leaf.data.dtype))
+
+
+def _changed(leaf: Leaf, turn: int, seed: int) -> Leaf:
+    """The leaf with all elements changed so much that whatever depends on it is another: of the same kind or not."""
+    random = np.random.default_rng([100 + turn, seed])
+    if _is_key(leaf):
+        return Leaf(leaf.dtype, random.integers(0, 1 << 32, leaf.data.shape, np.uint32))
+    if leaf.dtype == "bool":
+        return Leaf(leaf.dtype, ~leaf.data)
+    if leaf.dtype in FLOATS:
+        values = to_double(leaf.numpy())
+        size = np.abs(np.where(np.isfinite(values), values, 0.0)).max() or 1.0
+        factors = (-2.0, 0.01)[turn] if values.size == 1 else random.choice((-2.0, 0.01, 3.0), values.shape)
+        with np.errstate(invalid="ignore"):
+            return _as(leaf, np.where(values == 0, size * np.sign(factors), values * factors))
+    values, places = np.unique(leaf.numpy().astype(_wide(leaf.dtype)), return_inverse=True)
+    if len(values) == 1:
+        return _next_integer(leaf, down=turn == 1)
+    # Each number becomes the next larger one that occurs.
+    following = np.roll(values, -1)[places.reshape(leaf.shape)].astype(leaf.numpy().dtype)
+    return Leaf(leaf.dtype, following.view(leaf.data.dtype))
+
+
+def _wide(dtype: str) -> str:
+    return "uint64" if dtype.startswith("u") else "int64"
+
+
+def _as(leaf: Leaf, values: Array) -> Leaf:
+    """Values in double precision as a leaf of that dtype."""
+    with np.errstate(all="ignore"):
+        return Leaf(leaf.dtype, np.asarray(values, leaf.numpy().dtype).view(leaf.data.dtype))
+
+
+def _is_key(leaf: Leaf) -> bool:
+    return leaf.dtype in KEYS or (leaf.dtype == "uint32" and leaf.shape in KEY_SIZES)
+
+
+def _is_symmetric(values: Array) -> bool:
+    square = values.ndim > 1 and values.shape[-1] == values.shape[-2] > 1
+    return square and bool(np.allclose(values, values.conj().swapaxes(-1, -2), rtol=1e-3, equal_nan=True))
+
+
+def _has_one_value(values: Array) -> bool:
+    flat = values.reshape(-1)
+    return bool(_equal(flat, flat[:1]).all())
+
+
+def _has_two_values(values: Array) -> bool:
+    """Whether it may be a mask: it has two values at most."""
+    flat = values.reshape(-1)
+    rest = flat[~_equal(flat, flat[:1])]
+    return not rest.size or _has_one_value(rest)
+
+
+def _equal(one: Array, other: Array) -> Array:
+    """Which elements are equal, NaN and NaN among them, and the two zeros."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray((one == other) | ((one != one) & (other != other)))
+
+
+def _same(one: Leaf, other: Leaf) -> Array:
+    return _equal(one.numpy(), other.numpy())
+
+
+# --- what outputs show ------------------------------------------------------------------------------------------------
+
+
+class Output:
+    """An output of the plain run, and what other runs say of it."""
+
+    def __init__(self, leaf: Leaf) -> None:
+        self.leaf = leaf
+        self.values = leaf.numpy()
+        self.finite = self._finite(self.values)
+        self.depends = False  # Whether it changes with inputs.
+        self.equal = 0  # In how many runs with other inputs it was the same.
+        self.varies = False  # Whether its elements had different values in one of them.
+        self.becomes_finite = False  # Whether most of what is not finite was, with smaller numbers.
+        self.few = self._few()  # The values that nearly all elements have, as doubles.
+        self.bounds = self.few if len(self.few) > 1 else ()  # Those of them that nearly all have in other runs too.
+        self.inside: Array | None = None  # Which elements were between these bounds, with smaller numbers.
+        self.changed_by: set[int] = set()  # The inputs that change it when they alone are others.
+        self.is_other_in_a_call = False  # Whether a further call of the golden gives something else.
+
+    def see(self, run: OtherRun, leaf: Leaf) -> None:
+        """Take in what another run gave."""
+        values = leaf.numpy()
+        finite = self._finite(values)
+        same = _equal(values, self.values)
+        both = self.finite & finite
+        differs = bool((both & ~same).any())
+        is_whole = bool((finite | ~self.finite).all())
+        # Whatever changes a few integers or booleans shows that they are no constants: they are often equal by chance.
+        is_small = same.size < MANY and self.leaf.dtype not in FLOATS
+        self.depends |= differs and (run.kind == "other" or is_small)
+        if run.is_alone:
+            self.changed_by |= set(run.changed) if not same.all() else set()
+        if run.kind == "small":
+            lost, was_lost = int((~finite).sum()), int((~self.finite).sum())
+            self.becomes_finite |= 2 * lost < was_lost
+            if self.bounds:
+                doubles = to_double(values)
+                inside = (doubles > self.bounds[0]) & (doubles < self.bounds[-1]) & ~np.isin(doubles, self.bounds)
+                self.inside = inside if self.inside is None else self.inside | inside
+        elif run.kind == "other" and is_whole:
+            self.equal += not differs
+            self.varies |= not _has_one_value(values)
+            if self.bounds and np.isin(to_double(values), self.bounds).mean() < NEARLY_ALL:
+                self.bounds = ()
+
+    def see_moved(self, leaf: Leaf) -> None:
+        """Take in what inputs gave that were moved by a unit in the last place."""
+        self.depends |= bool((self.finite & ~_same(leaf, self.leaf)).any())
+
+    def see_call(self, leaf: Leaf) -> None:
+        """Take in what a further call of the golden gives, which may have another shape."""
+        if leaf.shape == self.leaf.shape:
+            self.is_other_in_a_call |= not _same(leaf, self.leaf).all()
+        else:
+            both = np.concatenate([leaf.numpy().reshape(-1), self.values.reshape(-1)])
+            self.is_other_in_a_call |= bool(both.size) and not _has_one_value(both)
+
+    def _finite(self, values: Array) -> Array:
+        if self.leaf.dtype not in FLOATS:
+            return np.ones(values.shape, np.bool_)
+        # Not all dtypes of ml_dtypes have isfinite.
+        return np.asarray(np.isfinite(values if values.dtype.kind in "fc" else values.astype(np.float32)))
+
+    def _few(self) -> tuple[float, ...]:
+        """The few values that nearly all elements have; none where there are more."""
+        if self.leaf.dtype == "bool" or self.leaf.dtype in KEYS or self.values.dtype.kind == "c":
+            return ()
+        flat = self.values.reshape(-1)
+        for part in (flat[:: max(flat.size // SAMPLE, 1)], flat):
+            values, counts = np.unique(to_double(part), return_counts=True)
+            most = np.argsort(-counts, kind="stable")[:BOUNDS]
+            if flat.size < MANY or counts[most].sum() < NEARLY_ALL * part.size:
+                return ()
+        return tuple(sorted(float(value) for value in values[most] if math.isfinite(value)))
+
+    def remark(self, names_of_constant: Mapping[int, str]) -> str:
+        """What it does not show and what to do; empty where nothing is to be said.
+
+        `names_of_constant` are the inputs that have one value in all elements, by number.
+        """
+        size = self.values.size
+        if not size or self.leaf.dtype == "float0":
+            return ""
+        elements = plural(size, "element")
+        nan = int((self.values != self.values).sum())
+        lost = int((~self.finite).sum())
+        if 2 * nan > size:
+            return f"{nan} of {elements} are NaN: choose inputs for which the function gives numbers"
+        if 2 * lost > size and (self.becomes_finite or lost == size):
+            return f"{lost} of {elements} are infinite or NaN: choose smaller inputs, or others for which it is finite"
+        if self.is_other_in_a_call:
+            return ""
+        is_constant = not self.depends and self.equal >= ENOUGH
+        hidden = [name for number, name in names_of_constant.items() if number in self.changed_by]
+        why = f" ({few(hidden)} {'is' if len(hidden) == 1 else 'are'} the same in all elements)" if hidden else ""
+        if size >= MANY and self.leaf.dtype not in KEYS and _has_one_value(self.values):
+            value = self.values.reshape(-1)[0]
+            if is_constant or self.varies or _is_bound(value, self.leaf.dtype):
+                also = ", with other inputs too" if is_constant else ""
+                return f"all {elements} are {_text(value)}{also}{why}: {_for_other_values(value, self.leaf.dtype)}"
+            return ""
+        if is_constant:
+            is_number = size == 1 and self.leaf.dtype not in KEYS
+            what = f"it is {_text(self.values.reshape(-1)[0])}" if is_number else f"its {elements} are the same"
+            return f"{what} with all of {self.equal} other inputs too{why}: choose inputs on which it depends"
+        if self.bounds and self.inside is not None:
+            at_bounds = np.isin(to_double(self.values), self.bounds)
+            if 2 * int((at_bounds & self.inside).sum()) > size:
+                bounds = " or ".join(map(_text, self.bounds))
+                return (
+                    f"{int(at_bounds.sum())} of {elements} are {bounds}, where it is saturated: choose smaller inputs"
+                )
+        return ""
+
+    @property
+    def may_be_saturated(self) -> bool:
+        """Whether its numbers are such that it matters what makes it."""
+        return self.leaf.dtype in FLOATS and bool(self.few) and not self.is_other_in_a_call
+
+    def saturated(self, made: Bounded) -> str:
+        """What is said where its elements are at the bounds of what makes it; empty where too many are not."""
+        values = to_double(self.values).reshape(-1)
+        # Nothing follows from the elements that a select fills. A softmax with masked elements has zeros there itself.
+        values = values[~np.isin(values, [fill for fill in made.fills if fill or made.by != "a softmax"])]
+        # In the precision of the output, which may be less than that of the constants.
+        at_bounds = np.isin(values, to_double(np.asarray(made.bounds, self.values.dtype)))
+        count = int(at_bounds.sum())
+        if values.size < MANY or count < (1 if made.by == "a clamp" else NEARLY_ALL) * values.size:
+            return ""
+        # Zeros may be those of a mask: in the rows of a softmax that are saturated, one element has the whole sum.
+        if made.by == "a softmax" and not values[at_bounds].sum() >= NEARLY_ALL * values.sum():
+            return ""
+        size = self.values.size
+        amount = f"all {plural(size, 'element')}" if count == size else f"{count} of {plural(size, 'element')}"
+        found = [_text(value) for value in np.unique(values[at_bounds])]
+        bounds = "a bound" if len(found) == 1 else "the bounds"
+        return f"{amount} are {' or '.join(found)}, {bounds} of {made.by}: {SATURATED[made.by]}"
+
+
+def _is_bound(value: object, dtype: str) -> bool:
+    """Whether a value is what a mask, a ReLU, a comparison or a limit gives, whatever is before it."""
+    if dtype == "bool" or value in (0, 1, -1):
+        return True
+    if dtype not in FLOATS:
+        return int(value) in _limits(dtype)  # type: ignore[call-overload]
+    if dtype.startswith("complex"):
+        return False
+    return abs(float(value)) >= float(finfo(dtype).max)  # type: ignore[arg-type]
+
+
+def _for_other_values(value: object, dtype: str) -> str:
+    """What to do where all elements of an output have this value."""
+    if dtype == "bool":
+        return f"choose inputs for which some are {not bool(value)}"
+    if value == 0:
+        return "choose inputs for which some are not: for which a mask lets something through, or a ReLU is positive"
+    if _is_bound(value, dtype):
+        return "choose inputs for which they differ: smaller ones, if it is saturated"
+    return "choose inputs for which they differ"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (complex, np.complexfloating)):
+        return f"{complex(value):.4g}"
+    number = float(value)  # type: ignore[arg-type]
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else f"{number:.4g}"
+
+
+def _nothing(numbers: Collection[int]) -> Mapping[int, Bounded]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A golden's plain call, and what other runs of it gave: what its remarks follow from."""
+
+    inputs: Sequence[Leaf]
+    used: Sequence[int]  # The numbers of the inputs that the program takes.
+    outputs: Sequence[Leaf]
+    runs: Iterable[tuple[OtherRun, Sequence[Leaf]]]  # Each with its outputs.
+    moved: Iterable[Sequence[Leaf]] = ()  # The outputs for inputs that were moved by a unit in the last place.
+    calls: Sequence[Sequence[Leaf]] = ()  # The outputs of further calls that the golden has.
+    paths: tuple[Sequence[str], Sequence[str]] = ((), ())  # Those of all inputs and of all outputs.
+    bounded: Callable[[Collection[int]], Mapping[int, Bounded]] = _nothing  # What makes outputs that have bounds.
+
+    def remarks(self) -> tuple[Remark, ...]:
+        """What the golden does not show."""
+        outputs = [Output(leaf) for leaf in self.outputs]
+        kinds: set[Kind] = set()
+        without_effect: dict[int, bool] = {}
+        for run, leaves in self.runs:
+            kinds.add(run.kind)
+            for output, leaf in zip(outputs, leaves, strict=True):
+                output.see(run, leaf)
+            if run.is_alone:
+                has_effect = any(set(run.changed) & output.changed_by for output in outputs)
+                without_effect |= {n: without_effect.get(n, True) and not has_effect for n in run.changed}
+        for leaves in self.moved:
+            for output, leaf in zip(outputs, leaves, strict=True):
+                output.see_moved(leaf)
+        for leaves in self.calls:
+            for output, leaf in zip(outputs, leaves, strict=True):
+                output.see_call(leaf)
+        constant = {n: self._input(n) for n in self.used if _is_constant(self.inputs[n])}
+        is_uniform = "alone" in kinds and "other" not in kinds  # no input has another one of its kind
+        for output in outputs:
+            output.varies |= is_uniform
+        texts = [output.remark(constant) for output in outputs]
+        maybe = [n for n, output in enumerate(outputs) if not texts[n] and output.may_be_saturated]
+        for number, made in (self.bounded(maybe) if maybe else {}).items():
+            texts[number] = outputs[number].saturated(made)
+        found = [Remark(self._output(number), text) for number, text in enumerate(texts) if text]
+        # In a further call an input may have an effect; and where no output shows anything, no input can have one.
+        hidden = [] if self.calls or all(texts) else [n for n, is_hidden in without_effect.items() if is_hidden]
+        found += self._of_inputs(hidden)
+        if is_uniform:
+            found += [Remark(name, _all_alike(self.inputs[n])) for n, name in constant.items()]
+        return tuple(found)
+
+    def _of_inputs(self, hidden: Sequence[int]) -> Iterator[Remark]:
+        for number, leaf in enumerate(self.inputs):
+            if not leaf.data.size or leaf.dtype == "float0":
+                continue
+            if number not in self.used:
+                yield Remark(self._input(number), "no output depends on this input: is it meant to be unused?")
+            elif number in hidden:
+                what = "choose inputs for which it has an effect, such as another flag or mask"
+                yield Remark(self._input(number), f"no output changes with this input: {what}")
+
+    def _input(self, number: int) -> str:
+        return self.paths[0][number] if self.paths[0] else f"input {number}"
+
+    def _output(self, number: int) -> str:
+        return self.paths[1][number] if self.paths[1] else f"output {number}"
+
+
+def _is_constant(leaf: Leaf) -> bool:
+    return leaf.data.size > 1 and leaf.dtype not in {*KEYS, "float0"} and _has_one_value(leaf.numpy())
+
+
+def _all_alike(leaf: Leaf) -> str:
+    """What is said of an input where all have one value in all their elements, so that no other one is like them."""
+    what = f"all {plural(leaf.data.size, 'element')} of this input are {_text(leaf.numpy().reshape(-1)[0])}"
+    return f"{what}: choose numbers that differ, which show how outputs depend on them"
+
+
+# --- of a golden ------------------------------------------------------------------------------------------------------
+
+
+def leaf_paths(manifest: Manifest, artifact: Artifact) -> tuple[list[str], list[str]]:
+    """The path of each flat argument and of each flat result, such as `args[0]['w']` and `result['loss']`."""
+    if flattened := manifest.flattened:
+        return list(flattened.inputs), list(flattened.outputs)
+    if (envelope := artifact.envelope) is None:
+        return [], []
+    trees = zip(("args", "kwargs"), envelope.in_tree.children, strict=False)  # a damaged file has any tree
+    return [path for root, tree in trees for path in tree.paths(root)], envelope.out_tree.paths("result")
+
+
+class OtherInputs:
+    """The runs of a golden's plain call with other inputs, and what they show. They need no compilation.
+
+    None of them says anything of the golden's noise, and one that fails is left out.
+    """
+
+    def __init__(self, golden: Golden, plain: CheckRequest, folder: Path) -> None:
+        envelope = golden.read_artifact().envelope
+        self._golden = golden
+        self._plain = Path(plain.outputs or "")
+        self._inputs = from_npz(Path(plain.inputs))
+        numbers = range(len(self._inputs))
+        self._used = [number for number in numbers if envelope is None or number in envelope.module_kept_var_idx]
+        self._runs: dict[str, OtherRun] = {}
+        # A program with ordered effects runs once: each further run would be compiled.
+        can_run = plain.outputs is not None and not plain.name and not (envelope and envelope.ordered_effects)
+        self.variants = tuple(self._variants(plain, folder)) if can_run else ()
+        self._ran: list[VariantRequest] = []
+
+    def _variants(self, plain: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
+        folder.mkdir(parents=True)
+        given = sum(leaf.data.nbytes for leaf in self._inputs)
+        given += sum(leaf.data.nbytes for leaf in self._golden.outputs())
+        for run, leaves in other_runs(self._inputs, self._used, MOST_BYTES // max(given, 1)):
+            if not run.changed:
+                continue
+            self._runs[run.name] = run
+            path = folder / f"{run.name}.inputs.npz"
+            path.write_bytes(to_npz(leaves))
+            yield VariantRequest(run.name, str(path), str(folder / f"{run.name}.npz"), limited=True)
+
+    def ended(self, reply: Reply) -> bool:
+        """Take in how the process ended that ran these variants, and whether one of them ended it.
+
+        Those that have run do not run again in the next one, and neither do those that this one has not reached.
+        """
+        names = [variant.name for variant in self.variants]
+        is_own = reply.end != "ok" and reply.variant in names
+        ran = self.variants[: names.index(reply.variant)] if is_own else self.variants
+        self._ran += [variant for variant in ran if variant.name not in reply.failed]
+        self.variants = ()
+        return is_own
+
+    def remarks(self, moved: Iterable[VariantRequest]) -> tuple[Remark, ...]:
+        """What the golden does not show. `moved` are runs with inputs moved by a unit in the last place."""
+        if self._golden.manifest.comparison.compare == "shape":
+            return ()  # no number of it is compared
+        checks = self._golden.manifest.checks
+        artifact = self._golden.read_artifact()
+        files = [check.outputs for check in checks if check.inputs and check.outputs and not check.vjp]
+        return Seen(
+            inputs=self._inputs,
+            used=self._used,
+            outputs=from_npz(self._plain),
+            runs=((self._runs[one.name], from_npz(Path(one.outputs))) for one in self._ran),
+            moved=(from_npz(Path(one.outputs)) for one in moved),
+            calls=[from_npz(self._golden.folder / file) for file in files],
+            paths=leaf_paths(self._golden.manifest, artifact),
+            bounded=partial(bounded_outputs, artifact),
+        ).remarks()
+
+
+def is_named(leaf: str, names: Iterable[str]) -> bool:
+    """Whether one of these names is that of a leaf, or of a part of the tree that holds it."""
+    return any(leaf == name or leaf.startswith((f"{name}[", f"{name}.")) for name in names)
+
+
+def unknown_leaves(names: Iterable[str], leaves: Sequence[str]) -> list[str]:
+    """The names that are neither leaves nor parts of the tree that holds them."""
+    return [name for name in names if not any(is_named(leaf, [name]) for leaf in leaves)]
+
+
+def remark_lines(remarks: Iterable[Remark], constant: Iterable[str] = ()) -> list[str]:
+    """The remarks in lines, except on leaves that are meant to be constant. Leaves with one text share a line."""
+    constant = tuple(constant)
+    leaves: dict[str, list[str]] = {}
+    for remark in remarks:
+        if not is_named(remark.leaf, constant):
+            leaves.setdefault(remark.text, []).append(remark.leaf)
+    lines = [f"{few(names)}: {text}" for text, names in leaves.items()]
+    more = len(lines) - MOST_LINES
+    return lines if more <= 1 else [*lines[:MOST_LINES], f"and {more} more remarks on leaves that show nothing"]
+
+
+MEANT = (
+    "Where a leaf is meant to be constant, such as a step counter or a gradient that is zero, name it in the marker: "
+    "export_compat(constant=(\"result['step']\",))."
+)
+"""What to do where a remark is not a fault. It is said once, below all remarks."""

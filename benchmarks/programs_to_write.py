@@ -82,7 +82,7 @@ def test_cholesky(export_golden):
 WIDTH, HEADS, TOKENS, WORDS = 32, 4, 16, 64
 
 
-def transformer_loss(parameters, tokens):
+def transformer_logits(parameters, tokens):
     def normalized(x, scale):
         return scale * (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
 
@@ -94,25 +94,79 @@ def transformer_loss(parameters, tokens):
         mixed = jnp.swapaxes(attention(q, k, v), -2, -3).reshape(y.shape)
         x = x + mixed @ layer["out"]
         x = x + jax.nn.gelu(normalized(x, layer["scales"][1]) @ layer["up"]) @ layer["down"]
-    logits = jax.nn.log_softmax(x @ parameters["embedding"].T)
+    return jax.nn.log_softmax(x @ parameters["embedding"].T)
+
+
+def transformer_loss(parameters, tokens):
+    logits = transformer_logits(parameters, tokens)
     return -jnp.take_along_axis(logits[:, :-1], tokens[:, 1:, None], -1).mean()
 
 
-def test_train_step(export_golden):
+def transformer_parameters(layers):
     def layer():
         shapes = {"qkv": (1, 3), "out": (1, 1), "up": (1, 4), "down": (4, 1)}
         weights = {name: normal(rows * WIDTH, columns * WIDTH) / 8 for name, (rows, columns) in shapes.items()}
         return weights | {"scales": np.ones((2, WIDTH), np.float32)}
 
+    embedding, positions = normal(WORDS, WIDTH) / 8, normal(TOKENS, WIDTH) / 8
+    return {"embedding": embedding, "positions": positions, "layers": [layer() for _ in range(layers)]}
+
+
+def test_transformer(export_golden):
+    tokens = RANDOM.integers(0, WORDS, (4, TOKENS))
+    export_golden(jax.jit(transformer_logits), transformer_parameters(4), tokens)
+
+
+def test_train_step(export_golden):
     def step(parameters, momentum, tokens):
         loss, gradients = jax.value_and_grad(transformer_loss)(parameters, tokens)
         momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, gradients)
         return jax.tree.map(lambda p, m: p - 0.01 * m, parameters, momentum), momentum, loss
 
-    parameters = {
-        "embedding": normal(WORDS, WIDTH) / 8,
-        "positions": normal(TOKENS, WIDTH) / 8,
-        "layers": [layer(), layer()],
-    }
+    parameters = transformer_parameters(2)
     momentum = jax.tree.map(np.zeros_like, parameters)
     export_golden(jax.jit(step), parameters, momentum, RANDOM.integers(0, WORDS, (4, TOKENS)))
+
+
+JOINTS = 30
+
+
+def test_joint_chain(export_golden):
+    """How far the tip of an arm is from its target, and the derivative by each joint, unrolled: it compiles long."""
+    lengths, offsets, twists = (normal(JOINTS) for _ in range(3))
+
+    def distance(angles):
+        pose = jnp.eye(4)
+        for length, offset, twist, angle in zip(lengths, offsets, twists, angles, strict=True):
+            (c, s), (cos, sin) = (jnp.cos(angle), jnp.sin(angle)), (np.cos(twist), np.sin(twist))
+            joint = [c, -s * cos, s * sin, length * c], [s, c * cos, -c * sin, length * s], [0, sin, cos, offset]
+            pose = pose @ jnp.array([*joint, [0, 0, 0, 1]])
+        return (pose[:3, 3] ** 2).sum()
+
+    export_golden(jax.jit(jax.value_and_grad(distance)), normal(JOINTS))
+
+
+SPECIES, REACTIONS = 20, 40
+
+
+def test_kinetics(export_golden):
+    """Mass action among 20 species, by steps of Runge and Kutta in a scan."""
+    spent, made = (RANDOM.integers(0, 2, (REACTIONS, SPECIES)).astype(np.float32) for _ in range(2))
+
+    def rate(log_rates, amounts):
+        speeds = jnp.exp(log_rates + spent @ jnp.log(amounts + 1e-6) / SPECIES)
+        return speeds @ (made - spent)
+
+    def simulated(log_rates, start):
+        def step(amounts, _):
+            k1 = rate(log_rates, amounts)
+            k2 = rate(log_rates, amounts + 5e-4 * k1)
+            k3 = rate(log_rates, amounts + 5e-4 * k2)
+            k4 = rate(log_rates, amounts + 1e-3 * k3)
+            amounts = jnp.maximum(amounts + 1e-3 / 6 * (k1 + 2 * k2 + 2 * k3 + k4), 0)
+            return amounts, amounts.sum()
+
+        return jax.lax.scan(step, start, length=200)
+
+    start = np.abs(normal(SPECIES)) + 1
+    export_golden(jax.jit(simulated), normal(REACTIONS) / 4, start.astype(np.float32))

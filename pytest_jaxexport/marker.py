@@ -88,6 +88,11 @@ KEYWORDS: dict[str, Keyword] = {
         "the artifact runs, and without this reason it is not written",
         "'it only prints'",
     ),
+    "constant": (
+        "()",
+        "leaves, or parts of a tree, that are meant to be constant or unused, such as a step counter",
+        "[\"result['step']\", \"args[1]['unused']\"]",
+    ),
     "without_outputs": (
         "None",
         "a reason to write a golden without outputs, for a function of other platforms that this process cannot run: "
@@ -157,6 +162,12 @@ def own_targets(item: pytest.Item) -> set[str]:
         for name in marker.kwargs.get(keyword) or ()
     }
     return names - {"platform", "ALL", "shape_assertions"}  # checks that are no targets
+
+
+def own_constants(item: pytest.Item) -> tuple[str, ...]:
+    """The leaves that a test's own marker names in `constant`; those of its class and module are for several tests."""
+    named = (name for marker in item.own_markers if marker.name == NAME for name in marker.kwargs.get("constant") or ())
+    return tuple(dict.fromkeys(named))
 
 
 def locate(item: pytest.Item) -> tuple[str, tuple[str, ...]]:

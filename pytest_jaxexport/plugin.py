@@ -346,7 +346,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     """A new `export_golden` of this test."""
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.second_export import SEEDS, SecondExport
+    from pytest_jaxexport.second_export import SEEDS, ForkedExport, SecondExport
 
     config = item.config
     if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
@@ -355,6 +355,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     if REPLAYER not in config.stash:
         replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
         seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)]
+        seconds.insert(0, ForkedExport(config, config.stash.get(FLAGS, {}), replayer.fork_program))
         config.stash[REPLAYER], config.stash[SECOND_EXPORT] = replayer, seconds
         for close in (replayer.close, *(second.close for second in seconds)):
             config.add_cleanup(close)

@@ -18,7 +18,7 @@ import pytest
 from export_core.artifact import read_bytes
 from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
-from export_core.base.text import shown
+from export_core.base.text import few, shown
 from export_core.export.case import Case, case_id
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce
@@ -28,7 +28,8 @@ from export_core.judge import Result
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.noise import WHAT_TO_DO, outputs_to_name
+from export_core.numbers.noise import WHAT_TO_DO, not_seen, outputs_to_name
+from export_core.numbers.shows_nothing import MEANT, Remark, leaf_paths, remark_lines, unknown_leaves
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
@@ -39,11 +40,13 @@ from export_core.run.golden_writing import add_noise, first_crash, require_audit
 from export_core.run.marker_keywords import export_options
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since, source_difference
-from pytest_jaxexport.marker import full_name, locate, own_targets
+from pytest_jaxexport.marker import full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
 from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
 from pytest_jaxexport.settings import Marked, Settings
 from pytest_jaxexport.unused_goldens import rename_hint
+
+LEAVES = 40  # How many leaves are listed where a name is none of them.
 
 
 class Exported:
@@ -76,7 +79,7 @@ class Recorder:
     """The `export_golden` of one test.
 
     `cases` are those that it exported, `renamed` the unused ones that they may have been before, and `events` plain
-    data for the terminal summary.
+    data for the terminal summary. Of `second_exports` the first is a fork.
     """
 
     def __init__(
@@ -88,7 +91,7 @@ class Recorder:
         second_exports: Sequence[SecondExport],
     ) -> None:
         self._item = item
-        self._second_exports = second_exports
+        self._forked_exports, self._second_exports = second_exports[:1], second_exports[1:]
         self._marked = marked
         self._settings = settings
         self._replayer = replayer
@@ -98,6 +101,7 @@ class Recorder:
         self._names: set[str | None] = set()
         self._deferred: set[str] = set()
         self._not_repeated: set[str] = set()
+        self._remarks: dict[str, tuple[Remark, ...]] = {}
         self.events: list[dict[str, Any]] = []
         self.cases: list[str] = []
         self.renamed: list[str] = []
@@ -147,7 +151,7 @@ class Recorder:
         if to_write:
             self._replayer.begin_worker()
             if repeats and not self._own(case.id):
-                self._second_exports[0].start(self._item.nodeid)
+                self._forked_exports[0].start(self._item.nodeid)
         with self._progress(f"exporting {shown(case.id)} and running it"):
             produced = produce(
                 case,
@@ -159,7 +163,7 @@ class Recorder:
         also = import_problems(produced.files, self._settings.policy.reader_packages) if to_write else ()
         require_audited(produced.artifact, produced.manifest.options.allow, produced.manifest.writer, also)
         if repeats and self._can_be_repeated(produced) and not self._stored(produced):
-            self._second_exports[0].begin(self._item.nodeid)
+            self._forked_exports[0].begin(self._item.nodeid)
         return Exported(produced, to_write=to_write)
 
     def finish(self) -> None:
@@ -169,6 +173,7 @@ class Recorder:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
             self._require_exports()
             self._require_use_of_targets()
+            self._require_constants()
             to_check: list[ProducedGolden] = []
             whole: list[ProducedGolden] = []
             for exported in self._exported:
@@ -221,6 +226,22 @@ class Recorder:
                 f"exported nor in any golden of this test: {', '.join(sorted(unused))}. Remove them."
             )
 
+    def _require_constants(self) -> None:
+        """Fail a test whose own marker names leaves in `constant` that nothing has that it exports."""
+        __tracebackhide__ = True
+        names = own_constants(self._item)
+        if not names or not self._exported:
+            return
+        leaves: dict[str, None] = {}
+        for produced in (exported.produced for exported in self._exported):
+            for paths in leaf_paths(produced.manifest, produced.artifact):
+                leaves |= dict.fromkeys(paths)
+        if unknown := unknown_leaves(names, list(leaves)):
+            self._fail(
+                f"{full_name(self._item)}: constant={list(names)!r}: expected leaves of what is exported, found "
+                f"{', '.join(unknown)}. The leaves are {few(list(leaves), most=LEAVES)}."
+            )
+
     def _own(self, case: str) -> Golden | None:
         """The stored golden of a case by this very writer."""
         return next(filter(self._replayer.is_own, self._store.generations(case)), None)
@@ -252,6 +273,9 @@ class Recorder:
             count = f", {asked} of up to {seeds}: --no-second-export leaves it out" if seeds > 1 else ""
             return self._progress(f"exporting {shown(produced.case.id)} again{count}")
 
+        # A fork starts sooner. It is not like this process in all, so that what it exports otherwise shows nothing.
+        if seeds == 1 and exports_again_otherwise(self._forked_exports, self._item.nodeid, produced, progress) is False:
+            return False
         return exports_again_otherwise(self._second_exports[:seeds], self._item.nodeid, produced, progress)
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
@@ -273,7 +297,10 @@ class Recorder:
             self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
             return "it is measured later"
         with self._progress(f"measuring the noise of {shown(golden.id)}"):
-            return self._replayer.noise(golden)
+            measured = self._replayer.noise(golden)
+        if isinstance(measured, MeasuredNoise):
+            self._remarks[golden.manifest.case] = measured.remarks
+        return measured
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
         is_first = not self._store.generations(produced.manifest.case)
@@ -283,7 +310,11 @@ class Recorder:
         case, writer = produced.manifest.case, produced.manifest.writer.id
         noise = produced.manifest.noise
         named = outputs_to_name(noise) if noise else []
-        to_do = WHAT_TO_DO if noise and noise.undecided_outputs else ""
+        to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
+        # A golden without values has a reason, which is in its marker.
+        remarks = () if self._marked["nothing_to_compare"] else self._remarks.get(case, ())
+        if lines := remark_lines(remarks, self._marked["constant"] or ()):
+            named, to_do = [*named, *lines], [*to_do, MEANT]
         if produced.outputs is None:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
@@ -291,8 +322,10 @@ class Recorder:
             named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
         alone = case in self._not_repeated and self._exports_new_twice
         event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
+        (golden,) = (one for one in self._store.generations(case) if one.manifest.writer.id == writer)
+        parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
         unmeasured = self._unmeasured(int(case in self._deferred))
-        self.events.append({**event, "to_do": to_do, "not_repeated": alone, **unmeasured})
+        self.events.append({**event, "to_do": to_do, "not_repeated": alone, "not_seen": parts, **unmeasured})
 
     def _unmeasured(self, count: int) -> dict[str, Any]:
         """For an event: how many goldens have no noise, and the command that measures it."""

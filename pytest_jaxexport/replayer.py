@@ -78,6 +78,10 @@ class Replayer:
         """Begin to start the worker, which imports jax while the test traces its function."""
         self._thread.submit(self._own.start_worker)
 
+    def fork_program(self, program: Path, address: str) -> bool:
+        """Have a fork of the worker, which has jax imported, run a program. False where it cannot."""
+        return self._own.fork_program(program, address)
+
     def is_own(self, golden: Golden) -> bool:
         """Whether this interpreter is the writer of a golden."""
         return golden.manifest.writer.id == self._own.writer.id

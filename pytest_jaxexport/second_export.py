@@ -1,14 +1,18 @@
 """The export of a test in a second process, with another hash seed: only what both export alike can be compared."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import pytest
 
@@ -16,6 +20,9 @@ from export_core.artifact import Artifact
 from export_core.artifact.export_changes import export_digest
 from export_core.export.produce import Flags, ProducedGolden
 
+SECOND_RUN_FILE = Path(__file__).with_name("second_run.py")
+_LONGEST_START = 60.0  # Seconds to wait for a fork that connects itself.
+_LOOK = 0.2  # Seconds after which whoever waits for it looks whether it is still wanted.
 _LONGEST = 300.0  # Seconds to wait for the export of one test, with the start of the process.
 
 # What would run elsewhere, or write over what belongs to the first run.
@@ -47,24 +54,46 @@ class SecondExport:
         self._flags = flags
         self._seed = str(seed)
         self._process: subprocess.Popen[str] | None = None
+        self._started = self._closed = False
+        self._pipes: tuple[IO[str], IO[str]] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jaxexport-second-export")
         self._exports: dict[str, Future[dict[str, Any]]] = {}
 
     def start(self, test: str) -> None:
         """Start the process, which imports jax while this one traces its function; `test` is a node id."""
-        if self._process is not None:
-            return
-        config = self._config
+        if not self._started:
+            self._started = True
+            self._start(self._setup(test))
+
+    def _start(self, setup: dict[str, Any]) -> None:
+        """Start the process and have it told what it begins with."""
         variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         variables["PYTHONHASHSEED"] = self._seed
         variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
+        self._process = process = subprocess.Popen(
+            [sys.executable, "-P", SECOND_RUN_FILE],
+            cwd=self._config.invocation_params.dir,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdin
+        assert process.stdout
+        self._pipes = process.stdin, process.stdout
+        self._thread.submit(self._tell, setup)
+
+    def _setup(self, test: str) -> dict[str, Any]:
+        """The options of the second pytest, whose first test is in the file of this one."""
+        config = self._config
         options = {
             name: _OPTIONS.get(name, value)
             for name, value in vars(config.option).items()
             if isinstance(value, (str, int, float, type(None)))
             or (isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value))
         }
-        setup = {
+        return {
             "options": {
                 **options,
                 # Else pytest looks for them from the test's folder, which may have an ini file of its own.
@@ -75,16 +104,6 @@ class SecondExport:
             "root": str(config.rootpath),
             "sys_path": sys.path,
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("second_run.py")],
-            cwd=config.invocation_params.dir,
-            env=variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self._thread.submit(self._ask, setup, answered=False)
 
     def begin(self, test: str) -> None:
         """Begin to export a test, once; `test` is its node id."""
@@ -111,23 +130,76 @@ class SecondExport:
 
     def close(self) -> None:
         """End the process, which no test waits for any longer: whatever is still asked has no answer."""
+        self._closed = True
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
-    def _ask(self, message: object, *, answered: bool = True) -> dict[str, Any]:
-        """What the process answers; empty where it has ended."""
-        assert self._process
-        assert self._process.stdin
-        assert self._process.stdout
+    def _tell(self, message: object) -> bool:
+        """Send a message; False where the process has ended."""
         try:
-            self._process.stdin.write(f"{json.dumps(message)}\n")
-            self._process.stdin.flush()
-        except OSError:
-            return {}
-        line = self._process.stdout.readline() if answered else ""
+            if self._pipes is None:
+                return False
+            self._pipes[0].write(f"{json.dumps(message)}\n")
+            self._pipes[0].flush()
+        except (OSError, ValueError):  # ValueError: it is closed
+            return False
+        return True
+
+    def _ask(self, message: object) -> dict[str, Any]:
+        """What the process answers; empty where it has ended."""
+        try:
+            line = self._pipes[1].readline() if self._tell(message) and self._pipes else ""
+        except (OSError, ValueError):
+            line = ""
         exports: dict[str, Any] = json.loads(line) if line.endswith("\n") else {}
         return exports
+
+
+class ForkedExport(SecondExport):
+    """A second process that has jax imported when it starts: a fork of the worker that replays goldens.
+
+    It has another hash seed and other addresses than this process, and its own variables from the start, but jax was
+    imported without them, and OpenBLAS has one thread. So it is asked first, and only what it exports alike counts.
+    """
+
+    def __init__(self, config: pytest.Config, flags: Flags, fork: Callable[[Path, str], bool]) -> None:
+        """`fork` has a fork run a program that connects itself with the socket at an address."""
+        super().__init__(config, 0, flags)
+        self._fork = fork
+        self._connection: socket.socket | None = None
+
+    def _start(self, setup: dict[str, Any]) -> None:
+        folder = str(self._config.invocation_params.dir)
+        first = {"variables": dict(os.environ), "flags": self._flags, "folder": folder}
+        self._thread.submit(self._connect, first, setup)
+
+    def _connect(self, *messages: dict[str, Any]) -> None:
+        """Have the worker fork, wait until the fork connects itself, and tell it these messages."""
+        with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder, socket.socket(socket.AF_UNIX) as listener:
+            address = str(Path(folder) / "second")
+            listener.bind(address)
+            listener.listen(1)
+            listener.settimeout(_LOOK)
+            if self._closed or not self._fork(SECOND_RUN_FILE, address):
+                return
+            until = time.monotonic() + _LONGEST_START
+            while self._connection is None and time.monotonic() < until and not self._closed:
+                with contextlib.suppress(TimeoutError):
+                    self._connection, _ = listener.accept()
+        if self._connection is not None:
+            self._connection.settimeout(None)
+            self._pipes = self._connection.makefile("w"), self._connection.makefile("r")
+            for message in messages:
+                self._tell(message)
+
+    def close(self) -> None:
+        """End the process: it ends when it reads no more, or with its worker."""
+        super().close()
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+            self._connection.close()
 
 
 def exports_again_otherwise(

@@ -1,27 +1,52 @@
 """The second process of `second_export`: a pytest that runs the tests which the first one names.
 
-It is run as a file, since pytest warns of a plugin that is imported before it: the package is imported afterwards.
+It is run as a file, since pytest warns of a plugin that is imported before it: the package is imported afterwards. Or
+by a fork of the worker that replays goldens, which has jax imported already.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import IO, TYPE_CHECKING, cast
 
 import pytest
 
 if TYPE_CHECKING:
+    import socket
+
     from pytest_jaxexport.second_export import SecondArtifact
 
 
 def main() -> None:
-    """Run the second pytest: read its options, then the tests to export, from stdin, and answer on stdout."""
+    """Run the second pytest in this process: what it is asked comes on stdin, and what it answers leaves on stdout."""
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
+    export_tests(requests, answers)
+
+
+def run(connection: socket.socket) -> None:
+    """Run the second pytest in a fork of a worker. It starts with the variables and settings of the first process."""
+    requests, answers = connection.makefile("r"), connection.makefile("w")
+    setup = json.loads(requests.readline())
+    os.environ.clear()
+    os.environ.update(setup["variables"])
+    os.chdir(setup["folder"])
+    config = sys.modules["jax"].config
+    for name, value in setup["flags"].items():
+        if value is not None:
+            config.update(name, value)
+    sys.argv[:] = [__file__]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    export_tests(requests, answers)
+
+
+def export_tests(requests: IO[str], answers: IO[str]) -> None:
+    """Run pytest: read its options, then the tests to export, and answer each."""
     setup = json.loads(requests.readline())
     sys.path[:] = setup["sys_path"]
     options = setup["options"]

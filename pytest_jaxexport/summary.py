@@ -43,7 +43,11 @@ def _written(events: Events) -> Iterator[str]:
     if alone := [event["case"] for event in events if event["not_repeated"]]:
         once = f"{plural(len(alone), 'golden')} exported only once"
         yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"
-    yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in events) if text)
+    if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
+        from export_core.numbers.noise import not_seen_text  # what is written has loaded it
+
+        yield f"  {not_seen_text(parts, most=3)}"
+    yield from (f"  {text}" for text in dict.fromkeys(text for event in events for text in event["to_do"]))
 
 
 def _judged(events: Events, *, verbose: bool) -> Iterator[str]:

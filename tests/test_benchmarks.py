@@ -1,5 +1,6 @@
-"""The benchmarks measure what they say: each stub has its result, goldens are written without noise."""
+"""The benchmarks measure what they say: each stub has its result, no process is missed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from benchmarks import growth, writing
 from benchmarks.line import Line
 from benchmarks.page_table import BEGIN, END, PageTable
+from benchmarks.processor import processor_seconds
 from export_core.goldens import GoldenStore
 
 
@@ -25,12 +27,19 @@ def test_a_shard_of_stubs_passes_with_its_part_of_the_plan(tmp_path):
     assert run.memory > 0
 
 
-def test_goldens_are_written_without_noise(tmp_path):
-    assert {"scalar", "train_step"} < {*writing.programs()}
-    project = writing.make_project(tmp_path / "without", writing.WITHOUT)
-    assert writing.write_goldens(project, *writing.words_for("scalar"), "--no-second-export") > 0
+def test_goldens_of_the_other_side_have_no_noise(tmp_path):
+    assert {"scalar", *writing.BUDGETS} < {*writing.programs()}
+    project = writing.make_project(tmp_path / "project")
+    assert writing.write_goldens(project, *writing.words_for("scalar"), *writing.PLAIN) > 0
     (golden,) = GoldenStore(project / "golden").goldens()
     assert golden.manifest.noise is None
+
+
+def test_processes_without_a_parent_are_counted(tmp_path):
+    """A process that outlives its parent, which does not wait for it."""
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    leaving = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"
+    assert 0.3 < processor_seconds([sys.executable, "-c", leaving], tmp_path, os.environ) < 3
 
 
 def test_the_table_of_a_page_has_the_budgets_and_a_file_has_all_lines(tmp_path):

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from msgspec import structs
 
@@ -27,9 +28,10 @@ from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.build import cache_folder
-from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.environment import Environment, this_interpreter, with_variables
 from export_core.readers.hardware import instructions_used
 from export_core.readers.worker.client import WarmWorkers
+from export_core.readers.worker.first_run import FirstRuns
 from export_core.readers.worker.protocol import Stage, Worker
 from export_core.releases import Release
 from export_core.releases.stable_targets import promised_by
@@ -62,6 +64,7 @@ class OwnReader:
         self._started_with = started_with
         self._workers = WarmWorkers()
         self._other_kernel = OtherKernel()
+        self._first_runs = FirstRuns()
 
     @functools.cached_property
     def writer(self) -> Writer:
@@ -76,21 +79,34 @@ class OwnReader:
     @property
     def _environment(self) -> Environment:
         release = Release(jaxlib=self.writer.jaxlib, jax=self.writer.jax, built=self.writer.built)
-        return this_interpreter(release, self._policy.environment, self._started_with)
+        environment = this_interpreter(release, self._policy.environment, self._started_with)
+        # Another one than this process has: a fork of the worker shows what depends on it.
+        seed = (self._started_with or os.environ).get("PYTHONHASHSEED")
+        return with_variables(environment, PYTHONHASHSEED="2" if seed == "1" else "1")
 
     def start_worker(self) -> Worker:
         """The worker, which imports jax when it is started."""
         return self._workers.start(self._environment, Limits().jobs)
 
+    def fork_program(self, program: Path, address: str) -> bool:
+        """Have a fork of the worker run a program: see `run_program` in readers/worker/program.py. False: it cannot."""
+        return self._workers.fork_program(self._environment, Limits().jobs, program, address)
+
     def noise(self, golden: Golden) -> MeasuredNoise | str:
-        """The noise of a golden that this interpreter has just made, or why there is none."""
-        return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel)
+        """The noise of a golden that this interpreter has just made, or why there is none.
+
+        Its first replay then runs in the same process.
+        """
+        return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel, self._first_runs)
 
     def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
         stopping = stopping or threading.Event()
-        own = Interpreter(self._environment, self._workers.start, self._user_code, self.cache, stopping)
+        own = Interpreter(self._environment, self._start, self._user_code, self.cache, stopping)
         return run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own).results
+
+    def _start(self, environment: Environment, slots: int) -> Worker:
+        return self._first_runs.before(self._workers.start(environment, slots))
 
     def close_cache(self) -> None:
         """Close the outcomes of earlier runs, in the thread that used them."""

@@ -192,6 +192,7 @@ KEYWORDS: dict[str, Reader] = {
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
     "nothing_to_compare": _REASON,
+    "constant": partial(_texts, what="paths of leaves such as \"result['step']\""),
     "without_outputs": _REASON,
 }
 """How the value of each keyword is read."""

@@ -23,7 +23,7 @@ def test_rank_8(export_golden, numbers):
     export_golden(jax.jit(f), abs(numbers(10, 4, 6)), abs(numbers(17)))
 
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(constant=["result"])  # it converges
 def test_long_module(export_golden, numbers):
     """Eight hundred operations in two hundred functions."""
 

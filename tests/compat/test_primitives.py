@@ -68,7 +68,7 @@ def test_log_gamma(export_golden, positive):
     export_golden(jax.jit(lambda x: lax.lgamma(2.05 + x)), positive)
 
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(constant=["result[0][4]", "result[1][0]", "result[1][1]", "result[2][0]"])
 def test_rounding_and_comparing(export_golden, numbers):
     def f(x):
         x = 3 * x
@@ -81,7 +81,7 @@ def test_rounding_and_comparing(export_golden, numbers):
     export_golden(jax.jit(f), numbers(8))
 
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(constant=["result[2][1]"])
 def test_bits(export_golden):
     def f(x, shift):
         own = [g(x) for g in (lax.clz, lax.population_count, lax.bitwise_not)]
@@ -175,7 +175,7 @@ def test_linear_solve_with_own_rules(export_golden, numbers):
     )
 
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(constant=["result[0]", "result[1]"])  # the seed is in the program
 def test_random_generators(export_golden):
     def f(key, seed):
         state, bits = lax.rng_bit_generator(
@@ -188,7 +188,7 @@ def test_random_generators(export_golden):
     export_golden(jax.jit(f), jax.random.PRNGKey(7), np.int32(3))
 
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(constant=["result"])
 def test_uniform_in_xla(export_golden):
     """The generator of XLA itself is not seeded, so that only its range can be compared."""
     export_golden(jax.jit(lambda a, b: lax.rng_uniform(a, b, (64,)) < b), np.float32(2), np.float32(5))

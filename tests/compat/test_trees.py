@@ -7,7 +7,7 @@ from compat_nodes import Point, Tagged
 registered = pytest.mark.export_compat(register=("compat_nodes",))
 
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(constant=["args[0]['a'][1]", "args[1][0]"])
 def test_dicts_lists_and_none(export_golden, numbers):
     def regrouped(tree, pair):
         return {"b": [tree["a"][0] * 2, None], "a": (pair[1], {}), "none": tree["none"]}

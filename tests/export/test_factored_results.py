@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from export_core.artifact import numerics, read_bytes
+from export_core.artifact import read_bytes, tracing
 from export_core.artifact.bytecode import listing
 from export_core.artifact.bytecode.listing import Line
 from export_core.artifact.numerics import factored_outputs
@@ -110,15 +110,15 @@ def test_a_function_of_many_results_is_looked_through_once():
 @pytest.mark.parametrize(
     ("line", "arguments", "count"),
     [
-        (Line("call", (), ("main",), ("tensor<f32>",), (), numerics.BODY, ()), 0, 1000),
+        (Line("call", (), ("main",), ("tensor<f32>",), (), tracing.BODY, ()), 0, 1000),
         # a wide loop takes no time for each pair of its values
-        (Line("while", (), (), ("tensor<f32>",) * 2000, tuple(range(2000)), numerics.BODY, ()), 2000, 1),
+        (Line("while", (), (), ("tensor<f32>",) * 2000, tuple(range(2000)), tracing.BODY, ()), 2000, 1),
     ],
     ids=["calls in circles", "a wide loop"],
 )
 def test_a_module_that_leads_nowhere_ends_soon(line, arguments, count, monkeypatch):
     results = count * len(line.types)
-    returned = Line("return", (), (), (), tuple(range(arguments, arguments + results)), numerics.BODY, ())
+    returned = Line("return", (), (), (), tuple(range(arguments, arguments + results)), tracing.BODY, ())
     monkeypatch.setattr(listing, "listing", lambda module: {"main": [line] * count + [returned]})
     main = SimpleNamespace(name="main", inputs=["tensor<f32>"] * arguments, outputs=["tensor<f32>"] * results)
     start = time.process_time()

@@ -82,7 +82,7 @@ def test_noise_is_stored_and_described(project, written):
     assert (noise["moved"], noise["jaxlib"]) == (6, manifest["writer"]["jaxlib"])
     assert noise["instruction_set"] == manifest["instruction_set"] != ""
     assert (noise["inside"], noise["amplified"], noise["compiled"]) == (24, 4, ["unoptimized"])
-    assert noise["narrowest_float"] == "float32"
+    assert "unmeasured" not in noise
     assert noise["undecided_outputs"] == {}
 
 

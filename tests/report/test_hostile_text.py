@@ -265,13 +265,15 @@ def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
 def event(one: Result) -> dict[str, Any]:
     """What the plugin has recorded of a test, in the words of this result."""
     return {
-        **dict.fromkeys(("crash", "renamed", "to_do", "changed", "measure"), one.message),
+        **dict.fromkeys(("crash", "renamed", "changed", "measure"), one.message),
         **dict.fromkeys(("elsewhere", "without_outputs", "unmeasured"), 1),
         "case": one.case,
         "writer": one.writer.jaxlib,
         "written": "new",
         "own": False,
         "named": [one.message],
+        "to_do": [one.message],
+        "not_seen": {one.message: 1e-6},
         "runtimes": [one.message],
         "corrected": {"compare": one.message},
         "not_repeated": True,

@@ -18,7 +18,7 @@ from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import NOISE
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
-from export_core.numbers.noise import outputs_to_name
+from export_core.numbers.noise import not_seen, not_seen_text, outputs_to_name
 from export_core.policy import Policy
 
 MOST = 8  # Lines of one kind, and first values of one array.
@@ -71,12 +71,21 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
     else:
         yield "by the noise that its writer measured" if manifest.noise else "by the default of each dtype"
         yield from outputs_to_name(manifest.noise) if manifest.noise else ()
+        yield from (not_seen_text({name: part}, most=1) for name, part in _not_seen(golden).items())
     if (rule or manifest.comparison).compare == Comparison().compare:
         for group in golden.factors:
             yield f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
     for name in dict.fromkeys((manifest.writer.platform, *manifest.options.platforms)):
         if name in policy.tolerances:
             yield f"or wider, by tolerances.{name} of the policy"
+
+
+def _not_seen(golden: Golden) -> dict[str, float]:
+    """Below which part of its largest number each output shows no error; nothing of a golden that cannot be read."""
+    try:
+        return not_seen(golden) if golden.manifest.noise else {}
+    except (ArtifactError, GoldenError):  # what is wrong with it is said where its files are listed
+        return {}
 
 
 def _field(value: object) -> list[str]:

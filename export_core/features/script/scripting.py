@@ -14,13 +14,15 @@ from typing import Any
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.base.text import did_you_mean
+from export_core.base.text import did_you_mean, few
 from export_core.export.case import Case
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
+from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.noise import outputs_to_name
+from export_core.numbers.shows_nothing import leaf_paths, remark_lines, unknown_leaves
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy
 from export_core.policy.run_options import RunOptions
@@ -115,16 +117,28 @@ def write_golden(
             manifest = structs.replace(produced.manifest, test="")
             problems = import_problems(produced.files, rules.reader_packages)
             require_audited(produced.artifact, manifest.options.allow, manifest.writer, problems)
+            leaves = [path for paths in leaf_paths(manifest, produced.artifact) for path in paths]
+            if unknown := unknown_leaves(values["constant"] or (), leaves):
+                expected = f"constant: expected leaves of what is exported ({few(leaves, most=40)})"
+                raise KeywordError(f"write_golden({case!r}): {expected}, found {', '.join(unknown)}.")
             calls = [ExtraCall(call, {}) for call in also] + [ExtraCall(call, {}, MISMATCH) for call in refused]
             (produced,) = free_caches([add_checks(replace(produced, manifest=manifest), calls)])
             if not values["nothing_to_compare"]:
                 require_values(produced)
-            produced = add_noise(produced, store, rules, reader.noise)
+            measured: list[MeasuredNoise | str] = []
+
+            def measure(golden: Golden) -> MeasuredNoise | str:
+                measured.append(reader.noise(golden))
+                return measured[-1]
+
+            produced = add_noise(produced, store, rules, measure)
             crash = first_crash(produced, lambda golden: reader.replay([golden]))
             status = store.write(produced.manifest, produced.files)
     writer, noise = produced.manifest.writer.id, produced.manifest.noise
     (golden,) = (golden for golden in store.generations(case) if golden.manifest.writer.id == writer)
-    return WrittenGolden(golden, str(status), crash, tuple(outputs_to_name(noise)) if noise else ())
+    remarks = [remark for one in measured if isinstance(one, MeasuredNoise) for remark in one.remarks]
+    shown = [] if values["nothing_to_compare"] else remark_lines(remarks, values["constant"] or ())
+    return WrittenGolden(golden, str(status), crash, (*(outputs_to_name(noise) if noise else ()), *shown))
 
 
 @contextmanager

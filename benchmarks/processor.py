@@ -1,0 +1,47 @@
+"""Processor seconds of a command with all that it starts, also of processes that its own processes leave behind.
+
+It is run as a file, in a process of its own: `python benchmarks/processor.py COMMAND…` prints the seconds in its last
+line and exits as the command does. What loses its parent becomes a child of this process, which waits for everything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def processor_seconds(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> float:
+    """Run a command in a folder and return its processor seconds, user and system. Exits where the command fails."""
+    done = subprocess.run(
+        [sys.executable, __file__, *command], cwd=folder, env=dict(variables), capture_output=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{command} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+    return float(done.stdout.split()[-1])
+
+
+def main() -> int:
+    """Run the command of the arguments, and wait for all of its processes."""
+    become_subreaper = 36  # PR_SET_CHILD_SUBREAPER of Linux: https://man7.org/linux/man-pages/man2/prctl.2.html
+    if ctypes.CDLL(None).prctl(become_subreaper, 1, 0, 0, 0):
+        raise SystemExit("this system gives processes without a parent to nobody else: their seconds are not known")
+    command = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+    seconds, status = 0.0, 0
+    while True:
+        try:
+            pid, ended, used = os.wait4(-1, 0)
+        except ChildProcessError:
+            break
+        status = os.waitstatus_to_exitcode(ended) if pid == command else status
+        seconds += used.ru_utime + used.ru_stime  # with those of the children that it has waited for
+    sys.stderr.flush()
+    print(f"\n{seconds:.3f}")
+    return abs(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""What the summary says when a golden is written that shows little, once; and the keyword `constant`."""
+
+import pytest
+from projects import Project, Projects, Run
+from warm_pytest import WHOLE_NOISE
+
+TESTS = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+X = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
+
+def of_step(x, other):
+    return {"out": jax.nn.relu(x), "step": jnp.int32(3)}
+
+def of_one_class(x):
+    return {"weights": jax.nn.softmax(x * 2.0**100), "hot": jax.nn.one_hot(x.argmax(1), 9)}
+
+@pytest.mark.export_compat
+class TestAll:
+    def test_dead(self, export_golden):
+        export_golden(jax.jit(lambda x: jax.nn.relu(x - 100)), X)
+
+    def test_unused(self, export_golden):
+        export_golden(jax.jit(of_step), X, {"a": X})
+
+    @pytest.mark.export_compat(constant=["result['step']", "args[1]"])
+    def test_meant(self, export_golden):
+        export_golden(jax.jit(of_step), X, {"a": X})
+
+    def test_fine(self, export_golden):
+        export_golden(jax.jit(lambda x: jax.nn.relu(x)), X)
+
+    def test_saturated(self, export_golden):
+        export_golden(jax.jit(of_one_class), X)
+
+    def test_endless(self, export_golden):
+        grow = lambda x: jax.lax.while_loop(lambda x: x < 50.0, lambda x: x * 1.5, x)
+        export_golden(jax.jit(lambda x: (grow(x), x + 1)), np.float32(1.3))
+
+@pytest.mark.export_compat(constant=["result['stop']"])
+def test_unknown(export_golden):
+    export_golden(jax.jit(of_step), X, X)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(projects: Projects) -> Project:
+    """Tests with outputs that show nothing, and others."""
+    return projects(noise=WHOLE_NOISE, test_a=TESTS)
+
+
+@pytest.fixture(scope="module")
+def written(project: Project) -> Run:
+    """The run that wrote their goldens."""
+    return project.pytest("--update-goldens")
+
+
+def said_of(run: Run, test: str) -> list[str]:
+    """What the summary says of the golden of a test."""
+    lines = (line.strip().partition("-cpu: ") for line in run.text.splitlines())
+    return [text for golden, _, text in lines if golden.startswith(f"test_a.TestAll.{test}/") and text]
+
+
+def test_outputs_and_inputs_that_show_nothing_are_named(written):
+    (dead,) = said_of(written, "test_dead")
+    assert dead.startswith(
+        "result: all 128 elements are 0, with other inputs too: choose inputs for which some are not"
+    )
+    step, unused = said_of(written, "test_unused")
+    assert step == "result['step']: it is 3 with all of 16 other inputs too: choose inputs on which it depends"
+    assert unused == "args[1]['a']: no output depends on this input: is it meant to be unused?"
+    assert written.text.count("export_compat(constant=(\"result['step']\",))") == 1
+
+
+def test_a_saturated_output_is_named_and_a_one_hot_is_not(written):
+    (line,) = said_of(written, "test_saturated")
+    assert line == (
+        "result['weights']: all 128 elements are 0 or 1, the bounds of a softmax: "
+        "choose smaller inputs, or a larger temperature"
+    )
+
+
+def test_nothing_is_said_of_others_and_no_test_fails(project, written):
+    assert said_of(written, "test_fine") == []
+    assert written.outcomes()["failed"] == ["test_a.test_unknown"]
+    assert "shows" not in str(project.manifest("test_a.TestAll.test_dead")["noise"])
+
+
+def test_of_leaves_that_are_meant_to_be_constant_nothing_is_said(project, written):
+    assert said_of(written, "test_meant") == []
+    assert "constant" not in project.manifest("test_a.TestAll.test_meant")["options"]
+
+
+def test_a_name_of_no_leaf_is_an_error_that_lists_the_leaves(written):
+    text = written["test_unknown"].text
+    assert "expected leaves of what is exported, found result['stop']" in text
+    assert "The leaves are args[0], args[1], result['out'], result['step']." in text
+
+
+def test_a_loop_that_never_ends_with_other_inputs_ends(project, written):
+    noise = project.manifest("test_a.TestAll.test_endless")["noise"]
+    assert (noise["moved"], noise.get("failed")) == (6, None)
+    assert said_of(written, "test_endless") == []
+
+
+def test_it_is_said_once(project, written):
+    again = project.pytest("--update-goldens", "-k", "dead or unused")
+    assert "2 goldens unchanged" in again.text
+    assert "choose inputs" not in again.text
+    assert "choose inputs" not in project.pytest("-k", "dead").text

@@ -67,8 +67,7 @@ def measure(
     across = PROCESSORS in sets
     if across:
         collect.write_elsewhere(folders, writers)
-    if again:
-        collect.measure_again(folders)
+    collect.measure_noise(folders, again=again)
     replays = collect.replays(groups, writers, readers, across=across)
     collect.read(folders, replays)
     findings = find(folders, replays)

@@ -33,6 +33,18 @@ CHANGES = (
             "of its sum until 0.11.0, and is rounded since 0.11.2"
         ),
     ),
+    Change(
+        programs=(
+            *("beside_float8", "float8_out", "float8_products", "float8_hidden"),
+            *("activation_copied_in_float8", "float8_activations", "rows_scaled_with_codes_in_four_bits"),
+        ),
+        last_before="0.7.0",
+        first_after="0.7.1",
+        reason=(
+            "a number that becomes a float of 8 bits or fewer is rounded to float16 first until 0.7.0, partly until "
+            "0.7.2, and once since 0.8.0 (findings/float8_rounded_twice.sh)"
+        ),
+    ),
 )
 
 

@@ -144,7 +144,7 @@ def _write(folders: Folders, group: Group, writer: str, processor: Processor = N
         install = [word for package in (".", *group.install) for word in ("--install", package)]
         plugin = ("-p", "studies.numbers.variables", "-o", f"export_policy={PROCESSORS_POLICY.relative_to(ROOT)}")
         words = ["-m", "export_core", "goldens", "backfill", "--writers", writer, *install, "--", *group.tests, *plugin]
-        words += ["-q", "--tb=line", "-W", "ignore", "-o", "export_module_text=no"]
+        words += ["-q", "--tb=line", "-W", "ignore", "-o", "export_module_text=no", "--noise=later"]
         words += [f"--goldens={folders.goldens(processor)}"]
         run(words, folders.logs / f"write-{name}.txt", WRITTEN, NUMBERS_VARIABLES=json.dumps(dict(processor.variables)))
         if processor is NATIVE and any("test_program[" in test for test in group.tests):
@@ -158,13 +158,15 @@ def _write(folders: Folders, group: Group, writer: str, processor: Processor = N
     _once(folders, f"write-{name}", decided, steps)
 
 
-def measure_again(folders: Folders) -> None:
-    """The noise of all goldens once more, by the rule of today."""
+def measure_noise(folders: Folders, *, again: bool) -> None:
+    """The noise of those goldens that have none, or of all by the rule of today, each as on its own processor."""
     for processor in (NATIVE, *OTHERS):
         if (store := folders.goldens(processor)).exists():
-            words = ["-m", "export_core", "goldens", "verify", "--noise", "--again", "--goldens", str(store)]
-            words += ["--policy", str(PROCESSORS_POLICY)]
+            words = ["-m", "export_core", "goldens", "verify", "--noise", *(["--again"] if again else [])]
+            words += ["--goldens", str(store), "--policy", str(PROCESSORS_POLICY)]
+            started = time.monotonic()
             run(words, folders.logs / f"noise-{processor.name}.txt", WRITTEN, **processor.variables)
+            print(f"== noise-{processor.name}: {time.monotonic() - started:.0f} s", flush=True)
 
 
 def replays(groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool) -> list[Replay]:

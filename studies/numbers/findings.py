@@ -16,7 +16,7 @@ from export_core.run.results import read_results
 from studies.numbers.changes import Change, change_of
 from studies.numbers.collect import Folders, Replay
 from studies.numbers.double import Call, Farther, References
-from studies.numbers.planted import FROM_OUTPUTS
+from studies.numbers.planted import FROM_EACH_OUTPUT, FROM_OUTPUTS
 from studies.numbers.rules import Judge, Judged, worst
 from studies.numbers.sets import program_in, set_of
 
@@ -49,7 +49,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Planted:
-    """A wrong answer, judged. `jumps`: an output that it is in jumps, by what the writer measured."""
+    """A wrong answer, judged. `jumps`: an output that it is in jumps, by what the writer measured.
+
+    `undecided`: rounding alone moves most elements of such an output by a tenth of its largest number, as the run that
+    wrote it said. `output` is that of an error in one output alone.
+    """
 
     program: str
     of_set: str
@@ -57,6 +61,8 @@ class Planted:
     kind: str
     judged: Judged
     jumps: bool
+    undecided: bool = False
+    output: int | None = None
 
 
 @dataclass(frozen=True)
@@ -150,17 +156,27 @@ def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted
     case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
     program, plain = program_in(case), Check("", outputs="outputs.npz")
     expected = golden.outputs()
-    wrong = {kind: _from_outputs(expected, kind) for kind in FROM_OUTPUTS}
+    wrong: list[tuple[str, int | None, tuple[Leaf, ...]]]
+    wrong = [(kind, None, _from_outputs(expected, kind)) for kind in FROM_OUTPUTS]
+    for number, leaf in enumerate(expected):
+        if leaf.dtype in FLOATS:
+            for kind, function in FROM_EACH_OUTPUT.items():
+                given = leaf_of(function(leaf.numpy()))
+                wrong.append((kind, number, (*expected[:number], given, *expected[number + 1 :])))
     for file in (folders.wrong / writer).glob(f"{program}.*.npz"):
-        wrong[file.name.split(".")[-2]] = from_npz(file)
-    jumping = noise.jumping if (noise := golden.manifest.noise) else {}
-    for kind, outputs in wrong.items():
+        wrong.append((file.name.split(".")[-2], None, from_npz(file)))
+    noise = golden.manifest.noise
+    jumping, undecided = (noise.jumping, noise.undecided_outputs or {}) if noise else ({}, {})
+    for kind, output, outputs in wrong:
         pairs = enumerate(zip(expected, outputs, strict=True))
-        changed = [number for number, (want, got) in pairs if _differ([want], [got])]
+        changed = [str(number) for number, (want, got) in pairs if _differ([want], [got])]
         if changed:
             judged = judge.judge(plain, expected, outputs)
-            jumps = any(str(number) in jumping for number in changed)
-            yield Planted(program, set_of(case), writer, kind, judged, jumps)
+            jumps = any(number in jumping for number in changed)
+            hidden = [
+                number in undecided and 2 * undecided[number].elements >= undecided[number].of for number in changed
+            ]
+            yield Planted(program, set_of(case), writer, kind, judged, jumps, all(hidden), output)
 
 
 def _from_outputs(expected: tuple[Leaf, ...], kind: str) -> tuple[Leaf, ...]:

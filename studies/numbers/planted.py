@@ -59,6 +59,34 @@ def zero_for_nan(values: Array) -> Array:
     return np.where(np.isnan(values), np.zeros((), values.dtype), values)
 
 
+def all_zero(values: Array) -> Array:
+    """Zeros everywhere."""
+    return np.zeros_like(values)
+
+
+def halved(values: Array) -> Array:
+    """Half of every element."""
+    return (_double(values) / 2).astype(values.dtype)
+
+
+def signs_flipped(values: Array) -> Array:
+    """The sign of every element turned."""
+    return (-_double(values)).astype(values.dtype)
+
+
+def ten_percent(values: Array) -> Array:
+    """Every element a tenth too large."""
+    return (_double(values) * 1.1).astype(values.dtype)
+
+
+FROM_EACH_OUTPUT: dict[str, Callable[[Array], Array]] = {
+    "all-zero": all_zero,
+    "halved": halved,
+    "signs-flipped": signs_flipped,
+    "ten-percent": ten_percent,
+}
+"""Coarse errors: each is planted in every output by itself, and none may pass."""
+
 FROM_OUTPUTS: dict[str, Callable[[Array], Array]] = {
     "small-signs": small_signs,
     "one-element": one_element,

@@ -11,12 +11,13 @@ from types import MappingProxyType
 
 import msgspec
 
-from studies.numbers.programs import HELD_OUT, PROGRAMS
+from studies.numbers.programs import HELD_OUT, HELD_OUT_LAST, PROGRAMS
 
 ROOT = Path(__file__).parents[2]
-CORPUS, HELD, REALS, LIBRARIES, PROCESSORS = "corpus", "heldout", "real", "libraries", "processors"
-SETS = (CORPUS, HELD, REALS, LIBRARIES, PROCESSORS)
-USUAL = (CORPUS, HELD, REALS, PROCESSORS)
+CORPUS, HELD, HELD_NOW, REALS = "corpus", "heldout", "terms", "real"
+LIBRARIES, PROCESSORS = "libraries", "processors"
+SETS = (CORPUS, HELD, HELD_NOW, REALS, LIBRARIES, PROCESSORS)
+USUAL = (CORPUS, HELD, HELD_NOW, REALS, PROCESSORS)
 """Without the libraries' programs: only young releases write them, and each takes as long as ten others."""
 _TEST = "studies/numbers/test_corpus.py"
 _REAL = "studies/corpus/programs"
@@ -63,7 +64,7 @@ class Processor:
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     lapack: bool = False
     written_by: tuple[str, ...] = ()
-    sets: tuple[str, ...] = (CORPUS, HELD, REALS)
+    sets: tuple[str, ...] = (CORPUS, HELD, HELD_NOW, REALS)
 
 
 NATIVE = Processor("native", "this processor")
@@ -74,7 +75,7 @@ OTHERS = (
         "XLA for SSE4.2",
         MappingProxyType({"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}),
         written_by=("0.9.2",),
-        sets=(HELD,),
+        sets=(HELD, HELD_NOW),
     ),
     Processor(
         "haswell",
@@ -100,16 +101,21 @@ def groups_of(sets: Sequence[str], programs: Sequence[str]) -> list[Group]:
     return [group for group in some if group.tests]
 
 
-_SET_OF_GROUP = {CORPUS: CORPUS, HELD: HELD, "plain": REALS, "alarms": REALS}
+_SET_OF_GROUP = {CORPUS: CORPUS, HELD: HELD, HELD_NOW: HELD_NOW, "plain": REALS, "alarms": REALS}
 
 
 @functools.cache
 def _groups() -> list[Group]:
     made = {
-        CORPUS: [name for name in PROGRAMS if name not in HELD_OUT],
+        CORPUS: [name for name in PROGRAMS if name not in HELD_OUT | HELD_OUT_LAST],
         HELD: [name for name in PROGRAMS if name in HELD_OUT],
+        HELD_NOW: [name for name in PROGRAMS if name in HELD_OUT_LAST],
     }
-    groups = [Group(title, tuple(f"{_TEST}::test_program[{name}]" for name in names)) for title, names in made.items()]
+    groups = [
+        Group(title, tuple(f"{_TEST}::test_program[{name}]" for name in names))
+        for title, names in made.items()
+        if names
+    ]
     listed = msgspec.yaml.decode((ROOT / _REAL / "packages.yaml").read_bytes())
     for name, part in listed.items():
         tests = tuple(f"{_REAL}/{file}::{test}" for file in part["files"] for test in _tests_in(ROOT / _REAL / file))
@@ -130,6 +136,6 @@ def set_of(case: str) -> str:
     """The set that a case is of."""
     program = program_in(case)
     if program in PROGRAMS and f"test_program[{program}]" in case:
-        return HELD if program in HELD_OUT else CORPUS
+        return HELD if program in HELD_OUT else HELD_NOW if program in HELD_OUT_LAST else CORPUS
     plain = next(group for group in _groups() if group.name == "plain")
     return REALS if program in {program_in(test) for test in plain.tests} else LIBRARIES

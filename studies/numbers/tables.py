@@ -9,8 +9,10 @@ from typing import Any
 from export_core.numbers.noise import FACTOR
 from studies.numbers.double import CLEARLY
 from studies.numbers.findings import Cell, Findings, Planted
+from studies.numbers.planted import FROM_OUTPUTS
+from studies.numbers.programs import PROGRAMS
 from studies.numbers.rules import FACTORS
-from studies.numbers.sets import CORPUS, HELD, LIBRARIES, NATIVE, REALS
+from studies.numbers.sets import CORPUS, HELD, HELD_NOW, LIBRARIES, NATIVE, REALS
 from tools.marked import table
 
 WIDTH = 120
@@ -18,6 +20,7 @@ WIDTH = 120
 TITLES = {
     CORPUS: "the corpus",
     HELD: "held out",
+    HELD_NOW: "held out for the rule of terms",
     REALS: "real programs",
     LIBRARIES: "real programs of libraries",
 }
@@ -34,7 +37,25 @@ KINDS = {
     "denormals": "denormal numbers flushed to zero",
     "constant": "a constant wrong in the sixth digit",
     "nan-to-zero": "zero in place of NaN",
+    "tf32": "products in TF32",
+    "table-entry": "an entry of a table off by 1e-3 to a tenth",
+    "approximated": "a function off by 1e-4 to 1e-3",
+    "half-activations": "activations in float16",
+    "wrong-ratio": "a factor off by 1e-3 to a tenth",
 }
+COARSE = {
+    "all-zero": "zeros",
+    "halved": "half of it",
+    "signs-flipped": "its sign turned",
+    "ten-percent": "a tenth too large",
+}
+NARROW = {
+    "": "no type narrower than the outputs",
+    "beside": "a narrow type beside them, or stored",
+    "rounded": "outputs that depend on what is rounded",
+    "half": "models in half precision",
+}
+"""By `Program.narrow`."""
 Data = dict[str, Any]
 
 
@@ -43,6 +64,8 @@ def data(findings: Findings) -> Data:
     here = [cell for cell in findings.cells if cell.replay.read is cell.replay.written]
     across = [cell for cell in findings.cells if cell.replay.read is not cell.replay.written]
     places = dict.fromkeys((cell.replay.written, cell.replay.read) for cell in across)
+    fine = [one for one in findings.planted if one.kind in KINDS]
+    named = [one for one in fine if one.of_set == HELD_NOW and one.kind not in FROM_OUTPUTS]
     alarms = sorted((cell for cell in findings.cells if cell.judged.fails), key=lambda cell: -cell.judged.largest)
     return {
         "factor": FACTOR,
@@ -65,13 +88,17 @@ def data(findings: Findings) -> Data:
         "planted": [
             {"kind": kind, **_planted([one for one in findings.planted if one.kind == kind])} for kind in KINDS
         ],
-        "planted_in_all": _planted(findings.planted),
-        "planted_by_set": {name: _caught([one for one in findings.planted if one.of_set == name]) for name in TITLES},
+        "planted_in_all": _planted(fine),
+        "planted_by_set": {name: _caught([one for one in fine if one.of_set == name]) for name in TITLES},
+        "planted_by_narrow": {
+            narrow: _caught([one for one in named if PROGRAMS[one.program].narrow == narrow]) for narrow in NARROW
+        },
+        "coarse": [{"kind": kind, **_coarse([one for one in findings.planted if one.kind == kind])} for kind in COARSE],
         "curve": [
             {
                 "times": factor,
                 "cells": sum(cell.judged.largest > factor for cell in findings.correct),
-                "missed": sum(one.judged.largest <= factor for one in findings.planted),
+                "missed": sum(one.judged.largest <= factor for one in fine),
             }
             for factor in FACTORS
         ],
@@ -134,9 +161,20 @@ def _planted(planted: Sequence[Planted]) -> Data:
     }
 
 
+def _coarse(planted: Sequence[Planted]) -> Data:
+    """Coarse errors; apart those in outputs that are mostly rounding, as their writer was told, and that jump."""
+    shown = [one for one in planted if not one.undecided and not one.jumps]
+    return {
+        **_caught(shown),
+        "undecided": _caught([one for one in planted if one.undecided and not one.jumps]),
+        "jumping": _caught([one for one in planted if one.jumps]),
+        "missed": sorted({f"{one.program}, output {one.output}" for one in shown if not one.judged.fails}),
+    }
+
+
 def markdown(found: Data) -> str:
     """What docs/evidence/numbers-measured.md shows of the data."""
-    parts = _what_ran, _cells, _alarms, _errors, _curve, _changes
+    parts = _what_ran, _cells, _alarms, _errors, _narrow, _coarse_errors, _curve, _changes
     return "\n\n".join(text for part in parts if (text := part(found)))
 
 
@@ -199,6 +237,47 @@ def _errors(found: Data) -> str:
     return table((*heading, "`assert_allclose`"), rows)
 
 
+def _narrow(found: Data) -> str:
+    """Named errors in the programs that were held out last, by the narrow types in them."""
+    rows = [(title, *_shares(found["planted_by_narrow"][narrow])) for narrow, title in NARROW.items()]
+    return table(
+        (
+            "caught in the last held-out set",
+            "errors",
+            f"noise, {FACTOR:g} times",
+            "fixed rtol and atol",
+            "`assert_allclose`",
+        ),
+        rows,
+    )
+
+
+def _coarse_errors(found: Data) -> str:
+    rows = [
+        (
+            COARSE[row["kind"]],
+            f"{row['errors']:,}",
+            _percent(row, "noise"),
+            _fraction(row["undecided"]),
+            _fraction(row["jumping"]),
+        )
+        for row in found["coarse"]
+    ]
+    heading = (
+        "one output, wrong as a whole",
+        "number",
+        "caught",
+        "of outputs that are mostly rounding",
+        "of outputs that jump",
+    )
+    missed = [f"{COARSE[row['kind']]}: {'; '.join(row['missed'])}" for row in found["coarse"] if row["missed"]]
+    return "\n\n".join([table(heading, rows), *(_paragraph(f"Missed, {text}.") for text in missed)])
+
+
+def _fraction(row: Data) -> str:
+    return f"{row['noise']:,} of {row['errors']:,}"
+
+
 def _shares(row: Data) -> tuple[str, ...]:
     """The share that each rule catches."""
     return f"{row['errors']:,}", *(_percent(row, rule) for rule in ("noise", "fixed", "numpy"))
@@ -231,7 +310,8 @@ def details(findings: Findings, most: int) -> list[str]:
     missed = [planted for planted in findings.planted if not planted.judged.fails]
     return [*map(_line, ranked)] + [
         f"missed, {one.judged.largest:.3g} times the noise: {one.kind} in {one.program} {one.writer}"
-        f"{', which jumps' if one.jumps else ''}"
+        f"{'' if one.output is None else f' output {one.output}'}{', which jumps' if one.jumps else ''}"
+        f"{', which is undecided' if one.undecided else ''}"
         for one in sorted(missed, key=lambda one: (one.kind, one.program))
     ]
 

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from studies.numbers import __main__ as session
 from studies.numbers import double, kernels, planted, rules, sets, tables, wrong
-from studies.numbers.programs import HELD_OUT, PROGRAMS
+from studies.numbers.programs import HELD_OUT, HELD_OUT_LAST, PROGRAMS
 
 VALUES = np.array([[1000.0, 0.5], [0.0, -0.25]], np.float32)
 PLAIN = Check("", inputs=INPUTS, outputs=OUTPUTS)
@@ -39,6 +40,23 @@ def test_every_kind_of_error_applies_to_a_program():
     assert semantic | set(planted.FROM_OUTPUTS) == set(tables.KINDS)
 
 
+def test_coarse_errors_are_wrong_everywhere():
+    for plant in planted.FROM_EACH_OUTPUT.values():
+        changed = plant(VALUES)
+        assert changed.dtype == VALUES.dtype
+        assert (changed != VALUES)[VALUES != 0].all()
+    assert set(tables.COARSE) == set(planted.FROM_EACH_OUTPUT)
+
+
+def test_ninety_programs_are_held_out_from_the_rule_of_terms_by_the_narrow_types_in_them():
+    kinds = Counter(PROGRAMS[name].narrow for name in HELD_OUT_LAST)
+    assert sum(kinds.values()) >= 90
+    assert set(kinds) == set(tables.NARROW)
+    plants = Counter(kind for name in HELD_OUT_LAST for kind in [PROGRAMS[name].narrow] * len(PROGRAMS[name].wrong))
+    assert plants[""] >= 130
+    assert plants["beside"] >= 81
+
+
 def test_at_least_64_programs_are_held_out_and_some_have_no_float_argument():
     arguments = [PROGRAMS[name].arguments for name in HELD_OUT]
     without_floats = [given for given in arguments if all(np.asarray(one).dtype.kind in "iu" for one in given)]
@@ -47,7 +65,7 @@ def test_at_least_64_programs_are_held_out_and_some_have_no_float_argument():
 
 
 def test_every_program_is_of_one_set_and_written_by_one_group():
-    groups = sets.groups_of([sets.CORPUS, sets.HELD], [])
+    groups = sets.groups_of([sets.CORPUS, sets.HELD, sets.HELD_NOW], [])
     tests = [test for group in groups for test in group.tests]
     assert sorted(map(sets.program_in, tests)) == sorted(PROGRAMS)
 
@@ -63,6 +81,7 @@ def test_the_real_programs_that_the_atlas_doubts_are_written_by_their_writers():
     [
         ("studies.numbers.test_corpus.test_program[matmul]", sets.CORPUS),
         ("studies.numbers.test_corpus.test_program[beam_step]", sets.HELD),
+        ("studies.numbers.test_corpus.test_program[distances_of_rows]", sets.HELD_NOW),
         ("studies.corpus.programs.attention_programs.test_attention", sets.REALS),
         ("studies.corpus.programs.flax_programs.test_mlp", sets.LIBRARIES),
     ],

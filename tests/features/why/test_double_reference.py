@@ -228,4 +228,6 @@ def test_several_devices_have_no_reference_and_one_line_says_so():
 def test_a_golden_of_this_repository_has_a_reference():
     choice = choice_of("tests.compat.test_models.test_convolution", "0.10.1-jax0.10.2-cpu", "0.12.0.1")
     (line,) = reference_lines(choice, moved(choice), print)
-    assert line.startswith("output 0 float32[2,3,3,4]: the reader is nearer to float64 than the writer (7.")
+    # Whether this reader rounds otherwise than the writer did depends on the processor that reads.
+    differ = line.startswith("output 0 float32[2,3,3,4]: the reader is nearer to float64 than the writer (7.")
+    assert differ or line == "no reference in double precision: no floats differ here"

@@ -13,6 +13,7 @@ from test_reducing import leaves
 
 from export_core.artifact import read_bytes
 from export_core.features.why.choice import WhyError
+from export_core.features.why.explain import who_is_right
 from export_core.features.why.explain.who_is_right import in_double, nearer, reference_lines
 from export_core.features.why.reduce.failing_alike import program_reader
 from export_core.features.why.reduce.reduced_program import flat_program
@@ -225,9 +226,14 @@ def test_several_devices_have_no_reference_and_one_line_says_so():
 
 
 @pytest.mark.matrix
-def test_a_golden_of_this_repository_has_a_reference():
+def test_a_golden_of_this_repository_has_a_reference(monkeypatch):
+    """The writer's numbers are made worse: whether a reader rounds otherwise depends on its processor."""
+    compare = who_is_right.nearer
+
+    def with_worse(written, read, exact):
+        return compare([leaf_of(leaf.numpy() * np.float32(1.0001)) for leaf in written], read, exact)
+
+    monkeypatch.setattr(who_is_right, "nearer", with_worse)
     choice = choice_of("tests.compat.test_models.test_convolution", "0.10.1-jax0.10.2-cpu", "0.12.0.1")
     (line,) = reference_lines(choice, moved(choice), print)
-    # Whether this reader rounds otherwise than the writer did depends on the processor that reads.
-    differ = line.startswith("output 0 float32[2,3,3,4]: the reader is nearer to float64 than the writer (7.")
-    assert differ or line == "no reference in double precision: no floats differ here"
+    assert line.startswith("output 0 float32[2,3,3,4]: the reader is nearer to float64 than the writer (")

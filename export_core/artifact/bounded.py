@@ -25,7 +25,7 @@ Bounds = Literal["tanh", "erf", "a sigmoid", "a softmax", "a clamp"]
 
 
 class Bounded(NamedTuple):
-    """What makes an output whose numbers have bounds."""
+    """A function that makes an output and gives its numbers bounds."""
 
     by: Bounds
     bounds: tuple[float, float]
@@ -46,7 +46,7 @@ class _Bounds(Trace):
     """Finds the bounds of values."""
 
     def bounded(self, value: Value) -> Bounded | None:
-        """What gives a value its bounds, or None."""
+        """Return the function that gives a value its bounds, or None."""
         fills: list[float] = []
         while made := self._made(value):
             if made.made_by.name != "select":
@@ -141,7 +141,7 @@ class _Bounds(Trace):
         return made if made and _is_float(made) else None
 
     def _unshaped(self, value: Value, *, is_any: bool = False) -> Value | None:
-        """What a value is before its shape changed, and its type, unless it was no float."""
+        """Return a value before its shape and its float type changed, or None where it was no float."""
         while (made := self.past_calls(value)) and made.made_by.name in _SHAPES and (is_any or _is_float(made)):
             value = made.operands[made.result]
         return made

@@ -46,7 +46,7 @@ class Value(NamedTuple):
 
     @property
     def operands(self) -> "list[Value]":
-        """What that operation takes."""
+        """The values that the operation takes."""
         return [self._replace(number=number) for number in self.made_by.values]
 
     @property
@@ -56,7 +56,7 @@ class Value(NamedTuple):
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What tells the operation that makes it from others: the calls that lead to it."""
+        """A key for the operation that makes it: the calls that lead there."""
         path: list[int] = []
         value: Value | None = self
         while value is not None:

@@ -193,7 +193,7 @@ def _kinds(values: Array) -> Array:
 
 
 def _not_finite(want: Array, got: Array, true: Array) -> list[str]:
-    """What float64 shows for elements that differ and are not finite on each side, those of most elements first.
+    """Return what float64 shows for elements that differ and are not finite on each side, most elements first.
 
     Such an element is often a rounding error at the edge of what a function is defined for: the logarithm of a sum that
     one of the two rounds to 0.

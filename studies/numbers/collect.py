@@ -22,7 +22,7 @@ from export_core.goldens.store import NOISE
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from studies.numbers.sets import ACROSS, NATIVE, OTHERS, ROOT, Group, Processor, program_in, set_of
+from studies.numbers.sets import ACROSS, NATIVE, OTHERS, PROCESSORS, ROOT, SETS, Group, Processor, program_in, set_of
 
 POLICY = Path(__file__).with_name("policy.yaml")
 PROCESSORS_POLICY = Path(__file__).with_name("processors.yaml")
@@ -65,8 +65,12 @@ class Folders:
 
 @dataclass(frozen=True)
 class Replay:
-    """Goldens of one writer, in several readers: where they were written and where they are read."""
+    """Goldens of a set by one writer, in several readers: where they were written and where they are read.
 
+    One of each set, so that what was read of one set is not read again when another one grows.
+    """
+
+    programs: str
     written: Processor
     read: Processor
     writer: str
@@ -75,7 +79,7 @@ class Replay:
     @property
     def name(self) -> str:
         """The name of its folders."""
-        return f"{self.written.name}-{self.read.name}-{self.writer}"
+        return f"{self.programs}-{self.written.name}-{self.read.name}-{self.writer}"
 
     def results(self, folders: Folders) -> Path:
         """The results of its matrix."""
@@ -92,7 +96,9 @@ class Replay:
         return [
             golden
             for golden in GoldenStore(folders.goldens(self.written)).goldens()
-            if golden.manifest.writer.jaxlib == self.writer and (not across or may_differ(golden, lapack=lapack))
+            if golden.manifest.writer.jaxlib == self.writer
+            and set_of(golden.manifest.case) == self.programs
+            and (not across or may_differ(golden, lapack=lapack))
         ]
 
 
@@ -130,9 +136,9 @@ def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
     steps = []
     for processor in OTHERS:
         for writer in set(processor.written_by) & set(writers):
-            here = Replay(NATIVE, processor, writer, ()).goldens(folders)
-            tests = tuple(golden.manifest.test for golden in here if set_of(golden.manifest.case) in processor.sets)
-            steps.append((Group(processor.name, tests), writer, processor))
+            for name in processor.sets:
+                here = Replay(name, NATIVE, processor, writer, ()).goldens(folders)
+                steps.append((Group(name, tuple(golden.manifest.test for golden in here)), writer, processor))
     _at_once([functools.partial(_write, folders, *step) for step in steps if step[0].tests])
 
 
@@ -172,20 +178,23 @@ def measure_noise(folders: Folders, *, again: bool) -> None:
 def replays(groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool) -> list[Replay]:
     """What is read where. `readers` is what `jaxexport matrix --readers` takes, for the cells of this processor."""
     everyone = dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
-    here = [Replay(NATIVE, NATIVE, writer, tuple(readers.split(","))) for writer in everyone]
+    programs = [name for name in SETS if name != PROCESSORS]
+    read_by = tuple(readers.split(","))
+    here = [Replay(name, NATIVE, NATIVE, writer, read_by) for name in programs for writer in everyone]
     moved = [
         replay
+        for name in programs
         for processor in OTHERS
         for writer in ACROSS
         if writer in writers
-        for replay in (Replay(NATIVE, processor, writer, ACROSS), Replay(processor, NATIVE, writer, ACROSS))
+        for replay in (Replay(name, NATIVE, processor, writer, ACROSS), Replay(name, processor, NATIVE, writer, ACROSS))
         if replay.written is NATIVE or writer in processor.written_by
     ]
     return [*here, *(moved if across else ())]
 
 
 def read(folders: Folders, replays: Iterable[Replay]) -> None:
-    """Replay what was written, a matrix for each writer, which uses all cores."""
+    """Replay what was written, a matrix for each set and writer, which uses all cores."""
     for replay in replays:
         _read(folders, replay)
 
@@ -205,8 +214,7 @@ def _read(folders: Folders, replay: Replay) -> None:
         words = ["-m", "studies.numbers.saving", "matrix", "--goldens", folders.goldens(replay.written)]
         words += ["--results", results, "--writers", replay.writer, "--readers", ",".join(replay.readers)]
         words += ["--policy", POLICY if replay.read is NATIVE else PROCESSORS_POLICY, "--no-cache", "--quiet"]
-        if replay.written is not replay.read:
-            words += [word for golden in goldens for word in ("--cases", golden.manifest.case)]
+        words += [word for golden in goldens for word in ("--cases", golden.manifest.case)]
         words += ["--resume"] if _unfinished(results, decided) else []
         (results / "decided").write_text(decided)
         variables = dict(replay.read.variables)

@@ -554,8 +554,11 @@ class OtherInputs:
     def ended(self, reply: Reply) -> bool:
         """Take in how the process ended that ran these variants, and whether one of them ended it.
 
-        Those that have run do not run again in the next one, and neither do those that this one has not reached.
+        Those that have run do not run again in the next one, and neither do those that this one has not reached. All
+        do where a call of the golden itself ended it, which may have been before them.
         """
+        if reply.end != "ok" and not reply.variant:
+            return False
         names = [variant.name for variant in self.variants]
         is_own = reply.end != "ok" and reply.variant in names
         ran = self.variants[: names.index(reply.variant)] if is_own else self.variants

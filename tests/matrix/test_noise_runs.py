@@ -33,6 +33,7 @@ from export_core.policy import Policy
 from export_core.readers.environment import this_interpreter
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.hardware import instruction_set
+from export_core.readers.worker.first_run import FirstRuns
 from export_core.readers.worker.protocol import Reply, Request, Stage, VariantRequest
 
 PLAIN = np.asarray([1.0, 2.0], np.float32)
@@ -44,11 +45,16 @@ class FakeWorker:
 
     def __init__(self, outputs_of: Callable[[str], object] = lambda name: PLAIN, *replies: Reply) -> None:
         self.outputs_of = outputs_of
+        self.dies_cold = False
         self.replies = [*replies, OK]
         self.requests: list[Request] = []
 
     def submit(self, request: Request) -> Future[Reply]:
         self.requests.append(request)
+        if self.dies_cold and not request.warm:
+            crashed: Future[Reply] = Future()
+            crashed.set_result(Reply(Stage.RUN, "crash", signal=11))
+            return crashed
         assert request.warm, "until 0.9.2 linear algebra dies in any other process"
         for check in request.checks:
             if check.outputs is not None:
@@ -247,6 +253,15 @@ def test_an_output_that_is_the_same_with_other_inputs_is_named(golden, raised):
     text = f"its 2 elements are the same with all of {count} other inputs too: choose inputs on which it depends"
     assert [(remark.leaf, remark.text) for remark in found.remarks] == [("result", text)]
     assert found.record.failed == {}
+
+
+def test_where_a_cold_process_dies_a_warm_one_runs_the_other_inputs_too(golden):
+    worker = FakeWorker()
+    worker.dies_cold = True
+    found = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, first_runs=FirstRuns())
+    assert isinstance(found, MeasuredNoise), found
+    assert [remark.leaf for remark in found.remarks] == ["result"]
+    assert [request.warm for request in worker.requests] == [False, True]
 
 
 @pytest.mark.parametrize(

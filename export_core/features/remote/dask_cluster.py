@@ -63,8 +63,15 @@ class DaskCluster:
         executor: Executor = self._client.get_executor(pure=False, resources=needs)
         return executor.submit(run, job)
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the scheduler answers. While not, the client cancels what is sent, and connects anew or closes."""
+        return bool(self._client.status == "running")
+
     def room(self, platform: str) -> int:
         """How many jobs to have sent at once: for each thread of a worker one that runs and one that waits there."""
+        if not self.is_connected:
+            return 0
         return max(2, 2 * sum(int(worker["nthreads"]) for worker in self._able(platform)))
 
     def trouble(self, platform: str) -> str:

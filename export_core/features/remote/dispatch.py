@@ -3,6 +3,7 @@
 A job is a reader on one platform with some of its goldens.
 """
 
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -100,6 +101,8 @@ class _Dispatch:
                         yield from self._send(waiting.popleft())
                 # Never without a limit: the future of a job that no machine can take any more never ends.
                 done, _ = wait(self.out, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+                if not self.out and any(self.waiting.values()):  # nothing can be sent while the scheduler is lost
+                    time.sleep(LOOK_SECONDS)
                 for future in done:
                     yield from self._take(self.out.pop(future), future)
         finally:
@@ -146,7 +149,10 @@ class _Dispatch:
             result = future.result()
         except (Exception, CancelledError) as error:
             problem = f"{type(error).__name__}: {error}"
-            if batch.sent < TRIES:
+            if isinstance(error, CancelledError) and not self.cluster.is_connected:
+                batch.sent -= 1  # by its client, which lost its scheduler: whatever becomes of that, no machine failed
+                self.waiting[batch.platform].append(batch)
+            elif batch.sent < TRIES:
                 self.notify(f"{batch}: lost ({problem}); sent once more")
                 self.waiting[batch.platform].append(batch)
             else:

@@ -15,6 +15,7 @@ class Anywhere:
     pool: Any
     slots: int = 2
     trouble: Callable[[str], str] = lambda platform: ""
+    is_connected: bool = True
 
     def submit(self, run: Callable[[Job], JobResult], job: Job, platform: str) -> Future[JobResult]:
         return self.pool.submit(run, job)

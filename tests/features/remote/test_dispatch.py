@@ -228,6 +228,29 @@ def test_a_job_for_a_lost_engine_says_that_it_is_lost(cells):
     }
 
 
+class Disconnected(OneThenSilence):
+    """A client that lost its scheduler: it cancels all that it was given, and closes after a while."""
+
+    sent = 0
+
+    def submit(self, run, job):
+        self.sent += 1
+        cancelled: Future[JobResult] = Future()
+        cancelled.cancel()
+        cancelled.set_running_or_notify_cancel()
+        if self.sent > executors_module.TRIES:
+            self.ended.set()
+        return cancelled
+
+
+def test_what_a_client_cancels_that_lost_its_scheduler_was_not_lost_by_a_machine(cells, monkeypatch):
+    monkeypatch.setattr(executors_module, "LOOK_SECONDS", 0.01)
+    cluster = vanishing(Disconnected())
+    cluster.is_connected = False
+    found = on(cluster, cells[:2], run=passes)
+    assert {outcome.message for outcome in found.values()} == {"infrastructure: the scheduler is lost"}
+
+
 def test_a_job_has_cells_of_one_platform(goldens, here):
     sent = []
 

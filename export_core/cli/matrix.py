@@ -110,14 +110,15 @@ def matrix(
         with interruptible():
             with follower.shown:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            print_report(screen, view(run))
+            with click_options.keeping(run.summary.exit_code):
+                print_report(screen, view(run))
+                click_options.write_reports(files, run)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None
     # A full disk: what is in the journal is complete, and --resume continues from it.
     except ResultsNotWritten as error:
         raise ResultsNotWritten(f"{error} {follower.state()}") from error
-    click_options.write_reports(files, run)
     raise click.exceptions.Exit(run.summary.exit_code)
 
 

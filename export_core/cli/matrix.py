@@ -12,7 +12,6 @@ from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
-    GROUPS,
     LOCAL,
     OPTIONS,
     RESULTS,
@@ -149,15 +148,12 @@ def _show_plan(policy: Policy, values: Mapping[str, Any], *, as_json: bool, form
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
     """What is selected by these values of options, and else by the policy."""
-    from export_core.matrix.selection import DEPLOYED
+    from export_core.matrix.selection import selection_by_policy
 
     selection = read_options(Selection, values)
-    platforms = comma_separated(values["platforms"]) or policy.spelled_platforms()
-    if values["readers"] is not None:
-        return replace(selection, platforms=platforms)
-    # With those of its deployment targets, which a group has anyway.
-    has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}
-    readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
+    by_policy = selection_by_policy(policy)
+    platforms = comma_separated(values["platforms"]) or by_policy.platforms
+    readers = by_policy.readers if values["readers"] is None else selection.readers
     return replace(selection, readers=readers, platforms=platforms)
 
 

@@ -13,24 +13,19 @@ import nox
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
-from export_core.matrix.selection import window_readers
+from export_core.matrix.selection import choose_readers, known_releases, selection_by_policy
 from export_core.policy import Policy, find_policy
 from export_core.releases import promise
-from export_core.releases.runtimes import built_on
 
 
 def register(*, policy: str | None = None) -> None:
-    """Define `compat_matrix`, `backfill`, and one session for each reader and platform of the goldens' window.
+    """Define `compat_matrix`, `backfill`, and one session for each reader and platform that the matrix has.
 
     They run in the interpreter that runs nox, which must have pytest-jaxexport; each reader gets an environment of its
     own. Nox exits with 1 for every exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
-    `nox --list` shows the single ones as ``compat_matrix(reader='0.9.2', platform='cpu')``.
+    `nox --list` shows the single ones as ``compat_matrix(reader='0.9.2', platform='cpu')``. Where the policy cannot be
+    read, those are missing, and the other two fail with its error: the noxfile has sessions of the project too.
     """
-    try:
-        rules = find_policy(Path(), policy)
-    except ExportCompatError as error:  # nox would print a traceback of the noxfile
-        print(f"{PREFIX}{error}", file=sys.stderr)
-        sys.exit(error.exit_code)
     options = ["--policy", policy] if policy else []
 
     @nox.session(venv_backend="none")
@@ -43,44 +38,55 @@ def register(*, policy: str | None = None) -> None:
         """Write goldens with older releases: -- --writers 0.9.2,0.10.2, or options of `jaxexport goldens backfill`."""
         _jaxexport(session, "goldens", "backfill", *options, *session.posargs)
 
-    def define(reader: str, platform: str, more: Sequence[str]) -> None:
-        @nox.session(
-            name=f"compat_matrix(reader={reader!r}, platform={platform!r})", venv_backend="none", default=False
-        )
+    def define(reader: str, name: str, platform: str, more: Sequence[str]) -> None:
+        @nox.session(name=f"compat_matrix(reader={reader!r}, platform={name!r})", venv_backend="none", default=False)
         def single(session: nox.Session) -> None:
             """One reader on one platform."""
             # A folder of its own, so that these sessions can run at the same time.
-            results = ["--results", f".jaxexport/{reader}-{platform.replace(':', '-')}", *more, *session.posargs]
+            results = ["--results", f".jaxexport/{_as_folder(reader)}-{name}", *more, *session.posargs]
             _jaxexport(session, "matrix", *options, "--readers", reader, "--platforms", platform, *results)
 
-    readers = _readers(rules)
+    try:
+        rules = find_policy(Path(), policy)
+        readers = _readers(rules)
+    except ExportCompatError as error:
+        more = "Until then there is no session for a single reader, and compat_matrix and backfill fail."
+        print(f"{PREFIX}{error}\n{more}", file=sys.stderr)
+        return
     for platform in rules.spelled_platforms():
         for reader, promised in readers.items():
-            if "==" in reader and platform != "cpu":  # another runtime, which has cells on the CPU alone
+            if "==" in reader and not platform.startswith("cpu"):  # another runtime, which has cells on the CPU alone
                 continue
-            define(reader, platform, [] if promised else ["--unpromised", "this reader is outside every window"])
+            unpromised = [] if promised else ["--unpromised", "this reader is outside every window"]
+            # Of one platform a policy has one mode, which nobody types.
+            define(reader, platform.partition(":")[0], platform, unpromised)
 
 
 def _readers(rules: Policy) -> dict[str, bool]:
-    """The readers of the goldens' window and of the policy's targets, and whether any is promised or owed something.
+    """The readers of the policy for these goldens, as people name them, and whether any cell is promised or owed.
 
     Nothing may be of the newest release, and of the one before each writer.
     """
     try:
-        writers = [golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()]
+        written = {golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()}
     except GoldenError:
-        writers = []  # the sessions report what is wrong with the goldens; nox --list has to work without them
-    calendar, windows = rules.calendar(), rules.window_lengths()
+        written = set()  # the sessions report what is wrong with the goldens; nox --list has to work without them
+    selection, windows = selection_by_policy(rules), rules.window_lengths()
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    targets = rules.targets_on(today)
+    readers = choose_readers(selection, known_releases(selection, rules.calendar()), windows, written, today, targets)
     # What has to run in a deployment target shows something, whatever is promised.
-    targets = {target.release for target in rules.targets_on(datetime.datetime.now(tz=datetime.UTC).date())}
-    built = {
-        reader: built_on(reader, calendar) or datetime.date.max
-        for reader in (*window_readers(writers, calendar, windows), *targets)
-    }
+    owed = {target.release for target in targets}
     return {
-        reader: reader in targets or any(promise(writer, built[reader], windows).promised for writer in writers)
-        for reader in sorted(built, key=lambda reader: built[reader])
+        readers.spelled[release]: release.name in owed
+        or any(promise(built, release.built, windows).promised for built in written)
+        for release in readers.chosen
     }
+
+
+def _as_folder(reader: str) -> str:
+    """A reader as a part of a file's name: it may be the path of a wheel."""
+    return "".join(char if char.isalnum() or char in "._-=" else "-" for char in reader)
 
 
 def _jaxexport(session: nox.Session, *words: str) -> None:

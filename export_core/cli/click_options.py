@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import importlib
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
 from export_core.cli.output import echo, safe_console
 from export_core.policy.run_options import DEFAULTS, OPTIONS
 from export_core.releases.windows import parse_day
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -203,6 +205,23 @@ def write_reports(files: Mapping[str, str], run: Run, comparison: Comparison | N
         module, _, function = _FORMATS[name][0].partition(":")
         written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
         write_output(file, written if isinstance(written, bytes) else written.encode())
+
+
+@contextlib.contextmanager
+def keeping(exit_code: int) -> Iterator[None]:
+    """Report a run that ends with this exit code, which stays where a report fails: that is said beside it.
+
+    A run that was kept ends with the error: what was asked for is not there.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not exit_code:
+            raise
+        if not isinstance(error, ExportCompatError):
+            report_unforeseen(error)
+        why = f"{PREFIX}{error}" if isinstance(error, ExportCompatError) else f"{PREFIX}a report failed, as said above"
+        echo(f"{why}\nThe run is judged, and the exit code is its own: {exit_code}.", err=True)
 
 
 fail_on_option = click.option(

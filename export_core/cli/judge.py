@@ -84,20 +84,22 @@ def judge(
         # A lost bonus, or a growth since then, may have failed the run.
         words = [word for baseline in baselines for word in ("--baseline", baseline)]
         run = replace(comparison.run, options=f"{run.options} {shlex.join(words)}".strip())
-    if comparison and as_json:
-        echo_json(comparison.as_json())
-    elif propose:
-        echo(proposal(run.results, run.summary), nl=False)
-        # On stderr: standard output is YAML, to be appended to a policy.
-        print_headline(click_options.console(stderr=True), view(run))
-    else:
-        print_report(click_options.console(), view(run, comparison), full=full)
-    if missing:
-        echo(
-            f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "
-            f"--shard {', '.join(missing)}. Run them, then judge all shards again.",
-            err=as_json or propose,
-        )
+    proposed = proposal(run.results, run.summary) if propose else ""
+    with click_options.keeping(run.summary.exit_code):
+        if comparison and as_json:
+            echo_json(comparison.as_json())
+        elif propose:
+            echo(proposed, nl=False)
+            # On stderr: standard output is YAML, to be appended to a policy.
+            print_headline(click_options.console(stderr=True), view(run))
+        else:
+            print_report(click_options.console(), view(run, comparison), full=full)
+        if missing:
+            echo(
+                f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "
+                f"--shard {', '.join(missing)}. Run them, then judge all shards again.",
+                err=as_json or propose,
+            )
     raise click.exceptions.Exit(run.summary.exit_code)
 
 

@@ -12,7 +12,6 @@ from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
-    GROUPS,
     LOCAL,
     OPTIONS,
     RESULTS,
@@ -110,14 +109,15 @@ def matrix(
         with interruptible():
             with follower.shown:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            print_report(screen, view(run))
+            with click_options.keeping(run.summary.exit_code):
+                print_report(screen, view(run))
+                click_options.write_reports(files, run)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None
     # A full disk: what is in the journal is complete, and --resume continues from it.
     except ResultsNotWritten as error:
         raise ResultsNotWritten(f"{error} {follower.state()}") from error
-    click_options.write_reports(files, run)
     raise click.exceptions.Exit(run.summary.exit_code)
 
 
@@ -148,15 +148,12 @@ def _show_plan(policy: Policy, values: Mapping[str, Any], *, as_json: bool, form
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
     """What is selected by these values of options, and else by the policy."""
-    from export_core.matrix.selection import DEPLOYED
+    from export_core.matrix.selection import selection_by_policy
 
     selection = read_options(Selection, values)
-    platforms = comma_separated(values["platforms"]) or policy.spelled_platforms()
-    if values["readers"] is not None:
-        return replace(selection, platforms=platforms)
-    # With those of its deployment targets, which a group has anyway.
-    has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}
-    readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
+    by_policy = selection_by_policy(policy)
+    platforms = comma_separated(values["platforms"]) or by_policy.platforms
+    readers = by_policy.readers if values["readers"] is None else selection.readers
     return replace(selection, readers=readers, platforms=platforms)
 
 

@@ -103,13 +103,20 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
 
 
 def require_devices(case: Case, closed_jaxpr: Any) -> None:
-    """Raise `ExportError` for a shard_map over several devices in a function that was exported for one.
+    """Raise `ExportError` for a mesh of several devices in a function that was exported for one.
 
-    jax exports it, and the artifact runs nowhere: the mesh is that of the arguments, and none is on one.
+    jax exports it. Of a shard_map the artifact runs nowhere, and of a sharding constraint it is one for one device:
+    the mesh is that of the arguments, and none is on one.
     """
-    for call in equations(closed_jaxpr, lambda equation: getattr(equation.params.get("mesh"), "size", 1) > 1):
+
+    def devices(equation: Any) -> int:
+        params = equation.params
+        mesh = params.get("mesh") or getattr(params.get("sharding"), "mesh", None)
+        return getattr(mesh, "size", 1)
+
+    for call in equations(closed_jaxpr, lambda equation: devices(equation) > 1):
         raise ExportError(
-            f"{case.test}: expected arguments on the mesh of this shard_map, since it was exported for one device: "
+            f"{case.test}: expected arguments on the mesh of this {call[0]}, since it was exported for one device: "
             f"{call_text(*call)}\nName the mesh and how each argument is on it, such as mesh={{'x': 4}}, "
             "in_specs=(PartitionSpec('x'),)."
         )

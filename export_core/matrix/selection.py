@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean
+from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.readers.environment import Sources
@@ -52,6 +53,13 @@ class KnownReleases:
     calendar: Calendar
     files: dict[str, Wheel]  # The wheels that are named as readers, by that name.
     wheels: tuple[Wheel, ...]
+
+
+def selection_by_policy(policy: Policy) -> Selection:
+    """What a policy selects: its readers with those of its deployment targets, on its platforms."""
+    has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}  # a group has them anyway
+    readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
+    return Selection(readers=readers, platforms=policy.spelled_platforms())
 
 
 def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:

@@ -127,6 +127,8 @@ class RunProgress:
         self._failures: Counter[str] = Counter()  # By judgement, and flaky ones.
         self._promised = 0
         self._all_promised = sum(cell.promised for cell in plan.cells)
+        # Counted as planned: of a runtime, the judgement leaves out of the promise what only a run shows.
+        self._planned = {cell.key: cell.promised for cell in plan.cells if cell.reader.runtime}
         self._kinds: set[tuple[Judgement, tuple[str, ...]]] = set()
         self._ready: set[str] = set()
         self._last_line = clock()
@@ -170,12 +172,13 @@ class RunProgress:
         self._verdicts[reader, result.verdict] += 1
         self._ready.add(reader)
         self._failures.update([result.judgement, *(["flaky"] if result.flaky else [])])
-        self._promised += result.promised
-        self._time_left.cell(reader, result.promised, result.seconds)
+        promised = self._planned.get(result.key, result.promised)
+        self._promised += promised
+        self._time_left.cell(reader, promised, result.seconds)
         if result.judgement.is_urgent:
             self._show_failure(result)
         self._bar.update(self._task, advance=1, state=self._short_state())
-        if result.promised and self._promised == self._all_promised and any(self._left.values()):
+        if promised and self._promised == self._all_promised and any(self._left.values()):
             self._line(f"{self._promised_cells()}{self._failed_so_far()}; the cells that are left were not promised")
         if self._has_bar:
             return

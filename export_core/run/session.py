@@ -13,7 +13,7 @@ import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -103,6 +103,30 @@ class Observer:
 SILENT = Observer()  # An observer that does nothing.
 
 
+def failing_softly(observer: Observer) -> Observer:
+    """An observer whose errors do not end a run: one that raises is not called again, which is noted once.
+
+    What it is called with is on disk already, and hours of a run must not be lost to what only shows it.
+    """
+    failed: set[str] = set()
+
+    def soft(name: str) -> Callable[..., None]:
+        def call(*args: object) -> None:
+            if name in failed:
+                return
+            try:
+                getattr(observer, name)(*args)
+            except Exception as error:
+                failed.add(name)
+                shown = f"{type(error).__name__}: {error}"
+                note(f"showing this run ({name}) failed and is left out from here on; its results are not: {shown}")
+
+        return call
+
+    note = soft("note")
+    return Observer(**{of.name: note if of.name == "note" else soft(of.name) for of in fields(observer)})
+
+
 def run_matrix(
     policy: Policy,
     selection: Selection,
@@ -115,11 +139,12 @@ def run_matrix(
     """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
 
     `goldens` are those to select from, already verified; None reads and verifies all of the folder. `interpreter`
-    replays the given ones as the only reader, and on the CPU alone; `observer` follows the run.
+    replays the given ones as the only reader, and on the CPU alone; `observer` follows the run and cannot end it.
 
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
+    observer = failing_softly(observer)
     limits = Limits.of(options)
     with ExitStack() as stack:
         given = interpreter.user_code if interpreter else None

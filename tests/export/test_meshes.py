@@ -150,6 +150,17 @@ def test_a_shard_map_that_is_exported_for_one_device_is_refused(exported):
         exported(f, X)
 
 
+def test_a_constraint_on_a_mesh_without_devices_is_refused_where_it_was_exported_for_one(exported):
+    """A concrete mesh makes an artifact for four; this one would be stored for one, which nobody asked for."""
+
+    def f(x):
+        return jax.lax.with_sharding_constraint(x * 2, ON_ABSTRACT)  # over four
+
+    with pytest.raises(ExportError, match=r"mesh of this sharding_constraint.* in f: .*# over four(?s:.*)mesh="):
+        exported(f, X)
+    assert exported(f, X, **OVER_X).manifest.options.mesh == {"x": 4}
+
+
 def test_a_call_is_placed_before_it_must_be_refused(exported):
     """As in a reader: arguments on one device would be refused for that."""
     with pytest.raises(ExportError, match=r"refused1: expected this call .* to be refused, and it was not"):

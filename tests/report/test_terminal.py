@@ -13,6 +13,7 @@ from making import day, document, golden, release, result, run_of, summarize
 from rich.console import Console
 
 from export_core.judge import Judgement, Result
+from export_core.judge.result import reader_of
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
@@ -221,6 +222,22 @@ def test_a_log_is_never_silent_for_long_while_cells_end():
     assert logged((20, result(reader="0.9.2")), (40, result(reader="0.12.0.1", promised=False))) == [
         "[2/4] · promised: 1 of 2 · environments 2/2"
     ]
+
+
+def test_a_cell_that_its_runtime_never_promised_is_counted_as_it_was_planned():
+    calendar, reader = load_calendar(), Selection("pjrt==0.12.0.1")
+    one_cell = make_plan([golden("t.a")], calendar, Windows(), reader, day("2026-11-21"))
+    (cell,) = one_cell.cells
+    refused = result(Verdict.REFUSED, case="t.a", writer="0.12.0.1", promised=False)
+    refused = msgspec.structs.replace(refused, golden=cell.golden.id, reader=reader_of(cell.reader))
+
+    def follow(console):
+        with RunProgress(console, one_cell, clock=Clock()) as progress:
+            progress.result(refused)
+
+    assert cell.promised, "the promise of a runtime does not depend on what it refuses, until it has run"
+    assert "[1/1]" in drawn(follow)
+    assert "promised: 1 of 1" in drawn(follow)
 
 
 def test_a_cell_that_is_flaky_is_counted_though_it_passes():

@@ -17,7 +17,7 @@ from export_core.policy import Policy, run_options
 from export_core.policy.run_options import GIB, OPTIONS, RunOptions, Shard, option_words, read_options
 from export_core.readers.placement import Mode
 from export_core.releases import load_calendar
-from export_core.run.session import run_matrix
+from export_core.run.session import Observer, failing_softly, run_matrix
 
 CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
 
@@ -146,3 +146,38 @@ def test_a_result_on_an_accelerator_has_what_is_foreseen_of_it(tmp_path, monkeyp
     chosen = Selection(readers=NEWEST, platforms=("cuda:run",))
     (result,) = run_matrix(Policy(), chosen, RunOptions(results=None, cache=False), goldens=[one]).results
     assert (result.verdict, result.foreseen) == (Verdict.NOT_RUN, "refused: it was exported for cpu")
+
+
+def test_what_shows_a_run_cannot_end_it_and_is_noted_once():
+    noted: list[str] = []
+
+    def fails(*_: object) -> None:
+        raise KeyError("pjrt==0.12.0.1")
+
+    soft = failing_softly(Observer(result=fails, ended=fails, note=noted.append))
+    for name in ("result", "result", "ended", "planned"):
+        getattr(soft, name)(None, None)
+    assert [line.partition(" and is")[0] for line in noted] == [
+        "showing this run (result) failed", "showing this run (ended) failed",
+    ]  # fmt: skip
+    assert all(line.endswith("KeyError: 'pjrt==0.12.0.1'") for line in noted)
+    failing_softly(Observer(note=fails)).note("a line that nobody can print")
+
+
+def test_a_run_ends_with_its_results_whatever_each_callback_of_its_observer_raises(tmp_path, monkeypatch):
+    called: list[str] = []
+
+    def failing(name: str):
+        def fails(*_: object) -> None:
+            called.append(name)
+            raise KeyError(name)
+
+        return fails
+
+    monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
+    one = write_golden(GoldenStore(tmp_path), manifest(options=Options(platforms=("cpu", "cuda"))))
+    chosen = Selection(readers=NEWEST, platforms=("cuda:run",))
+    observer = Observer(**{of.name: failing(of.name) for of in dataclasses.fields(Observer)})
+    run = run_matrix(Policy(), chosen, RunOptions(results=None, cache=False), goldens=[one], observer=observer)
+    assert [result.verdict for result in run.results] == [Verdict.NOT_RUN]
+    assert {"planned", "started", "result", "note", "ended"} <= {*called}

@@ -36,7 +36,7 @@ class Listed(NamedTuple):
     runtime: str
     cases: tuple[str, ...]  # Globs, without tests.compat.
     issue: str  # Empty where none was found.
-    fixed_in: str  # The first release that does not crash; empty where there is none.
+    fixed_in: str  # The first measured release that does not crash; empty where there is none.
     why: str = ""  # Why it stays, where an issue or a release is missing.
 
 

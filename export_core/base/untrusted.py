@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LARGEST = 1 << 32  # Bytes of the largest file that is read: the offsets of an artifact have 32 bits.
 LARGEST_TEXT = 1 << 26  # Bytes of the largest file that a person writes: a policy, a list, a module to register.
 DEEPEST = 100
-"""Lists and tables inside each other in a YAML file. Ours have six; libyaml's C loader dies by signal 11 at 40,000."""
+"""Lists and tables inside each other in a YAML file. Ours have six; libyaml's C loader has no limit of its own."""
 FEW_MARKS = 2000
 """Each level of YAML takes one of the characters ``[{-?:``: a text with fewer is shallow enough for any stack."""
 
@@ -191,8 +191,8 @@ def problem_of_pattern(pattern: str) -> str:
 def found_in(text: str, pattern: str) -> bool:
     """Whether a regular expression that somebody else wrote matches somewhere. One that takes too long does not.
 
-    Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted: ``(a+)+b``.
-    So only those that cannot are searched for here, and the others in a process that can be ended.
+    Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted. So only those
+    that cannot are searched for here, and the others in a process that can be ended.
     """
     if _QUICK.fullmatch(pattern) and pattern.count("|") + pattern.count("?") <= _MOST_CHOICES:
         return re.search(pattern, text) is not None

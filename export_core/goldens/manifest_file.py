@@ -100,7 +100,7 @@ class _Format(msgspec.Struct):
 
 
 MOST_DEVICES = 1 << 16
-"""Devices of a mesh: no machine simulates more, and a process that is asked for a million never ends."""
+"""Devices of a mesh: no machine simulates more."""
 MOST_RUNS = 1000  # Runs with moved inputs, of which a golden has six.
 
 # Not in the name of a file or a folder on Windows either, where goldens may be checked out.

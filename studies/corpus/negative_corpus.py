@@ -1,6 +1,8 @@
 """The negative corpus: artifacts with one thing wrong, each made by a program from an artifact that is right.
 
 `corpus(writer)` makes them from what that jax release wrote (tests/artifact/data). The same bytes come out every time.
+What ends or stops a release of jax has no place here, nor what gets past a check of other software: the page says which
+releases it was, and not how.
 """
 
 from __future__ import annotations
@@ -118,12 +120,6 @@ def _unknown_type(parts: TakenApart) -> None:
     parts.types[0].content = varint(99) + parts.types[0].content[1:]
 
 
-def _attribute_of_itself(parts: TakenApart) -> None:
-    number = len(parts.attributes)
-    op = _named(parts, b"vhlo.func")
-    op.attributes, op.mask = parts.attribute(b"builtin", varint(0) + varint(1) + varint(number)), op.mask | 1
-
-
 def _no_operation(parts: TakenApart) -> None:
     _named(parts, b"vhlo.func").regions[0][0].operations.clear()
 
@@ -132,11 +128,6 @@ def _two_mains(parts: TakenApart) -> None:
     function = _named(parts, b"vhlo.func")
     block = parts.block.operations[0].regions[0][0]
     block.operations.append(pickle.loads(pickle.dumps(function)))
-
-
-def _unregistered_call(parts: TakenApart) -> None:
-    name = parts.names[_named(parts, b"vhlo.custom_call").name]
-    name.registered = False
 
 
 def _nested(seed: Seed) -> bytes:
@@ -240,7 +231,6 @@ ARTIFACTS: dict[str, Make] = {
     "an operation of another dialect": _apart(_rename(b"vhlo.add", b"nobody", b"add")),
     "an attribute that is none": _apart(_unknown_attribute),
     "a type that is none": _apart(_unknown_type),
-    "an attribute that holds itself": _apart(_attribute_of_itself),
     "a function name not UTF-8": _apart(_string(b"main", b"m\xff\xfen")),
     "no main": _apart(_string(b"main", b"mine")),
     "two mains": _apart(_two_mains),
@@ -249,7 +239,5 @@ ARTIFACTS: dict[str, Make] = {
     # Custom calls.
     CONTROLS[1]: lambda seed: encode(seed.envelope),
     "custom call of nobody": _apart(_string(b"lapack_", b"nobody_knows")),
-    "custom call of nobody, unregistered": _apart(_unregistered_call),
-    "custom call with a NUL in its target": _apart(_string(b"lapack_", b"lapack_spotrf\0_ffi")),
     "custom call not UTF-8": _apart(_string(b"lapack_", b"lapack_\xff\xfe")),
 }

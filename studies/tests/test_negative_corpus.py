@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from studies.corpus.negative_corpus import ARTIFACTS, CONTROLS, corpus
-from studies.corpus.negative_table import DATA, OURS, PAGE, WRITERS, page
+from studies.corpus.negative_table import DATA, OURS, PAGE, WRITERS, ended, page
 
 RECORDED = json.loads(DATA.read_bytes())
 MADE = corpus(OURS)
@@ -46,6 +46,12 @@ def test_what_has_nothing_wrong_is_accepted_by_everybody():
         row = RECORDED[name]
         assert row["inspect"] == row["audit"] == [0, ""]
         assert row["jax"] == {release: ["accepted", ""] for release in WRITERS}
+
+
+def test_no_artifact_ends_or_stops_a_release():
+    assert ended(RECORDED) == []
+    for stage in ("died", "no end"):
+        assert ended({"it": {"jax": {**RECORDED[CONTROLS[0]]["jax"], OURS: [stage, "call"]}}}) == ["it"]
 
 
 def test_the_page_shows_the_data():

@@ -19,6 +19,7 @@ from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
 from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
+from export_core.artifact.bytecode.values import MAX_DEPTH, MAX_NODES
 from export_core.artifact.bytecode.walk import MAX_NESTING
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
@@ -105,8 +106,10 @@ def _deep() -> bytes:
     return _module(_function(inner))
 
 
-def _chain(code: int, head: bytes, last: bytes) -> list[tuple[int, bytes]]:
-    return [(0, varint(code) + head + varint(n + 6) * 2) for n in range(80)] + [(0, last)]
+def _lists(levels: int, width: int) -> bytes:
+    """A module with an attribute of so many lists inside each other; each holds the next one `width` times."""
+    lists = [(0, varint(1) + varint(width) + varint(5 + level) * width) for level in range(levels)]
+    return _module(_function(), attributes=[*FUNCTION[:3], lists[0], FUNCTION[4], *lists[1:], FUNCTION[0]])
 
 
 N = 100_000
@@ -127,29 +130,19 @@ HOSTILE = {
         properties=[*PROPERTIES, CALL],
     ),
     "regions inside regions": _deep,
-    "attributes that hold each other": lambda: _module(
-        _function(), attributes=[*FUNCTION[:3], (0, varint(1) + varint(1) + varint(3)), FUNCTION[4]]
-    ),
-    "attributes shared 2 ** 80 times": lambda: _module(
+    "attributes deeper than any may be": lambda: _lists(MAX_DEPTH + 1, 1),
+    "attributes shared 2 ** 14 times": lambda: _lists(14, 2),
+    "types shared 2 ** 14 times": lambda: _module(
         _function(),
-        attributes=[
-            *FUNCTION[:3],
-            (0, varint(1) + varint(1) + varint(5)),
-            FUNCTION[4],
-            *_chain(1, varint(2), varint(14) + varint(6)),
-        ],
-    ),
-    "types shared 2 ** 60 times": lambda: _module(
-        _function(),
-        attributes=[(1, UNKNOWN), (0, varint(17) + varint(61)), *FUNCTION[2:]],
-        types=[(0, varint(23) + varint(2) + varint(n + 1) * 2) for n in range(60)]
+        attributes=[(1, UNKNOWN), (0, varint(17) + varint(15)), *FUNCTION[2:]],
+        types=[(0, varint(23) + varint(2) + varint(n + 1) * 2) for n in range(14)]
         + [(0, varint(4)), (0, varint(8) + varint(1) + varint(0) + varint(0))],
     ),
-    "locations shared 4 ** 60 times": lambda: _module(
+    "locations shared 4 ** 7 times": lambda: _module(
         _function(op(CUSTOM_CALL, props=1, location=len(CALL_ATTRIBUTES))),
         attributes=[
             *CALL_ATTRIBUTES,
-            *[(1, varint(12) + varint(4) + varint(len(CALL_ATTRIBUTES) + n) * 4) for n in range(1, 60)],
+            *[(1, varint(12) + varint(4) + varint(len(CALL_ATTRIBUTES) + n) * 4) for n in range(1, 8)],
             (1, UNKNOWN),
         ],
         properties=[*PROPERTIES, CALL],
@@ -238,11 +231,18 @@ def refuse_reading(data: bytes) -> None:
         in_its_own_words(error)
 
 
+@pytest.mark.parametrize(("most", "width"), [(MAX_DEPTH, 1), (MAX_NODES.bit_length() - 2, 2)], ids=["deep", "shared"])
+def test_attributes_are_read_up_to_a_limit_and_refused_above(most, width):
+    fuzz.use(_lists(most, width))
+    with pytest.raises(ArtifactError, match=f"attributes and types at most {MAX_DEPTH} deep, .* in one, found more"):
+        fuzz.use(_lists(most + 1, width))
+
+
 def test_sharing_a_table_without_end_is_refused():
-    """Two references to one table, level by level: 40 levels would be 2 ** 40 visits."""
+    """Two references to one table, level by level: 13 levels are more visits than so few bytes are given."""
     data = bytearray(b"\x06\0\x08\0\x04\0\0\0" + b"\x04\0\x04\0")  # vtables of a table with one field, and with none
     tables = []
-    for _ in range(40):
+    for _ in range(13):
         tables.append(len(data))
         data += len(data).to_bytes(4, "little") + (4).to_bytes(4, "little")
         data += (2).to_bytes(4, "little") + (8).to_bytes(4, "little") + (4).to_bytes(4, "little")

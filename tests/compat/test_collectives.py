@@ -73,21 +73,6 @@ def test_broadcast_of_gpus(export_golden, numbers):
     export_golden(mapped(f, P(AXIS), checked=False), numbers(8, 4))
 
 
-@pytest.mark.export_compat(platforms=["cuda"], mesh={AXIS: 4}, in_specs=(P(AXIS),))
-def test_sent_by_gpus(export_golden, numbers):
-    """One device sends and another receives: for GPUs only, where the others do nothing."""
-    pair = [(0, 1)]
-
-    def sent(x):
-        token = parallel.psend(x, AXIS, pair)
-        return parallel.precv(token, jax.ShapeDtypeStruct(x.shape, x.dtype), AXIS, pair)
-
-    def f(x):
-        return lax.platform_dependent(x, cuda=sent, default=lambda x: lax.ppermute(x, AXIS, pair))
-
-    export_golden(mapped(f, P(AXIS), checked=False), numbers(8, 4))
-
-
 @pytest.mark.export_compat(platforms=["cuda"], mesh={AXIS: 4}, in_specs=(P(AXIS), None))
 def test_broadcast_from_a_chosen_device(export_golden, numbers):
     if not hasattr(parallel, "pbroadcast_dynamic_p"):

@@ -63,11 +63,10 @@ def test_broken_artifacts_fail_to_compile_and_sound_ones_do_not(planted, platfor
     missing = found["missing_target"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile")
     assert "planted_target" in missing.message
-    kernel = found["unreadable_kernel"]
-    # XLA reads what stands in the place of a Triton kernel without looking, and dies.
-    how = {"tpu": Verdict.ERROR, "cuda": Verdict.CRASH}[platform]
-    assert (kernel.verdict, kernel.stage) == (how, "compile"), kernel.message
-    assert {"tpu": "tpu_custom_call", "cuda": "__gpu$xla.gpu.triton"}[platform] in kernel.message
+    if platform == "tpu":
+        kernel = found["unreadable_kernel"]
+        assert (kernel.verdict, kernel.stage) == (Verdict.ERROR, "compile"), kernel.message
+        assert "tpu_custom_call" in kernel.message
     foreign = found["foreign_platform"]
     assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower")
     assert f"exported for platforms '('cpu',)' but it is used on '('{platform}',)'" in foreign.message

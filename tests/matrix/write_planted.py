@@ -27,13 +27,10 @@ def missing(x):
 
 
 def unreadable(x):
-    """The targets of real kernels, with payloads that are none."""
+    """The target of a real kernel of TPUs, which refuse a payload that is none."""
     shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
     mosaic = jax.ffi.ffi_call("tpu_custom_call", shape, custom_call_api_version=1, legacy_backend_config="no kernel")
-    triton = jax.ffi.ffi_call(
-        "__gpu$xla.gpu.triton", shape, custom_call_api_version=1, legacy_backend_config="no kernel"
-    )
-    return lax.platform_dependent(x, cuda=triton, tpu=mosaic, default=lambda x: x * 3)
+    return lax.platform_dependent(x, tpu=mosaic, default=lambda x: x * 3)
 
 
 def main(root: Path) -> None:
@@ -50,7 +47,7 @@ def main(root: Path) -> None:
     store.write(sound.manifest, sound.files)
     lacks = made("missing_target", missing, platforms=OTHERS, allow=WHY)
     store.write(lacks.manifest, lacks.files)
-    kernel = made("unreadable_kernel", unreadable, platforms=OTHERS, allow={"__gpu$xla.gpu.triton": "to be found"})
+    kernel = made("unreadable_kernel", unreadable, platforms=("tpu",))
     store.write(kernel.manifest, kernel.files)
     # Its manifest says what its artifact does not: that it was exported for these platforms.
     foreign = made("foreign_platform", jnp.cos, platforms=("cpu",))

@@ -179,7 +179,7 @@ class Rewriting:
             for op in operations(function):
                 if not is_walked(op):
                     elsewhere |= {callee(op), *map(callee, operations(op))}
-                # By name: some releases' bindings die of an attribute that they cannot read, such as a complex one.
+                # By name: some releases' bindings cannot read every attribute.
                 for name in REFERENCES.get(op.name, ()):
                     if name in op.attributes:
                         elsewhere |= set(re.findall(r"@([\w.$-]+)", str(op.attributes[name])))

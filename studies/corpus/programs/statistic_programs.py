@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 import pytest
 
@@ -11,6 +12,8 @@ from studies.corpus.programs.normal import normal, whole
 @pytest.mark.export_compat(vjp_order=1)
 def test_kalman_filter(export_golden):
     """100 observations of two numbers, a state of four; the gain comes from a solve."""
+    if jaxlib.version.__version_info__ < (0, 5):
+        pytest.skip("a golden by so old a jaxlib is not kept")
 
     def run(seen, process, noise):
         move = jnp.eye(4) + 0.1 * jnp.eye(4, k=2)

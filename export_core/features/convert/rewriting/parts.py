@@ -25,7 +25,7 @@ def operations(module: Any) -> list[Any]:
 def attributes(operation: Any) -> dict[str, Any]:
     """The attributes of an operation by name, without the value of a constant.
 
-    jaxlib 0.12.0.1 aborts where Python asks for a complex one.
+    MLIR for Python has no class for some of these.
     """
     listed = map(operation.attributes.__getitem__, range(len(operation.attributes)))
     return {named.name: named.attr for named in listed if named.name != "value"}

@@ -173,7 +173,7 @@ def attributes(operation: Any) -> dict[str, Any]:
     known = {}
     for number in range(len(operation.attributes)):
         name = operation.attributes[number].name
-        with contextlib.suppress(TypeError):  # of complex numbers; asked for by number, it would end the process
+        with contextlib.suppress(TypeError):  # there is no class: only asking by name says so
             known[name] = operation.attributes[name]
     return known
 

@@ -1,0 +1,180 @@
+"""Each golden here that crashes a reader has a public issue, and a release that fixed it.
+
+Which ones crash was recorded: in docs/evidence/surface.csv, docs/atlas/cells.csv.gz and studies/runtimes/record.json.
+A case of which neither is known is taken out of the repository, and no page says how to make one.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from packaging.version import Version
+
+from export_core.goldens import GoldenStore
+from export_core.policy import load_policy
+from export_core.policy.known_issues import known_issues
+from export_core.releases import load_calendar
+
+ROOT = Path(__file__).parents[2]
+ENDS = {"crash", "timeout"}
+LETTERS = {"c": "crash", "t": "timeout"}
+PUBLIC = re.compile(r"https://github\.com/[\w-]+/[\w.-]+/(issues|pull)/\d+")
+RUNTIMES = json.loads((ROOT / "studies" / "runtimes" / "record.json").read_bytes())
+
+
+class Listed(NamedTuple):
+    """Goldens that crash some releases of a runtime."""
+
+    runtime: str
+    cases: tuple[str, ...]  # Globs, without tests.compat.
+    issue: str  # Empty where none was found.
+    fixed_in: str  # The first measured release that does not crash; empty where there is none.
+    why: str = ""  # Why it stays, where an issue or a release is missing.
+
+
+LAPACK = (
+    *(f"test_linear_algebra.test_{name}" for name in ("cholesky", "eig", "eigh", "lu", "qr", "schur", "svd")),
+    *("test_platforms.test_targets_of_each_platform", "test_targets.test_lapack*"),
+)
+ABORTS = (
+    "The interpreter ends its process at each operation that it lacks, in every release: that is its way to refuse."
+)
+LISTED = (
+    Listed("jaxlib", LAPACK, "https://github.com/jax-ml/jax/issues/29610", "0.10.0"),
+    Listed("jaxlib", ("test_large_programs.test_rank_8",), "https://github.com/jax-ml/jax/issues/39257", "0.11.1"),
+    Listed("stablehlo", ("*",), "https://github.com/openxla/stablehlo/issues/2654", "", ABORTS),
+    Listed("iree", ("test_dtypes.test_empty_and_scalar",), "", "3.9.0", "no issue found"),
+    Listed("iree", ("test_conventions.test_version_9_with_all_its_arguments",), "", "3.9.0", "no issue found"),
+    Listed("iree", ("test_platforms.test_two_platforms_with_derivative",), "", "3.9.0", "no issue found"),
+    Listed("iree", ("test_primitives.test_special_functions",), "", "3.9.0", "no issue found"),
+    Listed("iree", ("test_targets.test_small_factorizations",), "", "3.13.0", "no issue found"),
+)
+SLOW = "test_large_programs.test_rank_8"
+"""It has millions of elements, which the interpreter cannot count in two minutes: no defect, and no crash."""
+
+
+class Crash(NamedTuple):
+    """A recorded cell that crashed or timed out."""
+
+    runtime: str
+    release: str
+    golden: str
+    verdict: str
+    cause: str = ""
+
+
+def recorded() -> Iterator[Crash]:
+    """Yield the cells of this project's goldens that ended so, in all records."""
+    with (ROOT / "docs" / "evidence" / "surface.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            for reader, what in row.items():
+                verdict, _, cause = what.partition(": ")
+                if reader != "golden" and (found := ENDS & {*re.findall(r"\w+", verdict)}):
+                    yield Crash("jaxlib", reader.split()[0], row["golden"], found.pop(), cause)
+    for reader, record in RUNTIMES["readers"].items():
+        runtime, _, release = reader.partition("==")
+        for golden, letter in zip(RUNTIMES["goldens"], record["verdicts"], strict=True):
+            if letter in LETTERS:
+                yield Crash(runtime, release, golden, LETTERS[letter])
+    yield from (crash for crash in of_the_atlas() if crash.golden.startswith("tests.compat."))
+
+
+def of_the_atlas() -> Iterator[Crash]:
+    with gzip.open(ROOT / "docs" / "atlas" / "cells.csv.gz", "rt", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["verdict"] in ENDS:
+                yield Crash("jaxlib", row["reader"].partition("-")[0], row["golden"], row["verdict"], row["cause"])
+
+
+def listed(crash: Crash) -> list[Listed]:
+    case = crash.golden.partition("/")[0].removeprefix("tests.compat.")
+    return [one for one in LISTED if one.runtime == crash.runtime and any(fnmatchcase(case, x) for x in one.cases)]
+
+
+def order(runtime: str, release: str) -> object:
+    return load_calendar().built(release) if runtime == "jaxlib" else Version(release)
+
+
+CRASHES = [crash for crash in recorded() if not (crash.runtime == "stablehlo" and f".{SLOW}/" in crash.golden)]
+
+
+def test_each_golden_that_crashes_a_reader_has_an_issue_and_a_fix():
+    assert {crash.runtime for crash in CRASHES} == {"jaxlib", "stablehlo", "iree"}
+    for crash in CRASHES:
+        entries = listed(crash)
+        assert len(entries) == 1, crash
+        fixed = entries[0].fixed_in
+        assert not fixed or order(crash.runtime, crash.release) < order(crash.runtime, fixed), crash
+
+
+def test_only_crashes_that_were_recorded_are_listed():
+    found = {listed(crash)[0] for crash in CRASHES}
+    assert found == set(LISTED)
+    goldens = {golden.manifest.case.removeprefix("tests.compat.") for golden in GoldenStore(ROOT / "golden").goldens()}
+    assert [case for one in LISTED for case in one.cases if not any(fnmatchcase(name, case) for name in goldens)] == []
+
+
+@pytest.mark.parametrize("one", LISTED, ids=lambda one: f"{one.runtime}-{one.cases[0]}")
+def test_what_lacks_an_issue_or_a_fix_says_why(one):
+    assert bool(one.why) == (not one.issue or not one.fixed_in)
+    assert not one.issue or PUBLIC.fullmatch(one.issue)
+    if one.runtime == "iree":  # what today's release does, where nobody has reported what older ones did
+        verdicts = RUNTIMES["readers"]["iree==3.13.0"]["verdicts"]
+        of_today = dict(zip(RUNTIMES["goldens"], verdicts, strict=True))
+        assert {letter for golden, letter in of_today.items() if f".{one.cases[0]}/" in golden} == {"p"}
+
+
+def test_the_policy_expects_only_crashes_with_an_issue_and_a_fix():
+    entries = [entry for entry in load_policy(ROOT / "export_compat.yaml").known_failures if entry.verdict in ENDS]
+    by_issue = {one.issue: one for one in LISTED if one.runtime == "jaxlib"}
+    assert {entry.issue for entry in entries} == by_issue.keys()
+    for entry in entries:
+        fixed = by_issue[entry.issue].fixed_in
+        assert fixed in entry.reason
+        releases = [x for x in load_calendar().versions() if any(fnmatchcase(x, pattern) for pattern in entry.readers)]
+        assert releases
+        assert all(order("jaxlib", release) < order("jaxlib", fixed) for release in releases), entry.readers
+
+
+def test_a_known_issue_without_a_fix_is_of_no_golden_here():
+    without = {
+        issue.id for issue in known_issues() if ENDS & {*issue.verdicts} and not (issue.issue and issue.mended_in)
+    }
+    assert without == {"collectives-on-cuda", "cpu-4-bit-arrays-compile"}, "take its case out: no golden may show it"
+    assert {crash.cause for crash in CRASHES} & without == set()
+
+
+def test_the_crashes_of_other_programs_are_those_of_closed_issues():
+    """A program of the corpus writes its golden anew, and crashes what a closed issue says, or what LAPACK does."""
+    known = {issue.id: issue for issue in known_issues()}
+    closed = {row["program"]: row for row in regressions()}
+    for crash in of_the_atlas():
+        program = crash.golden.partition("/")[0].removeprefix("studies.corpus.regressions.")
+        if issue := known.get(crash.cause):
+            assert PUBLIC.fullmatch(issue.issue), crash
+            assert order("jaxlib", crash.release) < order("jaxlib", issue.mended_in), crash
+        elif program in closed:
+            assert closed[program]["state"] == "closed", crash
+        else:  # one golden, which is no longer written: docs/atlas/index.md
+            assert crash.golden == "studies.corpus.programs.statistic_programs.test_kalman_filter/0.4.31-cpu"
+
+
+def regressions() -> list[dict[str, str]]:
+    with (ROOT / "docs" / "evidence" / "regressions.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_program_of_an_issue_crashes_no_release_of_today():
+    for row in regressions():
+        if any(ENDS & set(re.findall(r"\w+", what)) for what in list(row.values())[4:]):
+            assert PUBLIC.fullmatch(row["issue"])
+            assert row["state"] == "closed" or row["program"].startswith("linear_algebra."), "jax#29610"
+            assert row["0.12.0.1"] == "right"

@@ -114,9 +114,7 @@ def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
     Raises `OSError`, also where a symbolic link is in its place.
     """
     refuse_link(target)
-    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):  # what a killed process staged for this golden
-        if is_abandoned(staged):
-            shutil.rmtree(staged, ignore_errors=True)
+    remove_staged(target)
     staged = hidden_name(STAGED, target)  # beside its place, since a rename works within one file system only
     try:
         staged.mkdir(parents=True)
@@ -134,6 +132,14 @@ def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
             shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
+
+
+def remove_staged(target: Path) -> None:
+    """Remove what killed processes staged for a file or folder; what living ones stage stays."""
+    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
+        if is_abandoned(staged):
+            with contextlib.suppress(OSError):
+                staged.unlink() if staged.is_symlink() or staged.is_file() else shutil.rmtree(staged)
 
 
 def sync_folder(folder: Path) -> None:

@@ -219,7 +219,7 @@ class Follower:
 
     def state(self) -> str:
         """What is done, what is left, and how to continue."""
-        from export_core.run.results import FINISHED, SUMMARY, results_written
+        from export_core.run.results import finished_before, results_written
 
         if not self._planned:
             return "No cell was run. Nothing was judged."
@@ -227,9 +227,8 @@ class Follower:
             return f"Every cell was judged: `jaxexport report {self._options.results}` shows the results."
         # Counted in the file: a signal may come after a result is written and before it is shown.
         folder = self._options.results or RESULTS
-        done, before = results_written(folder), folder / FINISHED
-        kept = f" The finished run that was there before is in {before}." if (before / SUMMARY).exists() else ""
+        done = results_written(folder)
         return (
             f"{done} of {self._planned} cells have a result, in {folder}, and {self._planned - done} are left: "
-            f"the same command with --resume continues. Nothing was judged.{kept}"
+            f"the same command with --resume continues. Nothing was judged.{finished_before(folder)}"
         )

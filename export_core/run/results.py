@@ -20,7 +20,7 @@ from typing import Self
 import filelock
 import msgspec
 
-from export_core.base.atomic import open_to_append, refuse_link, write_new, write_whole
+from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
 from export_core.base.text import safe_json, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named, read_regular
 from export_core.goldens.store import check_output_folder
@@ -73,6 +73,8 @@ class Journal:
             ) from None
         except OSError as error:
             raise RunError(_cannot_write(folder, error)) from error
+        for name in _FILES:  # the run that staged them held the lock, or was killed
+            remove_staged(folder / name)
         try:
             self.resumed = resume and self._continues(record)
             if not self.resumed:
@@ -205,6 +207,12 @@ def is_whole_run_moved(folder: Path) -> bool:
     return has_whole_run(folder) and ((folder / SUMMARY).exists() or not (folder / WHOLE / SUMMARY).exists())
 
 
+def finished_before(folder: Path) -> str:
+    """Return a sentence that says where the finished run is that was in a folder before; empty where there is none."""
+    kept = folder / FINISHED
+    return f" The finished run that was there before is in {kept}." if (kept / SUMMARY).exists() else ""
+
+
 def results_written(folder: Path) -> int:
     """The number of results in the folder of a run, which need not have ended."""
     path = folder / RESULTS
@@ -333,7 +341,8 @@ def read_summary(folder: Path) -> Summary:
             if (folder / PLAN).exists()
             else "none. Run `jaxexport matrix` first, or name the folder of a run"
         )
-        raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
+        kept = finished_before(folder)
+        raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.{kept}") from None
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import os
 import signal
 import subprocess
 import sys
@@ -142,6 +143,7 @@ def test_an_interrupted_run_says_where_the_finished_one_is(jaxexport, project, m
     assert said in " ".join(ended.out.split())
     assert (project / ".jaxexport" / "finished" / SUMMARY).read_bytes() == finished
     assert "9 of 9 planned cells" in jaxexport("report", ".jaxexport/finished").out
+    assert said in " ".join(jaxexport("report", code=2).err.split())
 
 
 def test_an_unfinished_whole_run_replaces_no_finished_one(jaxexport, project, monkeypatch):
@@ -170,6 +172,14 @@ def test_a_run_writes_nothing_through_a_link(tmp_path, name):
         begun(folder, *LINES)
     assert (outside / "file").read_text() == "mine"
     assert list((outside / "of mine").iterdir()) == []
+
+
+def test_what_a_killed_run_staged_is_removed_by_the_next(tmp_path):
+    names = ".new-results.jsonl-999999999-ab", f".new-plan.json-{os.getppid()}-ab"
+    for name in names:
+        (tmp_path / name).write_text("half")
+    begun(tmp_path, *LINES)
+    assert [path.name for path in tmp_path.glob(".new-*")] == [names[1]], "that of a living process stays"
 
 
 def test_no_run_is_written_into_goldens(tmp_path):

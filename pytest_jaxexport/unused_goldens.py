@@ -7,6 +7,7 @@ Only a run of all tests can tell. Every run of pytest loads this file, which the
 from __future__ import annotations
 
 import argparse
+import ast
 import glob
 import os
 import re
@@ -35,6 +36,13 @@ _NARROWING = {
     "ignore_glob": "--ignore-glob",
     "collectonly": "--collect-only",
 }
+
+
+# What gives a module or a class names that the text of its file does not have.
+_MAKING_NAMES = {
+    "globals", "locals", "vars", "setattr", "__setattr__", "__dict__", "exec", "eval", "modules", "import_module",
+    "_getframe", "currentframe", "stack",
+}  # fmt: skip
 
 
 @dataclass(eq=False, repr=False)
@@ -145,13 +153,39 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
 
 
 def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
-    """Whether no machine can export an unused golden any more: its test file was collected and does not name its test.
+    """Whether no machine can export an unused golden any more.
 
-    Which tests and calls exist may depend on the machine and on the installed releases. A file that does not exist here
-    may belong to another project that shares the goldens.
+    Its test file was collected whole, does not name its test, and makes no tests when it is imported. Which tests and
+    calls exist may depend on the machine and on the installed releases. A file that does not exist here may belong to
+    another project that shares the goldens.
     """
     test = golden.manifest.test
-    return (file := test.partition("::")[0]) in collected.files and not is_named_in(root / file, test)
+    file = test.partition("::")[0]
+    if file not in collected.files or is_named_in(root / file, test):
+        return False
+    # A test that is not named there either shows that something else makes tests of this file, such as a plugin.
+    present = [name for name in collected.tests if name.partition("::")[0] == file]
+    return all(is_named_in(root / file, name) for name in present) and not makes_tests(root / file)
+
+
+def makes_tests(path: Path) -> bool:
+    """Whether a test file may define names that its text does not have: tests made in a loop, or imported by ``*``."""
+    from export_core.base.untrusted import read_named
+
+    try:
+        nodes = list(ast.walk(ast.parse(read_named(path))))
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return True
+    names = {getattr(node, "id", "") or getattr(node, "attr", "") for node in nodes}
+    if not names.isdisjoint(_MAKING_NAMES):
+        return True
+    # A function that is told the module's name can add to it; type(name, bases, members) makes a class.
+    return any(
+        (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
+        or (isinstance(node, ast.Call) and any(getattr(value, "id", "") == "__name__" for value in node.args))
+        or (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "type" and len(node.args) > 1)
+        for node in nodes
+    )
 
 
 def is_named_in(path: Path, test: str) -> bool:

@@ -1,41 +1,85 @@
-"""Files and folders that are written and replaced all or nothing.
+"""The one writer of files and folders: all or nothing, and never through a link.
 
-A folder is written in a hidden folder beside its place, then swapped in by one rename: a process that is killed at any
-moment leaves the old one or the new one.
+A file or folder is written under a hidden name beside its place, then swapped in by one rename: a process that is
+killed at any moment leaves the old one or the new one. The hidden name is random and must be free, so that nobody can
+put a link there first. What other modules write is listed in tests/base/test_writing.py with the reason.
 """
 
 import contextlib
 import ctypes
+import io
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from export_core.base.untrusted import UnexpectedFileError
+
+_STREAMS = "/dev", "/dev/fd"  # Folders of the system whose links are open files, such as /dev/stdout.
 
 
 def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file all or nothing.
 
     In parts, since all results of a large run would fill the memory. What is no file, such as ``/dev/null`` or a pipe,
-    takes what is written and is never replaced. Raises `OSError`.
+    takes what is written and is never replaced. Raises `OSError`, also for a symbolic link: it may lead anywhere. Links
+    among the folders above are the user's own.
     """
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            file.writelines(parts)
+    refuse_link(path)
+    mode = _mode(path)
+    if stat.S_ISLNK(mode):  # one of _STREAMS
+        with path.open("ab") as stream:  # appended: it may lead to a file that has more in it
+            stream.writelines(parts)
+        return
+    if mode and not stat.S_ISREG(mode):
+        with open(path, "ab", opener=_without_links) as device:
+            device.writelines(parts)
         return
     # In the same folder: only inside one file system is replacing a file atomic.
-    beside = path.with_name(f".{path.name}.new")
+    beside = hidden_name(STAGED, path)
     try:
-        with beside.open("wb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(beside, parts)
         beside.replace(path)
     # Also for Ctrl-C, which would leave the half-written file behind.
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def write_new(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file that must not exist. Raises `FileExistsError` where anything is there, also a link."""
+    with open(path, "xb", opener=_without_links) as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def open_to_append(path: Path) -> io.FileIO:
+    """Open a file to append to, unbuffered. Raises `OSError`, also for a symbolic link."""
+    refuse_link(path)
+    return open(path, "ab", buffering=0, opener=_without_links)
+
+
+def refuse_link(path: Path) -> None:
+    """Raise `UnexpectedFileError` where a symbolic link is at a place to write, other than /dev/stdout and its like."""
+    if stat.S_ISLNK(_mode(path)) and str(path.absolute().parent) not in _STREAMS:
+        raise UnexpectedFileError("no symbolic link", "one", str(path))
+
+
+def _mode(path: Path) -> int:
+    """What is at a path, links not followed; 0 for nothing."""
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return 0
+
+
+def _without_links(path: str, flags: int) -> int:
+    # A link may have been made since the check.
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def exchange_folders(first: Path, second: Path) -> bool:
@@ -59,16 +103,18 @@ STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
 
 
 def hidden_name(prefix: str, folder: Path) -> Path:
-    """A hidden name beside a golden's folder that no other process or thread takes."""
+    """A hidden name beside a file or a golden's folder that no other process or thread takes."""
     # The process id is for `is_abandoned`, the random part for threads and for ids that are used again.
     return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
-    """Write a folder with these files, or replace the one that is there, all or nothing. Raises `OSError`."""
-    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):  # what a killed process staged for this golden
-        if is_abandoned(staged):
-            shutil.rmtree(staged, ignore_errors=True)
+    """Write a folder with these files, or replace the one that is there, all or nothing.
+
+    Raises `OSError`, also where a symbolic link is in its place.
+    """
+    refuse_link(target)
+    remove_staged(target)
     staged = hidden_name(STAGED, target)  # beside its place, since a rename works within one file system only
     try:
         staged.mkdir(parents=True)
@@ -86,6 +132,14 @@ def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
             shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
+
+
+def remove_staged(target: Path) -> None:
+    """Remove what killed processes staged for a file or folder; what living ones stage stays."""
+    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
+        if is_abandoned(staged):
+            with contextlib.suppress(OSError):
+                staged.unlink() if staged.is_symlink() or staged.is_file() else shutil.rmtree(staged)
 
 
 def sync_folder(folder: Path) -> None:
@@ -110,6 +164,8 @@ def is_abandoned(hidden: Path) -> bool:
 
 def recover(case: Path) -> None:
     """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
+    if case.is_symlink():  # its goldens are in another place, and none is read there
+        return
     for old in sorted(case.glob(f"{SWAPPED_OUT}*")):
         place = case / old.name.removeprefix(SWAPPED_OUT)
         if place.exists():  # killed after the second rename: only the deletion is missing

@@ -190,7 +190,7 @@ def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_files(**options: Any) -> None:
         named = {name: options.pop(name) for name in _FORMATS}
-        check_different(list(named.values()))
+        check_outputs(list(named.values()))
         command(files={name: file for name, file in named.items() if file}, **options)
 
     options = (click.option(f"--{name}", metavar="FILE", help=text) for name, (_, text) in _FORMATS.items())
@@ -258,25 +258,38 @@ def console(*, stderr: bool = False) -> Console:
     return made if made.is_terminal else safe_console(stream, width=_NO_WIDTH)
 
 
-def check_different(files: Sequence[str | None]) -> None:
-    """Raise `click.UsageError` where two formats would be written into one file, of which the second is left."""
+def check_outputs(files: Sequence[str | None]) -> None:
+    """Check the files that a command is to write, before it does anything else.
+
+    Raises `click.UsageError` where two formats would be written into one file, of which the second is left, and
+    `RunError` for a link, and for a file of a golden, a policy or a run.
+    """
     if list(files).count(STDOUT) > 1:
         raise click.UsageError("- is standard output: only one format can be written to it.")
     named = [os.path.realpath(file) for file in files if file and file != STDOUT]
     if twice := next((file for file in named if named.count(file) > 1), ""):
         raise click.UsageError(f"expected another file for each format, found {twice} for two.")
+    if named:
+        from export_core.run.named_outputs import check_output
+
+        policy = click.get_current_context().params.get("policy_file")
+        for file in files:
+            if file and file != STDOUT:
+                check_output(Path(file), policy)
 
 
 def write_output(name: str, data: bytes) -> None:
-    """Write a file all or nothing; - is standard output. Raises `ReportError` where that is not possible."""
+    """Write a file that `check_outputs` allows, all or nothing; - is standard output.
+
+    Raises `ReportError` where that is not possible.
+    """
     from export_core.base.atomic import write_whole
     from export_core.report.document import ReportError
 
     if name == STDOUT:
         click.echo(data, nl=False)
         return
-    # Resolved: a link keeps pointing to its file, which is what gets replaced.
-    path = Path(name).resolve()
+    path = Path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, [data])

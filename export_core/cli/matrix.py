@@ -216,7 +216,7 @@ class Follower:
 
     def state(self) -> str:
         """What is done, what is left, and how to continue."""
-        from export_core.run.results import results_written
+        from export_core.run.results import finished_before, results_written
 
         if not self._planned:
             return "No cell was run. Nothing was judged."
@@ -227,5 +227,5 @@ class Follower:
         done = results_written(folder)
         return (
             f"{done} of {self._planned} cells have a result, in {folder}, and {self._planned - done} are left: "
-            "the same command with --resume continues. Nothing was judged."
+            f"the same command with --resume continues. Nothing was judged.{finished_before(folder)}"
         )

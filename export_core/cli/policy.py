@@ -1,5 +1,6 @@
 """The commands `jaxexport policy init|check|show`: write a first policy, check it, show what is in use."""
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ def init(goldens: str | None, dry_run: bool) -> None:
 
     Nothing is overwritten.
     """
+    from export_core.base.atomic import write_new
     from export_core.goldens import GoldenStore
     from export_core.policy import Policy, PolicyError, load
     from export_core.policy.model import policy_schema_file
@@ -42,11 +44,10 @@ def init(goldens: str | None, dry_run: bool) -> None:
         echo(text, nl=False)
         return
     try:
-        # "x": a file that somebody else has made since the check above is not overwritten.
-        with Path(load.FILE).open("x", encoding="utf-8") as file:
-            file.write(text)
-        if not Path(SCHEMA).exists():
-            Path(SCHEMA).write_bytes(schema_bytes)
+        # A file that somebody else has made since the check above is not overwritten.
+        write_new(Path(load.FILE), [text.encode()])
+        with contextlib.suppress(FileExistsError):
+            write_new(Path(SCHEMA), [schema_bytes])
     except OSError as error:
         raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
     echo(f"{load.FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")

@@ -106,7 +106,7 @@ def report(
     if is_opened and files["html"] == click_options.STDOUT:
         raise click.UsageError("--open needs the page in a file: it cannot be combined with --html -.")
     written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
-    click_options.check_different(written)
+    click_options.check_outputs(written)
     click_options.check_fail_on(fail_on, baselines)
     run = read_run(path)
     if trend:

@@ -51,6 +51,15 @@ def read_record(artifact: Artifact) -> ConversionRecord:
     return record
 
 
+def is_record(path: Path) -> bool:
+    """Whether a file is the record of a conversion, of whichever artifact."""
+    try:
+        decode_json(read_regular(path, most=MOST_BYTES), ConversionRecord)
+    except (OSError, msgspec.MsgspecError):
+        return False
+    return True
+
+
 def record_file(artifact: Path) -> Path:
     """Where the record of an artifact is."""
     return artifact.with_name(artifact.name + SUFFIX)

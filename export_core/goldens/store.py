@@ -198,16 +198,14 @@ class GoldenStore:
         # First: `..` as a case would lead out of the root.
         manifest_file.check_manifest(manifest, f"{self.root / manifest.case}")
         target = self.root / manifest.case / manifest.writer.id
+        if outer := golden_around(self.root):
+            raise GoldenError(f"{self.root}: expected a folder of goldens, found a part of the golden {outer}.")
+        _refuse_links(target)
         atomic.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}
         replaced = target.exists()
         if replaced:
-            same = [content]
-            with contextlib.suppress(GoldenError):  # it is damaged, and written again
-                # With other packages, it is still the same golden.
-                as_it_was = as_stored(manifest, self._load(target).manifest)
-                same.append({**content, MANIFEST: manifest_file.dump_manifest(as_it_was)})
-            if any(has_content(target, files) for files in same):
+            if self.holds(manifest, files):
                 return WriteStatus.UNCHANGED
             manifest_file.refuse_newer_format(target / MANIFEST)
         try:
@@ -227,6 +225,16 @@ class GoldenStore:
             ) from error
         return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
+    def holds(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
+        """Whether this golden is stored already, with these bytes; with other packages, it is still the same golden."""
+        target = self.root / manifest.case / manifest.writer.id
+        content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}
+        same = [content]
+        with contextlib.suppress(GoldenError):  # it is damaged, and written again
+            as_it_was = as_stored(manifest, self._load(target).manifest)
+            same.append({**content, MANIFEST: manifest_file.dump_manifest(as_it_was)})
+        return any(has_content(target, files) for files in same)
+
     def remove(self, golden: Golden) -> None:
         """Delete one golden all or nothing: a rename hides its folder, then its files go, and an empty case folder too.
 
@@ -245,9 +253,7 @@ class GoldenStore:
             golden.folder.parent.rmdir()
 
     def _load(self, folder: Path) -> Golden:
-        for path in (folder.parent, folder):
-            if path.is_symlink():
-                raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
+        _refuse_links(folder)
         manifest = manifest_file.load_manifest(folder / MANIFEST)
         if (manifest.case, manifest.writer.id) != (folder.parent.name, folder.name):
             raise GoldenError(
@@ -262,6 +268,13 @@ class GoldenStore:
             yield from sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
+def _refuse_links(folder: Path) -> None:
+    """Raise `GoldenError` where a golden's folder, or that of its case, is a symbolic link."""
+    for path in (folder.parent, folder):
+        if path.is_symlink():
+            raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
+
+
 @contextlib.contextmanager
 def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[list[Golden]]:
     """Goldens in a folder of their own, until the end of the ``with``: to be replayed before they are stored."""
@@ -270,6 +283,22 @@ def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[li
         for manifest, files in drafts:
             store.write(manifest, files)
         yield store.goldens()
+
+
+def golden_around(folder: Path) -> Path | None:
+    """The folder of the golden that a folder, which need not exist, is or is inside of; None for none."""
+    real = folder.resolve()
+    return next((around for around in (real, *real.parents) if (around / MANIFEST).is_file()), None)
+
+
+def check_output_folder(folder: Path, option: str) -> None:
+    """Raise `GoldenError` for a folder that is a golden, is inside one, or holds some: an output could replace them."""
+    inside = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
+    if golden := golden_around(folder) or next(inside, None):
+        raise GoldenError(
+            f"{option} {folder}: expected a folder without goldens, found {golden}. Nothing is written into a golden: "
+            "name another folder."
+        )
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

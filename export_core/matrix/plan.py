@@ -3,6 +3,7 @@
 import datetime
 import fnmatch
 import heapq
+import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from export_core.base.text import few
 from export_core.goldens import Golden
+from export_core.goldens.store import check_output_folder
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode
@@ -326,7 +328,16 @@ def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
 
 
 def make_dump_folder(path: Path) -> Path:
-    """Make the folder for all cells. Raises `MatrixError` where that is not possible."""
+    """Make the folder for all cells.
+
+    Raises `GoldenError` for one with goldens, and `MatrixError` where it has links or cannot be made. JAX itself writes
+    files there, by names that can be guessed, and follows links.
+    """
+    check_output_folder(path, "--dump-ir")
+    for folder, folders, files in os.walk(path):
+        there = (Path(folder, name) for name in (*folders, *files))
+        if linked := next(filter(Path.is_symlink, there), None):
+            raise MatrixError(f"--dump-ir {path}: expected no symbolic link in it, found {linked}. Name a new folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -15,6 +15,7 @@ import msgspec
 from export_core.artifact import Artifact
 from export_core.artifact.envelope.fields import Aval
 from export_core.artifact.main_check import KEY_WORDS
+from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
 from export_core.goldens import Check, Golden, GoldenError, Manifest
 from export_core.goldens.manifest_file import adopted_specs
@@ -154,7 +155,7 @@ def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
     own.mkdir(parents=True, exist_ok=True)
     writers_module = cell.golden.folder / MODULE_TEXT
     with contextlib.suppress(FileNotFoundError):
-        (golden / "exported.mlir").write_bytes(read_regular(writers_module))
+        write_whole(golden / "exported.mlir", [read_regular(writers_module)])
     return str(own)
 
 

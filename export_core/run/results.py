@@ -20,9 +20,10 @@ from typing import Self
 import filelock
 import msgspec
 
-from export_core.base.atomic import write_whole
+from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
 from export_core.base.text import safe_json, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named, read_regular
+from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result, reader_of, shared_result, writer_of
@@ -39,6 +40,9 @@ RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
 LOCK = ".lock"
 WHOLE = "whole"  # The folder, inside that of a run of less than the project asks for, for the last whole run there.
+FINISHED = "finished"  # The folder, inside that of a run that has not ended, for the finished run that was there.
+_FILES = PLAN, RESULTS, SUMMARY
+# In this order: a plan that can be resumed is never in one folder with the results of another plan.
 _IGNORE = "# jaxexport made this folder: results of a run are not committed.\n*\n"
 
 
@@ -57,8 +61,10 @@ class Journal:
     def __init__(self, folder: Path, record: PlanRecord, *, resume: bool = False) -> None:
         self._folder = folder
         self._lock = filelock.FileLock(folder / LOCK)
+        check_output_folder(folder, "--results")
         try:
             make_folder(folder)
+            refuse_link(folder / LOCK)
             # A lock of the system, which ends with the process: a run that was killed leaves nobody locked out.
             self._lock.acquire(blocking=False)
         except filelock.Timeout:
@@ -67,11 +73,13 @@ class Journal:
             ) from None
         except OSError as error:
             raise RunError(_cannot_write(folder, error)) from error
+        for name in _FILES:  # the run that staged them held the lock, or was killed
+            remove_staged(folder / name)
         try:
             self.resumed = resume and self._continues(record)
             if not self.resumed:
                 is_part = bool(record.shard) or not record.selection.get("whole")
-                self._clear(folder / WHOLE if is_part and has_whole_run(folder) else None)
+                self._clear(folder / WHOLE if is_part and is_whole_run_moved(folder) else None)
                 write_whole(folder / PLAN, [safe_json(record, indent=2), b"\n"])
             self._file = self._opened()
         except BaseException as error:
@@ -145,21 +153,41 @@ class Journal:
                     f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. "
                     "Start again without --resume."
                 )
+            for name in _FILES:
+                write_whole(self._kept_in(self._folder / FINISHED) / name, [read_regular(self._folder / name)])
             summary.unlink()  # it is not the summary of what will be appended
         return True
 
     def _clear(self, whole: Path | None) -> None:
-        """Remove the files of the last run here, or move them into the folder `whole`, in the place of those there."""
-        # In this order: a plan that can be resumed is never in one folder with the results of another plan.
-        names = PLAN, RESULTS, SUMMARY
-        if whole:
-            whole.mkdir(exist_ok=True)
-            for name in names:
-                (whole / name).unlink(missing_ok=True)
-        for name in names:
+        """Move the files of the last run here into the folder `whole`, in the place of those there.
+
+        Without it, a finished run stays beside the new one until that has finished too, and any other is removed.
+        """
+        into = whole or (self._folder / FINISHED if (self._folder / SUMMARY).exists() else None)
+        if into:
+            self._kept_in(into)
+            for name in _FILES:
+                (into / name).unlink(missing_ok=True)
+        for name in _FILES:
             with contextlib.suppress(FileNotFoundError):
                 path = self._folder / name
-                path.replace(whole / name) if whole else path.unlink()
+                path.replace(into / name) if into else path.unlink()
+
+    @staticmethod
+    def _kept_in(folder: Path) -> Path:
+        """Make the folder of a run that is kept, and return it."""
+        refuse_link(folder)
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def forget_finished(self) -> None:
+        """Remove the finished run that was here before this one, which has finished now."""
+        kept = self._folder / FINISHED
+        with contextlib.suppress(OSError):
+            refuse_link(kept)
+            for name in _FILES:
+                (kept / name).unlink(missing_ok=True)
+            kept.rmdir()  # it stays where it holds something else
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()
@@ -171,7 +199,18 @@ class Journal:
 
     def _opened(self) -> io.FileIO:
         """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again, torn."""
-        return (self._folder / RESULTS).open("ab", buffering=0)
+        return open_to_append(self._folder / RESULTS)
+
+
+def is_whole_run_moved(folder: Path) -> bool:
+    """Whether a part of a run moves the last whole run in its folder. Unfinished, it replaces no finished one."""
+    return has_whole_run(folder) and ((folder / SUMMARY).exists() or not (folder / WHOLE / SUMMARY).exists())
+
+
+def finished_before(folder: Path) -> str:
+    """Return a sentence that says where the finished run is that was in a folder before; empty where there is none."""
+    kept = folder / FINISHED
+    return f" The finished run that was there before is in {kept}." if (kept / SUMMARY).exists() else ""
 
 
 def results_written(folder: Path) -> int:
@@ -185,7 +224,7 @@ def make_folder(folder: Path) -> None:
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     if new:
-        (new[-1] / ".gitignore").write_text(_IGNORE)
+        write_new(new[-1] / ".gitignore", [_IGNORE.encode()])
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:
@@ -226,6 +265,7 @@ def finish_run(journal: Journal, folder: Path, run: Run) -> Run:
     digest = journal.finish(map(safe_json, run.results))
     summary = msgspec.structs.replace(run.summary, results_sha256=digest)
     write_summary(folder, summary)
+    journal.forget_finished()
     return replace(run, summary=summary, folder=folder)
 
 
@@ -301,7 +341,8 @@ def read_summary(folder: Path) -> Summary:
             if (folder / PLAN).exists()
             else "none. Run `jaxexport matrix` first, or name the folder of a run"
         )
-        raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
+        kept = finished_before(folder)
+        raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.{kept}") from None
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.

@@ -51,8 +51,8 @@ from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
-from export_core.run.plan_record import PlanRecord, has_whole_run, policy_hash, record_of, recorded_plan
-from export_core.run.results import WHOLE, Journal, finish_run, results_so_far
+from export_core.run.plan_record import PlanRecord, policy_hash, record_of, recorded_plan
+from export_core.run.results import WHOLE, Journal, finish_run, is_whole_run_moved, results_so_far
 from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Outcome, None, None]
@@ -205,7 +205,7 @@ def _whole_plan(
     if interpreter:
         return plan_here(policy, selection, options, goldens or (), interpreter.environment.release)
     plan = plan_matrix(policy, selection, options, goldens, user_code, is_run=True)
-    if folder and is_part and not options.resume and has_whole_run(folder):
+    if folder and is_part and not options.resume and is_whole_run_moved(folder):
         moved = (
             f"this is less than a whole run: the results of the last whole run in {folder} are moved to "
             f"{folder / WHOLE}. To leave them where they are, choose another folder with --results DIR."

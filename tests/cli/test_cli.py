@@ -122,8 +122,10 @@ def test_a_damaged_manifest_is_bad_input(command, change, said, jaxexport, proje
         (["--memory", "nan"], ["'--memory': expected a finite number, found nan"]),
         (["--memory", "inf"], ["'--memory': expected a finite number, found inf"]),
         (["--memory", "1e300"], ["'--memory': 1e+300 is not in the range"]),  # more than systems count
-        (["--dump-ir", "golden/t.test_f[a]/0.9.2-cpu/golden.yaml"], ["--dump-ir: cannot make the folder golden/t."]),
-        (["--results", "golden/t.test_f[a]/0.9.2-cpu/golden.yaml"], ["--results", "cannot write there"]),
+        (["--dump-ir", "/dev/null"], ["--dump-ir: cannot make the folder /dev/null"]),
+        (["--dump-ir", "golden"], ["--dump-ir golden: expected a folder without goldens"]),
+        (["--results", "/dev/null"], ["--results", "cannot write there"]),
+        (["--results", "golden/t.test_f[a]/0.9.2-cpu"], ["expected a folder without goldens, found"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )

@@ -257,6 +257,26 @@ def test_a_golden_behind_a_link_is_refused(store, tmp_path, which):
         store.goldens()
 
 
+@pytest.mark.parametrize("which", ["tests.test_a.test_f", "tests.test_a.test_f/0.12.0.1-cpu"], ids=["case", "writer"])
+@pytest.mark.parametrize("target", ["outside", "nowhere"])
+def test_no_case_that_is_a_link_is_written_into(store, tmp_path, which, target):
+    (tmp_path / "outside" / ".old-0.9.2-cpu").mkdir(parents=True)
+    linked = store.root / which
+    linked.parent.mkdir(parents=True)
+    linked.symlink_to(tmp_path / target)
+    with pytest.raises(GoldenError, match="expected a folder, found a symbolic link"):
+        write_golden(store, manifest())
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == [".old-0.9.2-cpu"]
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_no_golden_is_written_into_another(store):
+    outer = write_golden(store, manifest())
+    with pytest.raises(GoldenError, match="expected a folder of goldens, found a part of the golden"):
+        write_golden(GoldenStore(outer.folder / "goldens"), manifest())
+    outer.verify()
+
+
 def test_a_pattern_that_would_never_end_is_given_up(monkeypatch):
     monkeypatch.setattr(untrusted, "SEARCH_SECONDS", 0.5)
     monkeypatch.setattr(untrusted, "_SEARCH", "import time; time.sleep(60)")

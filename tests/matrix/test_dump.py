@@ -2,6 +2,7 @@
 
 import pytest
 
+from export_core.goldens import GoldenError
 from export_core.matrix import Verdict
 from export_core.matrix.plan import make_dump_folder
 from export_core.matrix.selection import MatrixError
@@ -37,6 +38,36 @@ def test_a_dump_that_cannot_be_written_changes_no_verdict(run, goldens, here, tm
     outcome = run("waves", dump=tmp_path)["waves"]
     assert outcome.verdict is Verdict.PASS
     assert "no compiled.hlo: [Errno 21]" in outcome.stderr
+
+
+@pytest.mark.parametrize("place", ["golden", "golden/t.f", "golden/t.f/0.12.0.1-cpu", "golden/t.f/0.12.0.1-cpu/new"])
+def test_nothing_is_dumped_into_goldens(tmp_path, place):
+    folder = tmp_path / "golden" / "t.f" / "0.12.0.1-cpu"
+    folder.mkdir(parents=True)
+    (folder / "golden.yaml").write_text("")
+    with pytest.raises(GoldenError, match=r"--dump-ir .*: expected a folder without goldens, found .*0\.12\.0\.1-cpu"):
+        make_dump_folder(tmp_path / place)
+    assert list(folder.iterdir()) == [folder / "golden.yaml"]
+
+
+def test_a_folder_of_dumps_with_a_link_is_refused(tmp_path):
+    cell = tmp_path / "dump" / "t.f" / "0.12.0.1-cpu" / "0.12.0.1-cpu"
+    cell.mkdir(parents=True)
+    assert make_dump_folder(tmp_path / "dump") == tmp_path / "dump"
+    (cell / "compiled.hlo").symlink_to(tmp_path / "mine")
+    with pytest.raises(MatrixError, match=r"expected no symbolic link in it, found .*compiled\.hlo"):
+        make_dump_folder(tmp_path / "dump")
+
+
+def test_no_dump_is_written_through_a_link_made_meanwhile(run, goldens, here, tmp_path):
+    folder = tmp_path / "dump" / goldens["waves"].id / f"{here.jaxlib}-cpu"
+    folder.mkdir(parents=True)
+    (tmp_path / "mine").write_text("mine")
+    (folder / "compiled.hlo").symlink_to(tmp_path / "mine")
+    outcome = run("waves", dump=tmp_path / "dump")["waves"]
+    assert outcome.verdict is Verdict.PASS
+    assert "no compiled.hlo: [Errno 40]" in outcome.stderr
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_before_any_run(tmp_path):

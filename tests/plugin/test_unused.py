@@ -230,6 +230,13 @@ def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, t
         ("if NEW:\n  class TestA(Shared): ...", "t.py::TestA::test_f", {"t.py"}, False),
         (None, "t.py::test_f", set(), False),  # another project's, as far as this one knows
         ("def test_g(): ...", "t.py::test_f", set(), False),  # skipped whole
+        ("for n in NAMES: globals()['test_' + n] = made(n)", "t.py::test_f", {"t.py"}, False),
+        ("for n in NAMES: setattr(TestB, n, made(n))", "t.py::test_f", {"t.py"}, False),
+        ("for n in NAMES: exec(text(n))", "t.py::test_f", {"t.py"}, False),
+        ("from shared import *", "t.py::test_f", {"t.py"}, False),
+        ("make_tests(__name__)", "t.py::test_f", {"t.py"}, False),
+        ("Made = type('Test' + n, (Shared,), {})", "t.py::TestA::test_f", {"t.py"}, False),
+        ("print(type(3))\nif __name__ == '__main__': ...", "t.py::test_f", {"t.py"}, True),
     ],
 )
 def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, test, files, expected):
@@ -237,6 +244,39 @@ def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, te
     if text is not None:
         (tmp_path / "t.py").write_text(text)
     assert is_gone(golden, CollectedTests(files=files), tmp_path) == expected
+
+
+@pytest.mark.parametrize(("present", "expected"), [("t.py::test_g", True), ("t.py::test_h", False)])
+def test_a_file_whose_tests_it_does_not_name_loses_no_golden(tmp_path, present, expected):
+    """A plugin made `test_h`, and may make `test_f` on another machine."""
+    golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test="t.py::test_f"))
+    (tmp_path / "t.py").write_text("def test_g(): ...")
+    assert is_gone(golden, CollectedTests(files={"t.py"}, tests={present}), tmp_path) == expected
+
+
+GENERATED = """
+    import os
+    import jax, jax.numpy as jnp, numpy as np, pytest
+
+    def made(function):
+        @pytest.mark.export_compat
+        def test(export_golden):
+            export_golden(jax.jit(function), np.arange(3.0))
+        return test
+
+    for name in os.environ["NAMES"].split():
+        globals()["test_" + name] = made(getattr(jnp, name))
+"""
+
+
+def test_goldens_of_tests_generated_at_import_are_not_deleted(projects, monkeypatch):
+    monkeypatch.setenv("NAMES", "sin")
+    project = projects(test_a=GENERATED)
+    add(project, "test_a.py::test_cos")
+    run = project.pytest("--update-goldens", "--prune-goldens")
+    assert run.code == 0, run.text
+    assert cases(project) == ["test_a.test_cos", "test_a.test_sin"]
+    assert "unused here: test_a.test_cos/0.12.0.1-cpu: test_a.py::test_cos does not export it here" in run.text
 
 
 def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):

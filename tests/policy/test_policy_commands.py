@@ -37,6 +37,13 @@ def test_init_writes_a_policy_from_the_goldens(jaxexport, cwd):
     assert jaxexport("policy", "check").code == 0
 
 
+def test_init_writes_nothing_through_a_link(jaxexport, cwd):
+    (cwd / "export_compat.schema.json").symlink_to("nowhere")
+    jaxexport("policy", "init", code=0)
+    assert (cwd / "export_compat.yaml").is_file()
+    assert not (cwd / "nowhere").exists()
+
+
 def test_commented_parts_of_a_first_policy_are_valid(jaxexport, cwd):
     jaxexport("policy", "init")
     path = cwd / "export_compat.yaml"

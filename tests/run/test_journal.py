@@ -1,6 +1,8 @@
 """A results folder belongs to one run at a time, and a run that was killed goes on from its last whole line."""
 
+import contextlib
 import datetime
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from making import day, golden, manifest, result, write_golden
 
 from export_core.base.text import safe_json
-from export_core.goldens import Comparison, GoldenStore
+from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
@@ -27,7 +29,7 @@ from export_core.releases.runtimes import RuntimeRefusal, known_runtimes
 from export_core.run import plan_record, session
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
-from export_core.run.results import LOCK, RESULTS, SUMMARY, Journal, read_results, results_so_far
+from export_core.run.results import FINISHED, LOCK, RESULTS, SUMMARY, Journal, read_results, results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -108,6 +110,84 @@ def test_a_run_that_begins_anew_leaves_nothing_of_the_last_one(tmp_path):
     begun(tmp_path)
     assert (tmp_path / RESULTS).read_bytes() == b""
     assert not (tmp_path / SUMMARY).exists()
+
+
+FINISHED_FILES = {PLAN, RESULTS, SUMMARY}
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_that_does_not_end_leaves_the_finished_one(tmp_path, resume):
+    finish(tmp_path, *LINES)
+    before = {name: (tmp_path / name).read_bytes() for name in FINISHED_FILES}
+    for _ in range(2):  # another one that does not end replaces nothing either
+        with Journal(tmp_path, record(), resume=resume) as journal:
+            journal.retain(lambda line: False)
+    assert {path.name: path.read_bytes() for path in (tmp_path / FINISHED).iterdir()} == before
+    assert not (tmp_path / SUMMARY).exists()
+
+
+def test_a_run_that_ends_replaces_the_finished_one(jaxexport, project):
+    words = "matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21"
+    for _ in range(2):
+        jaxexport(*words, code=None)
+        assert {path.name for path in (project / ".jaxexport").iterdir()} == {*FINISHED_FILES, LOCK, ".gitignore"}
+
+
+def test_an_interrupted_run_says_where_the_finished_one_is(jaxexport, project, monkeypatch):
+    words = "matrix", "--as-of", "2026-11-21"
+    jaxexport(*words, code=None)
+    finished = (project / ".jaxexport" / SUMMARY).read_bytes()
+    monkeypatch.setattr(Journal, "append", lambda journal, line: signal.raise_signal(signal.SIGINT))
+    ended = jaxexport(*words, "--timeout", "7", code=130)
+    said = "The finished run that was there before is in .jaxexport/finished."
+    assert said in " ".join(ended.out.split())
+    assert (project / ".jaxexport" / "finished" / SUMMARY).read_bytes() == finished
+    assert "9 of 9 planned cells" in jaxexport("report", ".jaxexport/finished").out
+    assert said in " ".join(jaxexport("report", code=2).err.split())
+
+
+def test_an_unfinished_whole_run_replaces_no_finished_one(jaxexport, project, monkeypatch):
+    words = "matrix", "--as-of", "2026-11-21"
+    jaxexport(*words, code=None)
+    finished = (project / ".jaxexport" / SUMMARY).read_bytes()
+    jaxexport(*words, "t.a", code=None)  # moves it into `whole`
+    append = Journal.append
+    monkeypatch.setattr(Journal, "append", lambda journal, line: signal.raise_signal(signal.SIGINT))
+    jaxexport(*words, code=130)
+    monkeypatch.setattr(Journal, "append", append)
+    assert MOVED not in " ".join(jaxexport(*words, "t.b", code=None).out.split())
+    assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == finished
+
+
+@pytest.mark.parametrize("name", [LOCK, RESULTS, FINISHED, ".gitignore"])
+def test_a_run_writes_nothing_through_a_link(tmp_path, name):
+    folder, outside = tmp_path / "run", tmp_path / "outside"
+    finish(folder, *LINES)
+    (outside / "of mine").mkdir(parents=True)
+    (outside / "file").write_text("mine")
+    target = outside / "of mine" if name == FINISHED else outside / "file"
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(target)
+    with contextlib.suppress(RunError, OSError):
+        begun(folder, *LINES)
+    assert (outside / "file").read_text() == "mine"
+    assert list((outside / "of mine").iterdir()) == []
+
+
+def test_what_a_killed_run_staged_is_removed_by_the_next(tmp_path):
+    names = ".new-results.jsonl-999999999-ab", f".new-plan.json-{os.getppid()}-ab"
+    for name in names:
+        (tmp_path / name).write_text("half")
+    begun(tmp_path, *LINES)
+    assert [path.name for path in tmp_path.glob(".new-*")] == [names[1]], "that of a living process stays"
+
+
+def test_no_run_is_written_into_goldens(tmp_path):
+    written = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.a"))
+    for folder in (tmp_path / "golden", written.folder.parent, written.folder, written.folder / "new"):
+        with pytest.raises(GoldenError, match=r"--results .*: expected a folder without goldens"):
+            begun(folder)
+    written.verify()
 
 
 @pytest.mark.parametrize("left", ["nothing", "no plan"])

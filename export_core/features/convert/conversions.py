@@ -18,12 +18,13 @@ from export_core.features.convert.convert import Converted, convert, find_reader
 from export_core.features.convert.errors import ConversionError, ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter, export_again
 from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
-from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, record_file
-from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
+from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_record, record_file
+from export_core.goldens.store import ARTIFACT, MANIFEST, golden_around, sha256
 from export_core.judge.judgement import largest_errors
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.releases import Calendar
+from export_core.run.named_outputs import check_output
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,11 @@ def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[T
 
 
 def check_targets(targets: Sequence[Target], out: str) -> None:
-    """Raise `ConversionError` where two targets have the same file, or one would replace an original or its record."""
+    """Raise an error where two targets have the same file, or one would replace what it must not.
+
+    `ConversionError` for an original, for a file that is no record in a record's place, and for a folder of goldens
+    inside a golden; `RunError` for a link, and for a file of a golden, a policy or a run.
+    """
     used: dict[Path, str] = {}
     originals = {Path(target.name).resolve() for target in targets}
     for target in targets:
@@ -76,6 +81,15 @@ def check_targets(targets: Sequence[Target], out: str) -> None:
                 "into two folders."
             )
         used[written] = target.name
+        if not target.is_golden:
+            for file in (target.path, beside := record_file(target.path)):
+                check_output(file)
+            if os.path.lexists(beside) and not is_record(beside):
+                raise ConversionError(
+                    f"{beside}: expected the record of a conversion, found another file, which stays. Write elsewhere."
+                )
+        elif golden := golden_around(target.path):
+            raise ConversionError(f"--output {out}: is in the golden {golden}, into which nothing is written.")
 
 
 @dataclass(frozen=True)
@@ -165,28 +179,29 @@ class Conversions:
             allowed=difference.tolerance if difference else "",
         )
         if made and target.is_golden:
+            store, content = GoldenStore(target.path), _with_record(*made, record)
             name = f"{made[0].case}/{made[0].writer.id}"
-            folder = target.path / name
-            self._check_free(name, [folder / ARTIFACT, folder], converted.artifact)
-            _write_golden(target.path, *made, record)
+            if os.path.lexists(target.path / name) and name not in self.replace and not store.holds(*content):
+                raise _taken(target.path / name, name)
+            store.write(*content)
         else:
-            self._check_free(str(target.path), [target.path, record_file(target.path)], converted.artifact)
+            self._check_free(target.path, converted.artifact)
             _write_artifact(target.path, converted.artifact, record)
         return record
 
-    def _check_free(self, name: str, written: Sequence[Path], artifact: Artifact) -> None:
-        """Raise `ConversionError` where something else is than this artifact, unless it may be replaced by its name.
-
-        `written` are its file and what else is written with it.
-        """
-        there = [path for path in written if os.path.lexists(path)]
+    def _check_free(self, path: Path, artifact: Artifact) -> None:
+        """Raise `ConversionError` for another file than this artifact, unless it may be replaced, by its name."""
         with contextlib.suppress(OSError):
-            if not there or name in self.replace or sha256(read_regular(written[0])) == artifact.sha256:
+            if str(path) in self.replace or not os.path.lexists(path) or sha256(read_regular(path)) == artifact.sha256:
                 return
-        raise ConversionError(
-            f"{there[0]}: expected nothing there, found another file or golden, which stays. Write elsewhere, or say "
-            f"that it may be replaced: --replace {shlex.quote(name)}"
-        )
+        raise _taken(path, str(path))
+
+
+def _taken(path: Path, name: str) -> ConversionError:
+    return ConversionError(
+        f"{path}: expected nothing there, found another file or golden, which stays. Write elsewhere, or say that it "
+        f"may be replaced: --replace {shlex.quote(name)}"
+    )
 
 
 def golden_in(name: str) -> Golden:
@@ -213,9 +228,12 @@ def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) 
         raise ConversionError(f"{target}: cannot write there: {error.strerror or error}.") from error
 
 
-def _write_golden(root: Path, manifest: Manifest, files: Mapping[str, bytes], record: ConversionRecord) -> None:
+def _with_record(
+    manifest: Manifest, files: Mapping[str, bytes], record: ConversionRecord
+) -> tuple[Manifest, Mapping[str, bytes]]:
+    """A converted golden with the record of its conversion among its files."""
     if manifest.converted_from is not None:  # else nothing was changed: it is the golden itself
         name, content = f"{ARTIFACT}{SUFFIX}", dump_record(record)
         manifest = structs.replace(manifest, files={**manifest.files, name: sha256(content)})
         files = {**files, name: content}
-    GoldenStore(root).write(manifest, files)
+    return manifest, files

@@ -294,10 +294,15 @@ class Variants:
         return self.program(np.array(variant["numbers"], np.int32), args, kwargs)
 
 
+def without_links(path: str, flags: int) -> int:
+    """Open a file that is no symbolic link."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
 def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
     """Write a text beside what jax dumps. That there is no text, or no room for it, is no fault of the artifact."""
     try:
-        with open(os.path.join(check["dump"], name), "w", encoding="utf-8") as file:
+        with open(os.path.join(check["dump"], name), "w", encoding="utf-8", opener=without_links) as file:
             file.write(str(text() or ""))
     except Exception as error:
         print("no %s: %s" % (name, error), file=sys.stderr)

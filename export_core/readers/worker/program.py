@@ -766,7 +766,7 @@ def write_notes(path: str, names: list[str]) -> None:
         return
     unfinished = "%s.%d" % (path, os.getpid())
     try:
-        with open(unfinished, "w", encoding="utf-8") as file:
+        with open(unfinished, "x", encoding="utf-8") as file:
             json.dump(names, file)
         os.replace(unfinished, path)
     except OSError:

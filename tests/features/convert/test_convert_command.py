@@ -15,9 +15,9 @@ from making import files, write_golden
 from export_core.artifact import read
 from export_core.features.convert import conversions
 from export_core.features.convert.errors import ConversionRefused
-from export_core.goldens import GoldenStore
+from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.conversion_record import ConversionRecord
-from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
+from export_core.goldens.store import ARTIFACT, OUTPUTS, content_of, sha256
 from export_core.goldens.verify import check_claims
 from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, Outcome, Verdict
@@ -89,6 +89,48 @@ def test_a_converted_golden_replaces_no_other_one(convert, refused_golden, tmp_p
     other.verify()
     assert convert(refused_golden.folder, "-o", "converted", "--replace", refused_golden.id).code == 0
     assert convert(refused_golden.folder, "-o", "converted").code == 0, "the same once more"
+
+
+def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden, tmp_path):
+    """It may have other inputs and outputs, and be the golden of a test."""
+    convert(refused_golden.folder, "-o", "converted", "-q", code=0)
+    (golden,) = GoldenStore(tmp_path / "converted").goldens()
+    other = msgspec.structs.replace(golden.manifest, comparison=Comparison(compare="shape"))
+    GoldenStore(tmp_path / "converted").write(other, golden.files())
+    before = content_of(golden.folder)
+    assert_bad_input(convert(refused_golden.folder, "-o", "converted", "-q"), f"--replace {refused_golden.id}")
+    assert content_of(golden.folder) == before
+    convert(refused_golden.folder, "-o", "converted", "--replace", refused_golden.id, "-q", code=0)
+    assert content_of(golden.folder) != before
+
+
+@pytest.mark.parametrize("file", ["artifact.jaxexport", "golden.yaml", "new.jaxexport", "new/a.jaxexport"])
+def test_nothing_is_converted_into_a_golden(convert, refused_golden, file):
+    before = content_of(refused_golden.folder)
+    assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "is in the golden")
+    assert_bad_input(convert(refused_golden.folder, "-o", refused_golden.folder / "new"), "is in the golden")
+    assert content_of(refused_golden.folder) == before
+
+
+@pytest.mark.parametrize("name", ["plan.json", "export_compat.yaml"])
+def test_no_file_of_a_run_or_a_policy_is_converted_over(convert, cwd, name):
+    (cwd / name).write_text("{}")
+    assert convert(OLD, "-o", name).code == 2
+    assert (cwd / name).read_text() == "{}"
+
+
+def test_a_file_that_is_no_record_stays_beside_the_named_file(convert, cwd):
+    (cwd / "new.jaxexport.converted.json").write_text("notes")
+    assert_bad_input(convert(OLD, "-o", "new.jaxexport"), "expected the record of a conversion, found another file")
+    assert [path.name for path in cwd.glob("new*")] == ["new.jaxexport.converted.json"]
+
+
+@pytest.mark.parametrize("name", ["new.jaxexport", "new.jaxexport.converted.json"])
+def test_nothing_is_converted_through_a_link(convert, cwd, name):
+    (cwd / "mine").write_text("mine")
+    (cwd / name).symlink_to("mine")
+    assert_bad_input(convert(OLD, "-o", "new.jaxexport"), "expected no symbolic link, found one")
+    assert (cwd / "mine").read_text() == "mine"
 
 
 def test_the_file_that_is_named_may_be_replaced(convert, refused_golden):

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 from bisecting import CRASH, PASS, FakeReplay
-from making import ARTIFACTS
+from making import ARTIFACTS, manifest, write_golden
 from test_explanation import CHOLESKY, ROOT, choice_of, judged
 
 from export_core.base.errors import ExportCompatError
@@ -23,11 +23,19 @@ from export_core.base.text import plain_text
 from export_core.features.why.bisect.bisection import bisect
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.explain import bundle_script
-from export_core.features.why.explain.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
+from export_core.features.why.explain.bundle import (
+    SCRIPT,
+    Program,
+    check_new,
+    program_of,
+    reduced_program,
+    write_bundle,
+)
 from export_core.features.why.explain.explanation import explain
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
 from export_core.features.why.reduce.reduced_program import ModuleEditor, ModuleSummary, flat_program
 from export_core.features.why.reduce.reduction import DivergingOperation, Reduced, Reduction, ReductionFolder, Step
+from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
@@ -300,3 +308,9 @@ def test_a_bundle_of_a_real_crash_runs_by_uv_alone(tmp_path):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=bare)
     assert done.returncode in (-11, 139), done.stderr
     assert done.stdout.splitlines()[-1] == "compiled"
+
+
+def test_no_bundle_is_written_into_a_golden(tmp_path):
+    written = write_golden(GoldenStore(tmp_path / "golden"), manifest())
+    with pytest.raises(ExportCompatError, match=r"--bundle .*: expected a folder without goldens"):
+        check_new(written.folder / "bundle")

@@ -303,6 +303,13 @@ def test_what_cannot_be_reduced_is_bad_input(words, said, refused, tmp_path):
     assert notes.read_text() == "mine"
 
 
+def test_no_smaller_program_is_written_through_a_link(refused, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to("mine")
+    refused("-o link", "link: expected no folder or an empty one, found a symbolic link.")
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
 def leaves(*arrays: Any) -> list[Leaf]:
     return [leaf_of(np.asarray(array)) for array in arrays]
 

@@ -24,7 +24,7 @@ from export_core.features.why.reduce.failing_alike import KEPT_SHARE
 from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError
 from export_core.features.why.reduce.reduction import ReductionFolder, failing_call
 from export_core.goldens.arrays import from_npz, to_npz
-from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
+from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS, check_output_folder
 from export_core.judge import Result
 from export_core.judge.result import reader_of, release_name
 from export_core.judge.verdicts import VERDICTS
@@ -120,6 +120,7 @@ def check_new(folder: Path) -> None:
     """Raise `WhyError` where a bundle cannot be made since the folder exists."""
     if folder.exists() or folder.is_symlink():
         raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
+    check_output_folder(folder, "--bundle")
 
 
 def write_bundle(

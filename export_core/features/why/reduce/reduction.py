@@ -33,7 +33,7 @@ from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEdi
 from export_core.goldens import Check, Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
-from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, sha256
+from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, golden_around, sha256
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.outcome import audit_problem
 from export_core.matrix.replay_options import ReplayOptions
@@ -108,6 +108,10 @@ class ReductionFolder:
         """The reduction to be continued; None to start one. Raises `WhyError` where something would be lost."""
         if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
             raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another one.")
+        if self.path.is_symlink():
+            raise WhyError(f"{self.path}: expected no folder or an empty one, found a symbolic link. Name another one.")
+        if golden := golden_around(self.path.parent):
+            raise WhyError(f"{self.path}: is in the golden {golden}, into which nothing is written. Name another one.")
         if resume:
             earlier = self.read()
             names = sorted(path.name for path in self.path.iterdir())
@@ -142,7 +146,7 @@ class ReductionFolder:
             files[MANIFEST] = dump_manifest(structs.replace(golden.manifest, options=options, files=hashes))
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            put_folder(self.path.resolve(), files)  # of a link, the folder behind it
+            put_folder(self.path.parent.resolve() / self.path.name, files)
         except OSError as error:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 

@@ -1,0 +1,27 @@
+"""What a person names for an output must not be: a file of a golden, of a policy or of a run."""
+
+from pathlib import Path
+
+from export_core.base.atomic import refuse_link
+from export_core.goldens.store import golden_around
+from export_core.run.errors import RunError
+from export_core.run.plan_record import PLAN
+from export_core.run.results import LOCK, RESULTS, SUMMARY
+
+_OF_A_RUN = PLAN, RESULTS, SUMMARY, LOCK
+_WRITTEN_BY_HAND = ".yaml", ".yml", ".toml"  # No output is of these kinds: one that exists is a policy, or such a file.
+
+
+def check_output(path: Path, policy: str | None = None) -> None:
+    """Raise `RunError` for a file that no output may replace; `policy` is the policy that the command was given."""
+    try:
+        refuse_link(path)
+    except OSError as error:
+        raise RunError(f"{path}: cannot write there: {error.strerror}. Name the file itself.") from None
+    real = path.parent.resolve() / path.name
+    if golden := golden_around(real.parent):
+        raise RunError(f"{path}: is in the golden {golden}, whose files stay as they are. Name another file.")
+    if path.name in _OF_A_RUN:
+        raise RunError(f"{path}: has the name of a file of a run, which only a run writes. Name another file.")
+    if path.exists() and (path.suffix in _WRITTEN_BY_HAND or (policy and path.samefile(policy))):
+        raise RunError(f"{path}: is a policy, or a file like it, which stays as it is. Name another file.")

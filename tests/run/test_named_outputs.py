@@ -1,0 +1,84 @@
+"""What a person names for an output never is a file of a golden, of a policy or of a run, nor a link."""
+
+from pathlib import Path
+
+import pytest
+from making import manifest, write_golden
+
+from export_core.goldens import GoldenStore
+from export_core.matrix import Outcome, Verdict
+from export_core.readers.worker.protocol import Stage
+from export_core.run import session
+from export_core.run.errors import RunError
+from export_core.run.named_outputs import check_output
+
+GOLDEN = "golden/t.a/0.12.0.1-cpu"
+
+
+@pytest.fixture
+def project(cwd, monkeypatch) -> Path:
+    """A project with a finished run, a policy and one golden, in which no process is started."""
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.12.0.1"))
+    (cwd / "mine.policy").write_text("goldens: golden\n")
+    (cwd / "pyproject.toml").write_text("")
+    (cwd / "other.yaml").write_text("goldens: golden\n")
+    (cwd / "outside").write_text("mine")
+    (cwd / "link.html").symlink_to("outside")
+    monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
+    return cwd
+
+
+def ran(cells, *_, **__):
+    yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+
+
+def stored(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy", "mine.policy")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (".jaxexport/results.jsonl", "has the name of a file of a run"),
+        (".jaxexport/summary.json", "has the name of a file of a run"),
+        (".jaxexport/plan.json", "has the name of a file of a run"),
+        (f"{GOLDEN}/golden.yaml", "is in the golden"),
+        (f"{GOLDEN}/artifact.jaxexport", "is in the golden"),
+        (f"{GOLDEN}/new.html", "is in the golden"),
+        ("other.yaml", "is a policy, or a file like it"),
+        ("pyproject.toml", "is a policy, or a file like it"),
+        ("mine.policy", "is a policy, or a file like it"),
+        ("link.html", "cannot write there: expected no symbolic link, found one"),
+    ],
+)
+def test_no_report_replaces_what_is_not_its_own(jaxexport, project, name, said):
+    jaxexport(*MATRIX, code=0)
+    before = stored(project)
+    for words in (MATRIX, ("report", "--policy", "mine.policy")):
+        for option in ("--html", "--markdown"):
+            ended = jaxexport(*words, option, name, code=2)
+            assert said in " ".join(ended.err.split())
+            assert stored(project) == before
+
+
+def test_a_badge_replaces_nothing_either(jaxexport, project):
+    jaxexport(*MATRIX, code=0)
+    before = stored(project)
+    jaxexport("report", "--badge", ".jaxexport/summary.json", code=2)
+    assert stored(project) == before
+
+
+def test_a_file_that_is_named_is_replaced(jaxexport, project):
+    jaxexport(*MATRIX, code=0)
+    for _ in range(2):
+        jaxexport("report", "--html", ".jaxexport/report.html", "--badge", "golden/badge.json", code=0)
+    assert b"<html" in (project / ".jaxexport" / "report.html").read_bytes()
+
+
+def test_a_golden_is_found_through_links_above_the_file(project):
+    (project / "link").symlink_to(GOLDEN)
+    with pytest.raises(RunError, match="is in the golden"):
+        check_output(Path("link/report.html"))

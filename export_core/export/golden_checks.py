@@ -34,31 +34,57 @@ class ExtraCall:
     refused: str | None = None
 
 
-def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
-    """The golden with its further calls, and the results that they have in this process.
+class GoldenChecks:
+    """The checks of a golden in addition to its plain call, with the results that they have in this process.
 
-    This compiles the artifact, so its custom calls must have been audited before. Raises `ExportError` when a call that
-    must be refused is not, or with another message.
+    Each is made when it is added, with the settings of jax, and the context managers of jax, that hold then: those of
+    a golden itself, at its export.
     """
-    files: dict[str, bytes] = {}
-    outside = list(produced.outside)
-    checks = [
-        *_derivative_checks(produced, files),
-        *(_call_check(produced, call, number, files, outside) for number, call in enumerate(calls, 1)),
-        *_mesh_checks(produced),
-    ]
-    for check in checks:
-        # A missing derivative is refused before any platform is looked at; other refusals need a call that could run.
-        if check.refused is not None and check.inputs is None and (check.vjp or produced.runs_here):
-            _require_refusal(produced, check, produced.arguments)
-    hashes = {name: sha256(content) for name, content in files.items()}
-    manifest = structs.replace(
-        produced.manifest,
-        checks=tuple(checks),
-        files={**produced.manifest.files, **hashes},
-        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and produced.runs_here else (),
-    )
-    return replace(produced, manifest=manifest, files={**produced.files, **files}, outside=tuple(outside))
+
+    def __init__(self, produced: ProducedGolden) -> None:
+        """Make the checks that the options of the case ask for.
+
+        This compiles the artifact, so its custom calls must have been audited before. Raises `ExportError` when a call
+        that must be refused is not, or with another message.
+        """
+        self.produced = produced
+        self._files: dict[str, bytes] = {}
+        self._outside = list(produced.outside)
+        self._derivatives = _derivative_checks(produced, self._files)
+        self._calls: list[Check] = []
+        self._meshes = _mesh_checks(produced)
+        for check in (*self._derivatives, *self._meshes):
+            # A missing derivative is refused before any platform is looked at; others need a call that could run.
+            if check.refused is not None and check.inputs is None and (check.vjp or produced.runs_here):
+                _require_refusal(produced, check, produced.arguments)
+        several = produced.exported.nr_devices > 1 and produced.runs_here
+        self._out_shardings = _out_shardings(produced) if several else ()
+
+    def add(self, call: ExtraCall) -> None:
+        """Add a further call. Raises `ExportError` as for the others."""
+        number = len(self._calls) + 1
+        self._calls.append(_call_check(self.produced, call, number, self._files, self._outside))
+
+    def whole(self) -> ProducedGolden:
+        """Return the golden with its checks."""
+        produced, files = self.produced, self._files
+        hashes = {name: sha256(content) for name, content in files.items()}
+        manifest = structs.replace(
+            produced.manifest,
+            checks=(*self._derivatives, *self._calls, *self._meshes),
+            files={**produced.manifest.files, **hashes},
+            out_shardings=self._out_shardings,
+        )
+        files = {**produced.files, **files}
+        return replace(produced, manifest=manifest, files=files, outside=tuple(self._outside))
+
+
+def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
+    """Return the golden with its checks and these further calls. Raises `ExportError` as `GoldenChecks` does."""
+    checks = GoldenChecks(produced)
+    for call in calls:
+        checks.add(call)
+    return checks.whole()
 
 
 def require_values(produced: ProducedGolden) -> None:

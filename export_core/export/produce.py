@@ -230,8 +230,11 @@ def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
 
 
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
-    """The results of the function for other inputs, flat and as they are stored."""
-    return results(produced.case, produced.arguments.with_leaves(inputs))
+    """The results of the function for other inputs, with the settings of jax of its export, flat and as stored."""
+    exported_with, now = produced.manifest.flags, current_flags()
+    settings = {name: value for name, value in exported_with.items() if now.get(name) != value}
+    with api.temporary_settings(produced.case.test, settings):
+        return results(produced.case, produced.arguments.with_leaves(inputs))
 
 
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:

@@ -6,6 +6,7 @@ Nothing heavy is imported before a marked test runs.
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jaxexport import marker, settings
+from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
@@ -29,7 +31,11 @@ if TYPE_CHECKING:
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.second_export import SecondExport
 
-MARKED: pytest.StashKey[settings.Marked] = pytest.StashKey()
+MARKED: pytest.StashKey[tuple[list[pytest.Mark], settings.Marked]] = pytest.StashKey()
+"""The markers of a test when they were read, and what they say."""
+LEDGER: pytest.StashKey[Ledger] = pytest.StashKey()
+UNHEARD: pytest.StashKey[list[str]] = pytest.StashKey()
+"""Calls of `export_golden` after the ledger of their test was closed."""
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether a test that runs has failed already, as in a subtest, after which it goes on."""
@@ -44,6 +50,7 @@ FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
 _ATTACHED = "_jaxexport"  # The attribute of a test's report that carries our data, as text: what xdist can send.
 _REFUSED = "jaxexport_refused"
 _COLLECTED = "jaxexport_collected"
+_UNHEARD = "jaxexport_unheard"
 _REPORTER = "jaxexport-reporter"
 UNITTEST_HINT = (
     f"export_golden exists in tests that are marked with @pytest.mark.{marker.NAME}, on the method or on its class. "
@@ -64,6 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     shown = marker.all_keywords() if config.getoption("markers", False) else marker.KEYWORDS
     config.addinivalue_line("markers", marker.signature(shown))
     config.stash[STARTED_WITH] = dict(os.environ)
+    config.stash[UNHEARD] = []
     settings.request_devices(config)
     listener = CollectionListener(config)
     config.pluginmanager.register(listener, "jaxexport-collection")
@@ -74,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise settings.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
-    config.pluginmanager.register(GoldensReporter(listener.collected), _REPORTER)
+    config.pluginmanager.register(GoldensReporter(listener.collected, config.stash[UNHEARD]), _REPORTER)
     if config.getoption("update_goldens"):
         config.pluginmanager.register(TerminationListener(), "jaxexport-termination")
 
@@ -91,22 +99,22 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"jaxexport: {version('pytest-jaxexport')}, {'updating goldens in' if updating else 'goldens:'} {folder}"
 
 
-# First, so that tests which -k or -m deselects afterwards are checked too.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+# Around all others: tests which -k or -m deselects are checked too, and so are markers that a project's hook adds.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     """Read every marker, and the settings if there is one, so that a wrong value ends the run before any test."""
+    collected = list(items)
+    result = yield
     try:
-        for item in items:
-            if (options := marker.read_marker(item)) is not None:
-                item.stash[MARKED] = options
-                if SETTINGS not in config.stash:
-                    config.stash[SETTINGS] = settings.read_settings(config)
+        for item in dict.fromkeys([*collected, *items]):
+            _marked(item)
     except pytest.UsageError as error:
         if not hasattr(config, "workerinput"):
             raise
         # Raised in a worker of xdist, this would be an internal error of its controller, so it travels as text.
         config.workeroutput[_REFUSED] = str(error)  # type: ignore[attr-defined]
         items.clear()
+    return result
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -127,7 +135,7 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     it as ``self.export_golden``.
     """
     item = request.node
-    if item.stash.get(MARKED, None) is None:
+    if _marked_now(item) is None:
         pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
     return _recorder(item)
 
@@ -138,24 +146,50 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.config.stash[NEXT] = nextitem
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin anew: pytest-rerunfailures runs a test again, and what it called before must not count."""
+    item.stash[LEDGER] = Ledger(item, item.config.stash[UNHEARD])
+    item.stash[FAILED] = False
+    if RECORDER in item.stash:
+        del item.stash[RECORDER]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """After a marked test has passed: it must have called `export_golden`; its goldens are checked, or written."""
-    if item.stash.get(MARKED, None) is None:
-        return (yield)
-    item.stash[FAILED] = False
+    ledger, is_unittest = item.stash[LEDGER], _is_unittest(item)
+    if is_unittest and _marked_now(item) is not None:
+        _attach(item)
     try:
-        if _is_unittest(item):
-            _attach(item)
-            return (yield)
         result = yield
-        _finish(item)
-        return result
+        if _marked_now(item) is not None:  # a fixture, or the test itself, may have added the marker
+            if not is_unittest:
+                _finish(item)
+            elif not item.stash[FAILED]:
+                _require_checked(item)
     except KeyboardInterrupt:
         reporter = item.config.pluginmanager.get_plugin(_REPORTER)
         if reporter and (recorder := item.stash.get(RECORDER, None)):
             reporter.events += recorder.events  # an interrupted test has no report that could carry them
         raise
+    finally:
+        ledger.end()
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Close the ledger after all fixtures and finalizers: a call in them fails the test, also where they catch that."""
+    ledger = item.stash[LEDGER]
+    ledger.end()
+    try:
+        result = yield
+    finally:
+        ledger.close()
+    if not item.stash[FAILED]:  # where no report has told of it
+        ledger.require_in_time()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -165,7 +199,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, AttributeError) and error.name == "export_golden":
         report.sections.append((f"no {error.name}", UNITTEST_HINT))
-    if item.stash.get(MARKED, None) is not None:
+    if MARKED in item.stash:
         item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
         recorder = item.stash.get(RECORDER, None)
         # A test has three reports; what it exported must be counted once.
@@ -183,7 +217,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 class GoldensReporter:
     """Collects what tests, in all workers of xdist, attach to their reports, and writes the lines at the end."""
 
-    def __init__(self, collected: CollectedTests) -> None:
+    def __init__(self, collected: CollectedTests, unheard: list[str]) -> None:
+        self.unheard = unheard
         self.events: list[dict[str, Any]] = []
         self.refused = ""
         self.reported = ReportedTests()
@@ -211,6 +246,7 @@ class GoldensReporter:
         # A worker that crashed has no workeroutput: xdist sets it when a worker finishes.
         output = getattr(node, "workeroutput", {})
         self.refused = output.get(_REFUSED, self.refused)
+        self.unheard += output.get(_UNHEARD, [])
         if _COLLECTED in output:
             self.collected.add(**output[_COLLECTED])
         else:
@@ -218,9 +254,11 @@ class GoldensReporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Fail a run that refused a marker, or that did not do what --update-goldens or --prune-goldens asked for."""
+        """Fail a run that refused a marker, or did not do what an option asked for, or had a call after its test."""
         if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        elif self.unheard and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         self._look_for_unused(session, exitstatus)
         # An exit code that already reports a failure stays: that is the more important one.
         if self.not_pruned and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -233,6 +271,8 @@ class GoldensReporter:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
         """Write a few lines, if there is anything to report."""
+        for late in self.unheard:
+            terminalreporter.write_line(f"ERROR: {late}", red=True)
         if self.refused:
             terminalreporter.write_line(f"ERROR: {self.refused}", red=True)
         elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED and not self.events:
@@ -320,37 +360,85 @@ class TerminationListener:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send what this worker of xdist collected."""
+    """Send what this worker of xdist collected, and calls that came after their tests."""
     if hasattr(session.config, "workerinput"):
+        session.config.workeroutput[_UNHEARD] = session.config.stash[UNHEARD]  # type: ignore[attr-defined]
         listener = session.config.pluginmanager.get_plugin("jaxexport-collection")
         session.config.workeroutput[_COLLECTED] = vars(listener.collected)  # type: ignore[attr-defined,union-attr]
+
+
+def _marked(item: pytest.Item) -> settings.Marked | None:
+    """What the markers of a test say, None without one. Raises `pytest.UsageError` for a wrong one.
+
+    They are read again when there are others: hooks, fixtures and a test itself may add some.
+    """
+    markers = list(item.iter_markers(marker.NAME))
+    if not markers:
+        return None
+    if MARKED not in item.stash or [*map(id, item.stash[MARKED][0])] != [*map(id, markers)]:
+        marked = marker.read_marker(item)
+        assert marked is not None
+        item.stash[MARKED] = markers, marked
+    if SETTINGS not in item.config.stash:
+        item.config.stash[SETTINGS] = settings.read_settings(item.config)
+    return item.stash[MARKED][1]
+
+
+def _marked_now(item: pytest.Item) -> settings.Marked | None:
+    """What the markers of a test that runs say. Fails it for a wrong one."""
+    __tracebackhide__ = True
+    try:
+        return _marked(item)
+    except pytest.UsageError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 def _finish(item: pytest.Item) -> None:
     """Check or write what a marked test that has passed exported. Fails one that exported nothing."""
     __tracebackhide__ = True
+    ledger = item.stash[LEDGER]
+    ledger.end()
     if item.stash[FAILED]:
         return
-    recorder = item.stash.get(RECORDER, None)
-    if recorder is None or not recorder.called:
+    if not ledger.called:
         pytest.fail(
             f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture (in "
             "a class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
             "marker.",
             pytrace=False,
         )
-    recorder.finish()
+    item.stash[RECORDER].finish()
+    ledger.checked = True
+
+
+def _require_checked(item: pytest.Item) -> None:
+    """Fail a test of unittest that was not checked, or that called something in its clean-up.
+
+    Where setUp or the method itself failed or skipped, pytest reports that in place of what is raised here.
+    """
+    __tracebackhide__ = True
+    item.stash[LEDGER].require_in_time()
+    if not item.stash[LEDGER].checked:
+        pytest.fail(
+            f"{item.nodeid} is marked with {marker.NAME}, and its method never ran to its end, so that nothing was "
+            "checked. unittest.TestCase does not run methods that are `async def`, and those of other frameworks may "
+            "return before they are done: use unittest.IsolatedAsyncioTestCase, or a plain method.",
+            pytrace=False,
+        )
 
 
 def _recorder(item: pytest.Item) -> Recorder:
-    """A new `export_golden` of this test."""
+    """The `export_golden` of this test. A fixture of a class of unittest may have taken it before its method does."""
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.second_export import SEEDS, ForkedExport, SecondExport
 
-    config = item.config
+    if RECORDER in item.stash:
+        return item.stash[RECORDER]
+    config, marked, ledger = item.config, _marked_now(item), item.stash[LEDGER]
+    assert marked is not None
     if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
-        item.stash[RECORDER] = SecondRecorder(item, item.stash[MARKED], config.stash[SETTINGS], second_run.exports)
+        item.stash[RECORDER] = SecondRecorder(item, ledger, marked, config.stash[SETTINGS], second_run.exports)
         return item.stash[RECORDER]
     if REPLAYER not in config.stash:
         replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
@@ -360,10 +448,10 @@ def _recorder(item: pytest.Item) -> Recorder:
         for close in (replayer.close, *(second.close for second in seconds)):
             config.add_cleanup(close)
     for soon in (item, config.stash[NEXT]):
-        if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):
-            config.stash[REPLAYER].begin(soon, soon.stash[MARKED])
+        if soon is not None and MARKED in soon.stash and not soon.get_closest_marker("skip"):
+            config.stash[REPLAYER].begin(soon, soon.stash[MARKED][1])
     item.stash[RECORDER] = Recorder(
-        item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER], config.stash[SECOND_EXPORT]
+        item, ledger, marked, config.stash[SETTINGS], config.stash[REPLAYER], config.stash[SECOND_EXPORT]
     )
     return item.stash[RECORDER]
 
@@ -385,8 +473,25 @@ def _attach(item: Any) -> None:
     @functools.wraps(method)
     def checked(*args: Any) -> Any:
         __tracebackhide__ = True
-        result = method(*args)
-        _finish(item)
-        return result
+        try:
+            result = method(*args)
+            _finish(item)
+            return result
+        finally:
+            item.stash[LEDGER].end()
 
-    item.obj = checked
+    @functools.wraps(method)
+    async def checked_async(*args: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            result = await method(*args)
+            _finish(item)
+            return result
+        finally:
+            item.stash[LEDGER].end()
+
+    if not inspect.iscoroutinefunction(method):
+        item.obj = checked
+        return
+    item.obj = checked_async
+    setattr(item.instance, item.name, checked_async)  # pytest leaves such a method to its class, which takes its own

@@ -20,7 +20,7 @@ from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import few, shown
 from export_core.export.case import Case, case_id
-from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
+from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, require_values
 from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT
@@ -40,6 +40,7 @@ from export_core.run.golden_writing import add_noise, first_crash, require_audit
 from export_core.run.marker_keywords import export_options
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since, source_difference
+from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
 from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
@@ -52,17 +53,20 @@ LEAVES = 40  # How many leaves are listed where a name is none of them.
 class Exported:
     """What `export_golden` returns: `also` and `refused` add calls that the exported function must take, or refuse."""
 
-    def __init__(self, produced: ProducedGolden, *, to_write: bool) -> None:
-        self.produced = produced
+    def __init__(self, checks: GoldenChecks | None, ledger: Ledger, *, to_write: bool) -> None:
+        """`checks` is None in a second process, which exports and runs nothing."""
+        self.checks = checks
         self.to_write = to_write
-        self.uses: list[ExtraCall] = []
+        self._ledger = ledger
 
     def also(self, *args: Any, **kwargs: Any) -> None:
         """Add a call with arguments of other values, or of other shapes where dimensions are symbolic.
 
-        Its outputs are stored in the golden and compared in every reader.
+        Its outputs are stored in the golden and compared in every reader. The function is called at once, with the
+        settings of jax that hold at this call.
         """
-        self.uses.append(ExtraCall(args, kwargs))
+        __tracebackhide__ = True
+        self._add("also()", ExtraCall(args, kwargs))
 
     def refused(self, *args: Any, match: str = MISMATCH, **kwargs: Any) -> None:
         """Add a call that must be refused, here and in every reader: a shape outside the constraints, another dtype.
@@ -72,7 +76,17 @@ class Exported:
             match: a regular expression that must match somewhere in the refusal's message, in every release.
             kwargs: keyword arguments of the function.
         """
-        self.uses.append(ExtraCall(args, kwargs, match))
+        __tracebackhide__ = True
+        self._add("refused()", ExtraCall(args, kwargs, match))
+
+    def _add(self, what: str, call: ExtraCall) -> None:
+        __tracebackhide__ = True
+        with self._ledger.enter(what):
+            try:
+                if self.checks is not None:
+                    self.checks.add(call)
+            except ExportCompatError as error:
+                raise pytest.fail.Exception(shown(str(error)), pytrace=False) from None
 
 
 class Recorder:
@@ -85,12 +99,14 @@ class Recorder:
     def __init__(
         self,
         item: pytest.Item,
+        ledger: Ledger,
         marked: Marked,
         settings: Settings,
         replayer: Replayer,
         second_exports: Sequence[SecondExport],
     ) -> None:
         self._item = item
+        self._ledger = ledger
         self._forked_exports, self._second_exports = second_exports[:1], second_exports[1:]
         self._marked = marked
         self._settings = settings
@@ -105,11 +121,6 @@ class Recorder:
         self.events: list[dict[str, Any]] = []
         self.cases: list[str] = []
         self.renamed: list[str] = []
-
-    @property
-    def called(self) -> bool:
-        """Whether the test has exported anything."""
-        return bool(self._names)
 
     def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
         """Export `function`, which must be jitted, with these example arguments.
@@ -129,6 +140,17 @@ class Recorder:
             written, when the test has passed.
         """
         __tracebackhide__ = True
+        with self._ledger.enter(_call_text(name)):
+            self._take_name(name)
+            try:
+                self._exported.append(self._export(self._case(function, args, kwargs, name)))
+            except ExportCompatError as error:
+                self._fail(str(error))
+            return self._exported[-1]
+
+    def _take_name(self, name: str | None) -> None:
+        """Fail a call whose name is no text, or the name of an earlier call."""
+        __tracebackhide__ = True
         if name is not None and not (isinstance(name, str) and name):
             self._fail(f"export_golden: name={name!r}: expected text that distinguishes this call from others.")
         # The name is part of the golden's folder: two calls with one name would overwrite each other.
@@ -136,11 +158,6 @@ class Recorder:
             again = f"twice with name={name!r}" if name else "twice without name="
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
         self._names.add(name)
-        try:
-            self._exported.append(self._export(self._case(function, args, kwargs, name)))
-        except ExportCompatError as error:
-            self._fail(str(error))
-        return self._exported[-1]
 
     def _export(self, case: Case) -> Exported:
         __tracebackhide__ = True
@@ -164,21 +181,21 @@ class Recorder:
         require_audited(produced.artifact, produced.manifest.options.allow, produced.manifest.writer, also)
         if repeats and self._can_be_repeated(produced) and not self._stored(produced):
             self._forked_exports[0].begin(self._item.nodeid)
-        return Exported(produced, to_write=to_write)
+        return Exported(GoldenChecks(produced), self._ledger, to_write=to_write)
 
     def finish(self) -> None:
         """Check what a passed test has exported against its goldens, or write it."""
         __tracebackhide__ = True
+        self._ledger.require_all()
         try:
-            # All calls are completed first, so that an error in one of them leaves no golden of the others.
-            self._require_exports()
             self._require_use_of_targets()
             self._require_constants()
             to_check: list[ProducedGolden] = []
             whole: list[ProducedGolden] = []
-            for exported in self._exported:
-                (whole if exported.to_write else to_check).append(add_checks(exported.produced, exported.uses))
-            self._exported.clear()  # else they stay in memory
+            while self._exported:  # emptied, or they stay in memory
+                exported = self._exported.pop(0)
+                (whole if exported.to_write else to_check).append(_checks_of(exported).whole())
+            del exported
             while to_check:
                 self._check(to_check.pop(0))
             if not whole:
@@ -197,25 +214,11 @@ class Recorder:
         except ExportCompatError as error:
             self._fail(str(error))
 
-    def _require_exports(self) -> None:
-        """Fail a test that passed although a call of `export_golden` raised: the golden of that call is not checked.
-
-        A test may want a call to raise (`pytest.raises`), if it exports something else and that call has no golden.
-        """
-        __tracebackhide__ = True
-        exported = {exported.produced.case.id for exported in self._exported}
-        for case in self.cases:
-            if case not in exported and (not exported or self._store.generations(case)):
-                self._fail(
-                    f"{full_name(self._item)}: export_golden raised an error for {case}, and the test passed: nothing "
-                    "was exported that could be checked. Let the error fail the test."
-                )
-
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that nobody makes: neither this jax nor another writer."""
         __tracebackhide__ = True
         unused = own_targets(self._item)
-        for produced in (exported.produced for exported in self._exported):
+        for produced in (_checks_of(exported).produced for exported in self._exported):
             goldens = self._store.generations(produced.case.id) if unused else []
             unused = unused.difference(
                 produced.manifest.custom_calls, *(golden.manifest.custom_calls for golden in goldens)
@@ -233,7 +236,7 @@ class Recorder:
         if not names or not self._exported:
             return
         leaves: dict[str, None] = {}
-        for produced in (exported.produced for exported in self._exported):
+        for produced in (_checks_of(exported).produced for exported in self._exported):
             for paths in leaf_paths(produced.manifest, produced.artifact):
                 leaves |= dict.fromkeys(paths)
         if unknown := unknown_leaves(names, list(leaves)):
@@ -486,22 +489,37 @@ class SecondRecorder(Recorder):
     """The `export_golden` of the second pytest: it exports into `exports`, by case, and neither checks nor writes."""
 
     def __init__(
-        self, item: pytest.Item, marked: Marked, settings: Settings, exports: dict[str, SecondArtifact]
+        self,
+        item: pytest.Item,
+        ledger: Ledger,
+        marked: Marked,
+        settings: Settings,
+        exports: dict[str, SecondArtifact],
     ) -> None:
-        super().__init__(item, marked, settings, cast("Any", None), ())  # what only the first one needs
+        super().__init__(item, ledger, marked, settings, cast("Any", None), ())  # what only the first one needs
         self._exports = exports
 
     def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
         """Export as the first process does."""
-        case = self._case(function, args, kwargs, name)
-        self._names.add(name)
-        try:
-            data, flags = export_again(case)
-            artifact = read_bytes(data)
-            self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
-        except ExportCompatError as error:  # which the first process has told
-            self._fail(str(error))
-        return Exported(cast("Any", None), to_write=False)
+        with self._ledger.enter(_call_text(name)):
+            case = self._case(function, args, kwargs, name)
+            self._names.add(name)
+            try:
+                data, flags = export_again(case)
+                artifact = read_bytes(data)
+                self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
+            except ExportCompatError as error:  # which the first process has told
+                self._fail(str(error))
+            return Exported(None, self._ledger, to_write=False)
 
     def finish(self) -> None:
         """Do nothing: the session has what was exported."""
+
+
+def _call_text(name: object) -> str:
+    return "export_golden()" if name is None else f"export_golden(name={name!r})"
+
+
+def _checks_of(exported: Exported) -> GoldenChecks:
+    assert exported.checks is not None  # it is None in a second process alone, which checks nothing
+    return exported.checks

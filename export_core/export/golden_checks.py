@@ -13,7 +13,7 @@ from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from, plain, stored, tree_text, whole
 from export_core.export.errors import ExportError
-from export_core.export.produce import ProducedGolden, in_domain, results
+from export_core.export.produce import ProducedGolden, in_domain, results, settings_of_export
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -34,31 +34,66 @@ class ExtraCall:
     refused: str | None = None
 
 
-def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
-    """The golden with its further calls, and the results that they have in this process.
+class GoldenChecks:
+    """The checks of a golden in addition to its plain call, with the results that they have in this process.
 
-    This compiles the artifact, so its custom calls must have been audited before. Raises `ExportError` when a call that
-    must be refused is not, or with another message.
+    Each is made when it is added, inside the context managers of jax that are there: those of a golden itself, at its
+    export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export, in no mesh.
     """
-    files: dict[str, bytes] = {}
-    outside = list(produced.outside)
-    checks = [
-        *_derivative_checks(produced, files),
-        *(_call_check(produced, call, number, files, outside) for number, call in enumerate(calls, 1)),
-        *_mesh_checks(produced),
-    ]
-    for check in checks:
-        # A missing derivative is refused before any platform is looked at; other refusals need a call that could run.
-        if check.refused is not None and check.inputs is None and (check.vjp or produced.runs_here):
-            _require_refusal(produced, check, produced.arguments)
-    hashes = {name: sha256(content) for name, content in files.items()}
-    manifest = structs.replace(
-        produced.manifest,
-        checks=tuple(checks),
-        files={**produced.manifest.files, **hashes},
-        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and produced.runs_here else (),
-    )
-    return replace(produced, manifest=manifest, files={**produced.files, **files}, outside=tuple(outside))
+
+    def __init__(self, produced: ProducedGolden) -> None:
+        """Make the checks that the options of the case ask for.
+
+        Its custom calls must have been audited before, since `whole` compiles the artifact.
+        """
+        self.produced = produced
+        self._files: dict[str, bytes] = {}
+        self._outside = list(produced.outside)
+        self._derivatives = _derivative_checks(produced, self._files)
+        self._calls: list[Check] = []
+        self._meshes = _mesh_checks(produced)
+        self._refusals: list[tuple[Check, Arguments]] = []
+        for check in (*self._derivatives, *self._meshes):
+            # A missing derivative is refused before any platform is looked at; others need a call that could run.
+            if check.refused is not None and check.inputs is None and (check.vjp or produced.runs_here):
+                self._refusals.append((check, produced.arguments))
+
+    def add(self, call: ExtraCall) -> None:
+        """Add a further call. Raises `ExportError` for arguments that do not fit."""
+        number = len(self._calls) + 1
+        check, arguments = _call_check(self.produced, call, number, self._files, self._outside)
+        self._calls.append(check)
+        if check.refused is not None and self.produced.runs_here:
+            self._refusals.append((check, arguments))
+
+    def whole(self) -> ProducedGolden:
+        """Return the golden with its checks.
+
+        Raises `ExportError` when a call that must be refused is not, or with another message.
+        """
+        produced, files = self.produced, self._files
+        with settings_of_export(produced):
+            for check, arguments in self._refusals:
+                _require_refusal(produced, check, arguments)
+            several = produced.exported.nr_devices > 1 and produced.runs_here
+            out_shardings = _out_shardings(produced) if several else ()
+        hashes = {name: sha256(content) for name, content in files.items()}
+        manifest = structs.replace(
+            produced.manifest,
+            checks=(*self._derivatives, *self._calls, *self._meshes),
+            files={**produced.manifest.files, **hashes},
+            out_shardings=out_shardings,
+        )
+        files = {**produced.files, **files}
+        return replace(produced, manifest=manifest, files=files, outside=tuple(self._outside))
+
+
+def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
+    """Return the golden with its checks and these further calls. Raises `ExportError` as `GoldenChecks` does."""
+    checks = GoldenChecks(produced)
+    for call in calls:
+        checks.add(call)
+    return checks.whole()
 
 
 def require_values(produced: ProducedGolden) -> None:
@@ -114,7 +149,7 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 
 def _call_check(
     produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes], outside: list[str]
-) -> Check:
+) -> tuple[Check, Arguments]:
     values, kwargs = take_inputs(call.args, call.kwargs)
     passed = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
     arguments = with_values(produced.case.test, passed, values)
@@ -133,17 +168,14 @@ def _call_check(
         arguments = meshes.place_arguments(case, arguments)
     if call.refused is not None:
         check = _stored_check(f"refused{number}", map(leaf_from, arguments.flat()), None, files)
-        check = structs.replace(check, refused=call.refused, mesh=axes)
-        if produced.runs_here:
-            _require_refusal(produced, check, arguments)
-        return check
+        return structs.replace(check, refused=call.refused, mesh=axes), arguments
     name = f"call{number}"
     outputs = None if produced.outputs is None else results(case, arguments)
     if outputs is not None and values is None and has_structs((call.args, call.kwargs)):
         arguments, outputs, rule = in_domain(produced.case, passed, arguments, outputs)
         outside += [name] if rule is None else []
     check = _stored_check(name, stored(arguments.flat(), produced.exported.in_avals), outputs, files)
-    return structs.replace(check, mesh=axes)
+    return structs.replace(check, mesh=axes), arguments
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:

@@ -3,7 +3,7 @@
 import functools
 import platform as host
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -230,8 +230,16 @@ def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
 
 
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
-    """The results of the function for other inputs, flat and as they are stored."""
-    return results(produced.case, produced.arguments.with_leaves(inputs))
+    """The results of the function for other inputs, with the settings of jax of its export, flat and as stored."""
+    with settings_of_export(produced):
+        return results(produced.case, produced.arguments.with_leaves(inputs))
+
+
+def settings_of_export(produced: ProducedGolden) -> AbstractContextManager[None]:
+    """Set the `FLAGS` of jax that a golden was exported with, which readers have too, inside a `with` block."""
+    now = current_flags()
+    differing = {name: value for name, value in produced.manifest.flags.items() if now.get(name) != value}
+    return api.temporary_settings(produced.case.test, differing)
 
 
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:

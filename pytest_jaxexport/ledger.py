@@ -1,0 +1,129 @@
+"""The ledger of one test: each call of `export_golden`, `also` and `refused`, also those that raised or came too late.
+
+A test passes only if all that is in its ledger was checked.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_jaxexport.marker import full_name, relative_file
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_HERE = str(Path(__file__).parent)
+
+
+class Ledger:  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
+    """What a test called, from its setup until its teardown has ended.
+
+    `called` is whether it exported anything, `checked` whether all of it was checked, or written. `unheard` collects
+    calls after the ledger was closed, when no report of the test can tell them any more.
+    """
+
+    def __init__(self, item: pytest.Item, unheard: list[str]) -> None:
+        self.called = self.checked = False
+        self._item = item
+        self._unheard = unheard
+        self._ended = self._closed = False
+        self._running: list[str] = []
+        self._raised: list[str] = []
+        self._late: list[str] = []
+        self._lock = threading.Lock()  # a test may call from threads of its own
+
+    def enter(self, what: str) -> Entry:
+        """Note a call that begins, and return it as the context manager that it is inside of.
+
+        Raises pytest's `Failed` for a call after the end of the test.
+        """
+        __tracebackhide__ = True
+        call = f"{what} {self._where()}"
+        with self._lock:
+            if not self._ended:
+                self.called = True
+                self._running.append(call)
+                return Entry(self, call)
+            text = (
+                f"{full_name(self._item)}: {call} came after the test had ended: it is neither checked nor "
+                "written. Call it inside the test: not in a fixture after its yield, in a "
+                "finalizer, in tearDown, in addCleanup, or in a thread that the test does not wait for."
+            )
+            (self._unheard if self._closed else self._late).append(text)
+        raise _failed(text)
+
+    def leave(self, call: str, error: BaseException | None) -> None:
+        """Note that a call has ended, and what it raised."""
+        with self._lock:
+            self._running.remove(call)
+            if error is not None:
+                message = str(error).strip().partition("\n")[0]
+                self._raised.append(f"{call} raised {type(error).__name__}: {message}")
+
+    def end(self) -> None:
+        """End the test: calls that begin from now on are late."""
+        with self._lock:
+            self._ended = True
+
+    def require_all(self) -> None:
+        """Fail the test for a call that raised or is still running: nothing can check it."""
+        __tracebackhide__ = True
+        with self._lock:
+            raised = [f"{full_name(self._item)}: {call}" for call in self._raised]
+            running = [f"{full_name(self._item)}: {call} was still running" for call in self._running]
+        if raised:
+            raise _failed(
+                "\n".join(raised) + "\nThe test passed nevertheless, and what it wanted to export was checked by "
+                "nobody. Let the error fail the test, or remove the call."
+            )
+        if running:
+            raise _failed("\n".join(running) + " when the test ended. Wait for its thread inside the test.")
+
+    def require_in_time(self) -> None:
+        """Fail the test for calls that came late, whose own error something has caught."""
+        __tracebackhide__ = True
+        with self._lock:
+            late = self._late[:]
+        if late:
+            raise _failed("\n".join(late))
+
+    def close(self) -> None:
+        """Close the ledger after the teardown."""
+        with self._lock:
+            self._ended = self._closed = True
+
+    def _where(self) -> str:
+        """The file and line of the call in the user's code, and its thread."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+            frame = frame.f_back
+        file = relative_file(Path(frame.f_code.co_filename), self._item.config.rootpath)
+        thread = threading.current_thread()
+        of_thread = "" if thread is threading.main_thread() else f", in thread {thread.name},"
+        return f"at {file}:{frame.f_lineno}{of_thread}"
+
+
+class Entry:  # no generator with contextlib: its frames would be in the traceback of what the user's function raises
+    """A call that runs; when it ends, the ledger learns how."""
+
+    def __init__(self, ledger: Ledger, call: str) -> None:
+        self._ledger = ledger
+        self._call = call
+
+    def __enter__(self) -> None:
+        """Do nothing: the call is in the ledger already."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Note the end of the call."""
+        self._ledger.leave(self._call, error)
+
+
+def _failed(text: str) -> BaseException:
+    from export_core.base.text import shown
+
+    return pytest.fail.Exception(shown(text), pytrace=False)

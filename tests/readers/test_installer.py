@@ -107,6 +107,22 @@ def test_nothing_of_the_working_folder_gets_into_a_reader(project, wheels, tmp_p
     assert not (tmp_path / "ran").exists(), "code of the project ran"
 
 
+def test_uv_runs_in_a_folder_of_its_own_or_of_its_project(project, wheels, tmp_path, monkeypatch):
+    uv = tmp_path / "uv"
+    uv.write_text(f"#!/bin/sh\npwd >> {tmp_path}/places\nls >> {tmp_path}/files\nexit 1\n")
+    uv.chmod(0o755)
+    monkeypatch.setattr(module, "uv_command", lambda: str(uv))
+    with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed, match="tried twice"):
+        build(recipe(wheels), locks)
+    module._why_not_downloaded("3.98", str(uv))
+    assert len(places := (tmp_path / "places").read_text().split()) == 3
+    assert {Path(place).parent for place in places} == {project / "tmp"}
+    assert {*(tmp_path / "files").read_text().split()} == {"owner.lock", "uv.toml"}
+    with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed, match="tried twice"):
+        build(recipe(wheels, project=str(project)), locks)
+    assert {*(tmp_path / "places").read_text().split()[3:]} == {str(project)}
+
+
 def test_a_package_that_has_no_wheel_is_not_built(project, tmp_path):
     links = recipe(project / "links")
     with EnvironmentLocks() as locks:
@@ -304,10 +320,10 @@ def is_interpreter(node: ast.expr) -> bool:
 
 
 def test_a_python_beside_the_project_is_not_taken(tmp_path, monkeypatch):
-    (tmp_path / "python3.99").write_text("#!/bin/sh\necho Python 3.99.0\n")
-    (tmp_path / "python3.99").chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f".{os.pathsep}")
-    monkeypatch.setattr(module, "_why_not_downloaded", lambda version, uv: "not asked")
-    with pytest.raises(EnvironmentFailed, match="not asked"):
-        find_python("3.99", "uv")
+    for folder in (tmp_path / "project", tmp_path / "bin"):
+        folder.mkdir()
+        (folder / "python3.99").write_text("#!/bin/sh\necho Python 3.99.0\n")
+        (folder / "python3.99").chmod(0o755)
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("PATH", os.pathsep.join([".", "", str(tmp_path / "bin")]))
+    assert find_python("3.99", "uv") == str(tmp_path / "bin" / "python3.99")

@@ -27,7 +27,11 @@ UNUSED_DAYS = 30
     section="Project",
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--clean", is_flag=True, help="Remove what is listed, but for what a running process uses.")
+@click.option(
+    "--clean",
+    is_flag=True,
+    help="Remove what is listed, but for what a running process uses. A folder that this tool did not make stays.",
+)
 @click.option(
     "--older-than",
     type=click.IntRange(min=0),

@@ -92,6 +92,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."""
     reader_packages: tuple[str, ...] = ()
     """pip requirements that are installed for every reader: what registered modules import beside jax and numpy."""
+    reader_packages_from_source: tuple[str, ...] = ()
+    """Names of packages that are built from source, which runs their code; others must be wheels."""
     environment: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...] = ()
     """Names of environment variables that cells get in addition to what Python, jax and its devices need. The code in a
     golden can read them; their values are a part of the key of cached outcomes."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, is_normalized_name
 
 from export_core.base import tolerances
 from export_core.base.text import did_you_mean
@@ -55,6 +55,7 @@ def problems(policy: Policy) -> Problems:
         ("custom_call_changes",): (policy.custom_call_changes, _change),
         ("retention", "deployed"): (policy.retention.deployed, _version),
         ("reader_packages",): (policy.reader_packages, _package),
+        ("reader_packages_from_source",): (policy.reader_packages_from_source, _package_name),
         **{(added.name,): (added.of(policy), added.problems) for added in feature_keys()},
     }
     for key, (entries, rule) in rules.items():
@@ -96,6 +97,11 @@ def _package(key: Key, text: str) -> Problems:
     except InvalidRequirement as error:
         why = str(error).partition("\n")[0]
         yield key, f"expected a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {why}."
+
+
+def _package_name(key: Key, text: str) -> Problems:
+    if not is_normalized_name(canonicalize_name(text)) or canonicalize_name(text) in ("jax", "jaxlib"):
+        yield key, f"expected the name of a package other than jax and jaxlib, such as optax, found {text!r}."
 
 
 def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:

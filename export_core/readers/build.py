@@ -15,12 +15,13 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from export_core.base.processes import kill_group, passed_variables
 from export_core.base.text import without_credentials
 from export_core.readers.errors import EnvironmentFailed, tried_twice
 from export_core.readers.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
+from export_core.readers.installer import Installer, index_settings, project_installer, shared_installer
 
 try:
     import fcntl
@@ -48,9 +50,6 @@ CHECK_SECONDS = 120.0  # How long an environment may take to import what it was 
 LONG_WAIT_SECONDS = 30.0  # After how long a wait for another process that builds the environment is reported.
 LOOK_SECONDS = 0.2  # How often a build checks whether it is still wanted.
 _SYSCONFIG_LOCK = threading.Lock()
-# An activated environment, or variables of the caller's jax, must not leak into another release's.
-# Without PYTHONDONTWRITEBYTECODE the check compiles what it imports, so that no worker has to.
-_DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
 
 
 def cache_folder() -> Path:
@@ -84,13 +83,19 @@ class Recipe:
     options: tuple[str, ...] = ()  # Those of `uv pip install`, which do not.
     constraints: tuple[str, ...] = ()  # These hold packages to versions, whoever requires them.
     packages: tuple[str, ...] = ()  # Requirements that a policy adds.
+    from_source: tuple[str, ...] = ()  # Packages that are built from source; all others have to be wheels.
+    project: str = ""
+    """The folder of the project whose own configuration decides, and which may build any package from source. Nobody
+    else uses this environment. Empty: the environment is shared, and no project decides what is in it."""
 
     @property
     def folder(self) -> Path:
-        """The folder of this environment, built or not."""
+        """The folder of this environment, built or not. Raises `EnvironmentFailed` as `index_settings` does."""
         # In this order since the first release: environments that are on disk are found by it.
         parts = [self.python, self.requirements, self.check, self.salt]
-        added = [self.constraints, self.packages] if self.constraints or self.packages else []
+        added: list[object] = [self.constraints, self.packages] if self.constraints or self.packages else []
+        if (settings := index_settings()) or self.from_source or self.project:
+            added = [self.constraints, self.packages, self.from_source, self.project, settings]
         content = json.dumps([*parts, *added])
         return environments_folder() / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
@@ -195,14 +200,22 @@ def _build_whole(
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # First of all: this file says that the folder is one of ours, also where the build is killed.
+        locks.take(folder)
         _install(recipe, stopping)
-        with ThreadPoolExecutor(1) as beside:  # it reads every file, in a fifth of the time that the import takes
+        with (
+            ThreadPoolExecutor(1) as beside,
+            shared_installer() as neutral,
+        ):  # it reads every file, in a fifth of the time that the import takes
             looked = beside.submit(look_for, folder)
-            variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # the packages' own code runs here
-            command = [str(interpreter_in(folder)), "-c", recipe.check]
+            # The packages' own code runs here. Without PYTHONDONTWRITEBYTECODE what it imports is compiled, so that no
+            # worker has to. -I, and an empty folder: nothing of the working folder takes the place of a package.
+            place = Installer(neutral.folder, passed_variables() | {"JAX_PLATFORMS": "cpu"})
+            command = [str(interpreter_in(folder)), "-I", "-c", recipe.check]
             checked, problem = "", ""
             try:
-                checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS, variables).strip()
+                checked = _run(command, f"importing {requirements[0]}", stopping, place, CHECK_SECONDS).strip()
             except EnvironmentFailed as error:
                 problem = str(error)
         if damage := looked.result():
@@ -210,7 +223,6 @@ def _build_whole(
         if problem:
             raise _Unusable(problem)
         built = Built(folder, checked, hash_of_installed(folder))
-        locks.take(folder)
         # Last of all: this file says that the environment is complete.
         # The key is called "lock" on disk: environments that were built before are found by it.
         ready = {
@@ -229,29 +241,31 @@ def _build_whole(
 
 def _install(recipe: Recipe, stopping: threading.Event) -> None:
     uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements + recipe.packages
-    _run([uv, "venv", "--quiet", "--python", recipe.python, str(folder)], "creating the environment", stopping)
-    command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options, *requirements]
-    if recipe.constraints:
-        (folder / "constraints.txt").write_text("\n".join(recipe.constraints))
-        command += ["--constraints", str(folder / "constraints.txt")]
-    _run(command, f"installing {', '.join(requirements)}", stopping)
+    with project_installer(recipe.project) if recipe.project else shared_installer() as installer:
+        # --allow-existing: the folder has its lock. --no-project: no project says which Python it needs.
+        venv = [uv, "venv", "--quiet", "--allow-existing", "--no-project", "--python", recipe.python, str(folder)]
+        _run(venv, "creating the environment", stopping, installer)
+        command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options]
+        if not recipe.project:  # building a package runs its code, with the passwords of indexes
+            command += ["--only-binary=:all:", *(f"--no-binary={name}" for name in recipe.from_source)]
+        if recipe.constraints:
+            (folder / "constraints.txt").write_text("\n".join(recipe.constraints))
+            command += ["--constraints", str(folder / "constraints.txt")]
+        try:
+            _run([*command, *requirements], f"installing {', '.join(requirements)}", stopping, installer)
+        except EnvironmentFailed as error:
+            # uv: "Building source distributions is disabled", "building from source is disabled for all packages".
+            if recipe.project or not re.search(r"(?i)building .*source.* is disabled", str(error)):
+                raise
+            way = "Only wheels are installed for readers. `reader_packages_from_source` in the policy names exceptions."
+            raise EnvironmentFailed(f"{error}\n{way}") from error
 
 
-def _run(
-    command: list[str],
-    doing: str,
-    stopping: threading.Event,
-    seconds: float = math.inf,
-    variables: Mapping[str, str] | None = None,
-) -> str:
+def _run(command: list[str], doing: str, stopping: threading.Event, place: Installer, seconds: float = math.inf) -> str:
     """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
 
     Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
-    Without `variables` it gets those of the caller, with the passwords of indexes that uv needs.
     """
-    if variables is None:
-        passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
-        variables = passed | {"JAX_PLATFORMS": "cpu"}
     until = time.monotonic() + seconds
     with subprocess.Popen(
         command,
@@ -260,7 +274,8 @@ def _run(
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=variables,
+        cwd=place.folder,
+        env=place.variables,
         start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
         out, err = _printed(process, until, stopping)
@@ -348,6 +363,11 @@ def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
         os.close(descriptor)
 
 
+def is_ours(folder: Path) -> bool:
+    """Whether a folder is an environment that `build` has made, or began to make: no link, and it has our lock."""
+    return folder.is_dir() and not folder.is_symlink() and (folder / _LOCK).is_file()
+
+
 def last_used(folder: Path) -> datetime.date:
     """The day on which an environment was last used, or built, if it was not used yet."""
     path = folder / _LOCK if (folder / _LOCK).exists() else folder
@@ -430,9 +450,16 @@ def _installed(version: str) -> str:
 def _why_not_downloaded(version: str, uv: str) -> str:
     """Let uv download a CPython. Why it could not, empty if it could; asked once, whatever the number of readers."""
     try:
-        installing = subprocess.run(
-            [uv, "python", "install", version], capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
-        )
+        with shared_installer() as place:
+            installing = subprocess.run(
+                [uv, "python", "install", version],
+                cwd=place.folder,
+                env=place.variables,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=INSTALL_SECONDS,
+            )
     except subprocess.TimeoutExpired:
         return f"not within {INSTALL_SECONDS:g} s"
     lines = [line.strip() for line in installing.stderr.splitlines() if line.strip()] or ["it gave no reason"]
@@ -444,7 +471,7 @@ def _candidates(version: str) -> Iterator[Path]:
         yield Path(getattr(sys, "_base_executable", sys.executable))
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         path = Path(folder) / f"python{version}"
-        if path.is_file():
+        if path.is_absolute() and path.is_file():  # a relative one would be another in each working folder
             yield path
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     yield from sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"), reverse=True)
@@ -456,7 +483,9 @@ def _candidates(version: str) -> Iterator[Path]:
 def _version_of(python: Path) -> str | None:
     """The version that an interpreter says it has, as ``3.12``; None if it does not start, such as a shim of pyenv."""
     try:
-        printed = subprocess.run([python, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+        # In the root folder: a shim of pyenv looks for `.python-version` in the working folder.
+        asking = [str(python), "-I", "--version"]
+        printed = subprocess.run(asking, cwd=os.sep, capture_output=True, text=True, timeout=30, check=True).stdout
         version = Version(printed.split()[1].rstrip("+"))  # a build between releases calls itself 3.13.0+
     except (OSError, subprocess.SubprocessError, IndexError, InvalidVersion):
         return None

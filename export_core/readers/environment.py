@@ -89,10 +89,11 @@ class Sources:
 
     def options(self) -> tuple[str, ...]:
         """The options of ``uv pip install``."""
-        links = dict.fromkeys(f"--find-links={wheel.path.parent}" for wheel in self.held)
+        # Absolute: uv runs in another folder.
+        links = dict.fromkeys(f"--find-links={wheel.path.parent.absolute()}" for wheel in self.held)
         # An index of nightlies has no releases, and uv looks for a package only in the first index that knows its name.
         strategy = ("--index-strategy=unsafe-first-match",) if self.indexes else ()
-        return (*links, *(f"--index={url}" for url in self.indexes), *strategy)
+        return (*links, *(f"--index={url}" for url in self._indexes()), *strategy)
 
     def content(self, release: Release) -> str:
         """What decides, beside the versions, what is installed for a release: local wheels, by hash, and indexes."""
@@ -107,7 +108,11 @@ class Sources:
         if not paths and not self.indexes:
             return ""
         hashes = sorted(_sha256(path, path.stat().st_mtime_ns) for path in paths)
-        return json.dumps([hashes, [without_credentials(url) for url in self.indexes]])
+        return json.dumps([hashes, [without_credentials(url) for url in self._indexes()]])
+
+    def _indexes(self) -> list[str]:
+        """The URLs of indexes, a folder by its absolute path: each working folder has another ``./wheels``."""
+        return [url if ":/" in url or not Path(url).exists() else str(Path(url).absolute()) for url in self.indexes]
 
 
 PUBLISHED = Sources()  # Nothing but what is published.
@@ -172,6 +177,7 @@ class ReaderEnvironments(EnvironmentLocks):
     calendar: Calendar
     sources: Sources = PUBLISHED
     packages: Sequence[str] = ()  # Requirements of every reader, beside jax.
+    from_source: Sequence[str] = ()  # Those of them that are built from source; any other has to be a wheel.
     variables: Sequence[str] = ()  # Names of environment variables that cells get beside the usual ones.
     stopping: threading.Event | None = None  # When it is set, a build that is running is ended.
     notify: Callable[[str], None] = lambda text: None  # Reports downloads and long waits.
@@ -180,7 +186,8 @@ class ReaderEnvironments(EnvironmentLocks):
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
         """Environments with the packages and the variables that a policy names. `more` are other fields."""
-        return cls(calendar, sources, packages=policy.reader_packages, variables=policy.environment, **more)
+        packages, from_source = policy.reader_packages, policy.reader_packages_from_source
+        return cls(calendar, sources, packages, from_source, policy.environment, **more)
 
     def build(self, placement: Placement) -> Environment:
         """The environment of a reader, found or built; one that has lost a file is built anew.
@@ -234,6 +241,7 @@ class ReaderEnvironments(EnvironmentLocks):
             sources.content(release),
             sources.options(),
             packages=() if release.runtime else tuple(self.packages),
+            from_source=() if release.runtime else tuple(self.from_source),
         )
 
 
@@ -288,7 +296,8 @@ def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLI
     release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
     with ReaderEnvironments(calendar, sources) as environments:
         environment = environments.build(Placement(release))
-        command = [str(environment.python), "-c", _SAYS_VERSIONS]
+        # -I: in a checkout of jax, the folder jaxlib would be imported.
+        command = [str(environment.python), "-I", "-c", _SAYS_VERSIONS]
         done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
         last, *_ = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]

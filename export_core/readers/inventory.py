@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import msgspec
 
-from export_core.readers.build import environments_folder, exclusive_lock, last_used, size_of
+from export_core.readers.build import environments_folder, exclusive_lock, is_ours, last_used, size_of
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
 from export_core.readers.installed import READY
@@ -36,9 +36,9 @@ class CachedEnvironment:
 
 
 def cached_environments() -> list[CachedEnvironment]:
-    """All of them, the most recently used first."""
+    """All that this program has made, the most recently used first; a folder that somebody else made is none."""
     root = environments_folder()
-    environments = [_describe(path) for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    environments = [_describe(path) for path in root.iterdir() if is_ours(path)] if root.is_dir() else []
     return sorted(environments, key=lambda cached: (cached.last_used, cached.folder.name), reverse=True)
 
 

@@ -269,7 +269,7 @@ def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
     """What the environments of this plan's cells cost on this machine, if a run builds those that are missing."""
     cells = (replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in plan.cells)
     placements = dict.fromkeys(cell.placement for cell in cells)
-    environments = ReaderEnvironments(plan.calendar, plan.sources, packages=policy.reader_packages)
+    environments = ReaderEnvironments.of(policy, plan.calendar, plan.sources)
     return expected_cost(environments, placements)
 
 

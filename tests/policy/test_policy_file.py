@@ -280,6 +280,9 @@ RULES = [
          "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
         ("reader_packages:\n  - jax>=0.5",
          "2: reader_packages[0]: expected another package than jax and jaxlib, of which each reader has its own"),
+        *((f"reader_packages_from_source: ['{name}']",
+           f"1: reader_packages_from_source[0]: expected the name of a package other than jax and jaxlib, such as "
+           f"optax, found '{name}'.") for name in ("", ":all:", "optax==1", "Jaxlib")),
         # what is no YAML, and what YAML would take in silence
         ("goldens: a\nwindows: [", "2: not YAML: "),
         ("goldens: a\n\twindows: {}", "2: not YAML: found a tab where YAML takes spaces only."),

@@ -304,7 +304,9 @@ def test_an_environment_with_another_jax_fails(cache, monkeypatch):
 
 
 def _fake(folder: Path) -> None:
-    subprocess.run([module.uv_command(), "venv", "--quiet", "--python", sys.executable, folder], check=True)
+    subprocess.run(
+        [module.uv_command(), "venv", "--quiet", "--allow-existing", "--python", sys.executable, folder], check=True
+    )
 
 
 def test_two_processes_build_the_same_environment_once(cache, tiny):

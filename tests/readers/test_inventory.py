@@ -35,6 +35,7 @@ def made(cache: Path, name: str, *, whole: bool = True, days: int = 0) -> Path:
     folder = cache / name
     folder.mkdir(parents=True)
     (folder / "file").write_bytes(bytes(3_000_000))
+    (folder / "in-use.lock").touch()
     if whole:
         (folder / READY).write_text(json.dumps({"checked": "", "lock": "x", "requirements": []}))
         with EnvironmentLocks() as locks:
@@ -80,6 +81,35 @@ def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
     assert (old.exists(), half.exists(), new.exists()) == (False, False, True)
     run("--clean", "--older-than", "0", "--yes")
     assert not new.exists()
+
+
+def test_a_folder_that_somebody_else_made_stays(cache, tmp_path):
+    made(cache, "jaxlib-0.9.0-a", days=40)
+    elsewhere = made(tmp_path, "jaxlib-0.9.0-b", days=40)
+    (cache / "jaxlib-0.9.0-b").symlink_to(elsewhere)
+    (cache / "jaxlib-0.9.0-0123456789ab").mkdir()
+    (cache / "conda").mkdir()
+    (cache / "conda" / READY).write_text("{}")
+    assert [cached.folder.name for cached in cached_environments()] == ["jaxlib-0.9.0-a"]
+    run("--clean", "--older-than", "0", "--yes")
+    left = {path.name for path in cache.iterdir() if path.is_dir()}
+    assert left == {"jaxlib-0.9.0-b", "jaxlib-0.9.0-0123456789ab", "conda"}
+    assert (elsewhere / READY).exists()
+    with pytest.raises(UnknownEnvironment):
+        CliRunner().invoke(jaxexport, ["environments", "--clean", "conda", "--yes"], catch_exceptions=False)
+
+
+def test_an_environment_is_marked_before_anything_is_installed(cache, monkeypatch):
+    class KilledError(BaseException):
+        pass
+
+    def install(recipe: Recipe, stopping: object) -> None:
+        assert [(one.folder, one.is_built) for one in cached_environments()] == [(recipe.folder, False)]
+        raise KilledError
+
+    monkeypatch.setattr(locks_module, "_install", install)
+    with EnvironmentLocks() as locks, pytest.raises(KilledError):
+        build(Recipe("jaxlib-0.9.0", sys.executable, ("numpy",), ""), locks)
 
 
 def test_those_with_a_name_are_removed(cache):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from export_core.base import processes
-from export_core.readers import environment
+from export_core.readers import environment, installer
 from tools.reference.markdown import code, table
 
 READ: dict[tuple[str, ...], str] = {
@@ -11,8 +11,10 @@ READ: dict[tuple[str, ...], str] = {
     "cache folder.",
     ("XDG_CACHE_HOME", "HOME"): "Where the user's cache folder is, as platformdirs finds it.",
     ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"): "The package index that `jaxexport releases refresh` asks, "
-    "the first that is set. uv, which builds environments, reads its own variables.",
+    "the first that is set. uv, which builds environments, gets those of [an installation](#of-an-installation).",
     ("PATH", "PYENV_ROOT", "UV_PYTHON_INSTALL_DIR"): "Where the CPythons of readers are looked for.",
+    ("UV_CONFIG_FILE", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "APPDATA", "PROGRAMDATA"): "Where uv's configuration of "
+    "the user and of the machine is looked for. A relative `UV_CONFIG_FILE` does not count.",
     ("XLA_FLAGS",): "With the ini key `export_devices`, the number of devices is added to it, unless it has one.",
     ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"): "Inherited by cells that pytest replays in its own interpreter.",
     ("GITHUB_SHA", "CI_COMMIT_SHA"): "The commit in `summary.json`; else git is asked.",
@@ -54,4 +56,24 @@ def given() -> str:
     )
 
 
-PARTS = {"variables read": read, "variables inherited": inherited, "variables given": given}
+def of_an_installation() -> str:
+    """The variables and the keys of uv's configuration that count when an environment of a reader is built."""
+    credentials = [f"UV_INDEX_*{ending}" for ending in installer.CREDENTIALS]
+    rows = [
+        ("the package index, which decides what is installed", installer.INDEX_VARIABLES),
+        ("its passwords", credentials),
+        ("proxies, in capitals or not", installer.PROXIES),
+        ("paths of certificates, of passwords and of uv's own folders", installer.PATH_VARIABLES),
+        ("how uv fetches and stores", installer.OTHER_VARIABLES),
+        ("keys of uv.toml that decide what is installed", installer.INDEX_KEYS),
+        ("other keys of uv.toml", installer.OTHER_KEYS),
+    ]
+    return table(("of", "names"), [(what, ", ".join(map(code, names))) for what, names in rows])
+
+
+PARTS = {
+    "variables read": read,
+    "variables inherited": inherited,
+    "variables given": given,
+    "variables of an installation": of_an_installation,
+}

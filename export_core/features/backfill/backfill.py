@@ -137,16 +137,18 @@ def _build_writer(
     interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
     if interpreter.note:
         echo(f"jaxlib {release.jaxlib} {interpreter.note}")
-    # The project's pyproject.toml decides what is installed: other dependencies mean another environment.
-    project = Path("pyproject.toml")
+    # The project's own files decide what is installed: other dependencies mean another environment.
+    files = [path for path in (Path("pyproject.toml"), Path("uv.toml")) if path.exists()]
+    decides = "".join(read_named(path).decode(errors="replace") for path in files)
     recipe = Recipe(
         f"writer-{release.jaxlib}",
         interpreter.python,
         (*requirements(release, calendar, sources), "pytest", own_requirement(), *requirements_here(install)),
         "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)",
-        (read_named(project).decode(errors="replace") if project.exists() else "") + sources.content(release),
+        decides + sources.content(release),
         sources.options(),
         constraints,
+        project=str(Path.cwd()),
     )
     environment = build(recipe, locks, announcement="building its environment", notify=steps)
     expected = f"{release.jax} {release.jaxlib}"

@@ -40,18 +40,16 @@ def audit_as_golden(
     quirks allow counts. `policy_file` is the policy, if one was named. `jaxlibs` must promise the calls too.
 
     Raises:
-        ArtifactError: the module or golden.yaml cannot be read, or golden.yaml is contradicted.
+        ArtifactError: the module cannot be read.
+        GoldenError: golden.yaml cannot be read, or the artifact's bytes contradict it.
         ExportCompatError: the policy cannot be used, or a quirk does not fit the golden.
     """
     folder = Path(artifact.name).parent
     if Path(artifact.name).name != ARTIFACT or not (folder / MANIFEST).is_file():
         return None
     policy = _policy(policy_file)
-    try:
-        golden = Golden(load_manifest(folder / MANIFEST), folder)
-        check_bytes(golden, artifact, policy.calendar())
-    except GoldenError as error:
-        raise ArtifactError(str(error)) from None
+    golden = Golden(load_manifest(folder / MANIFEST), folder)
+    check_bytes(golden, artifact, policy.calendar())
     (golden,) = under_policy([golden], policy)
     audited = [audit_golden(golden, artifact, policy, jaxlib) for jaxlib in jaxlibs or (None,)]
     return golden, worst_findings(audited)

@@ -336,13 +336,13 @@ def joined(words: Iterable[object]) -> str:
 def audit_text(
     terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact, policy_file: str | None = None
 ) -> tuple[bool | None, str]:
-    """Whether an audit finds no problems in an artifact, and the lines that say so.
+    """Whether an audit finds no problems in an artifact, None where its golden.yaml is wrong, and the lines that say so.
 
     The artifact of a golden is audited as a matrix audits it. `writer` is the jaxlib that wrote it, where that is known
     better than the file says; `readers` must take its calls too. `policy_file` is the policy, if one was named.
 
     Raises:
-        ArtifactError: a module, or a golden.yaml beside it, cannot be read.
+        ArtifactError: a module cannot be read.
         ExportCompatError: the policy cannot be used.
     """
     written_by = find_writer(artifact, terms.releases)
@@ -352,8 +352,12 @@ def audit_text(
     # A golden is told by its manifest before anything is imported that most files do not need, such as NumPy.
     if writer is None and os.path.isfile(os.path.join(os.path.dirname(artifact.name), "golden.yaml")):  # noqa: PTH113, PTH118, PTH120
         from export_core.features.inspect.golden import audit_as_golden
+        from export_core.goldens import GoldenError
 
-        of_golden = audit_as_golden(artifact, policy_file, jaxlibs_of(readers))
+        try:
+            of_golden = audit_as_golden(artifact, policy_file, jaxlibs_of(readers))
+        except GoldenError as error:
+            return None, str(error)
     if of_golden:
         golden, findings = of_golden
         written_by = written_by._replace(jaxlib=golden.manifest.writer.jaxlib)

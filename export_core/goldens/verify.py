@@ -48,8 +48,8 @@ def verify_goldens(
     """Every golden of the store. Raises `GoldenError` naming those that are not complete, or when there is none.
 
     What the artifact's bytes contradict is an error too, and a date that is not the calendar's: see `check_bytes` and
-    `check_dates`. `audited` says of an artifact why it must not be compiled, empty for no problem, which is an error too;
-    a matrix says that of each cell itself.
+    `check_dates`. So is what `audited` says of an artifact: why it must not be compiled, empty for no problem. A matrix
+    says that of each cell itself.
     """
     goldens = store.goldens()
     if not goldens:

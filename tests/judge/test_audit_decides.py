@@ -51,4 +51,5 @@ def test_no_listed_failure_excuses_what_the_audit_stops():
 
 
 def test_another_failure_outside_its_window_is_no_breach():
-    assert judge_again(result(Verdict.ERROR, writer="0.6.2", reader="0.12.0.1"), Policy()).judgement is Judgement.OUTSIDE
+    failed = result(Verdict.ERROR, writer="0.6.2", reader="0.12.0.1")
+    assert judge_again(failed, Policy()).judgement is Judgement.OUTSIDE

@@ -135,4 +135,6 @@ def test_stable_targets_without_a_golden_are_named_where_asked(jaxexport, cwd):
     named = [line.split()[0] for line in ended.out.splitlines() if "no golden calls it" in line]
     assert named == ["lapack_cpotrf_ffi", "lapack_dpotrf_ffi", "lapack_zpotrf_ffi"]
     assert jaxexport("policy", "check", "--stable-targets", "lapack_spotrf*").code == 0
-    assert_bad_input(jaxexport("policy", "check", "--stable-targets", "lapak_*"), "lapak_*: expected a pattern of targets")
+    assert_bad_input(
+        jaxexport("policy", "check", "--stable-targets", "lapak_*"), "lapak_*: expected a pattern of targets"
+    )

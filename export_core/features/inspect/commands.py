@@ -214,7 +214,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     be read.
     """
     from export_core.artifact.archive import read_archive
-    from export_core.features.inspect.screen import audit_text
+    from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
     if writers:
@@ -222,7 +222,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     below = any(map(os.path.isdir, names))
     left_out: Counter[str] = Counter()
     auditing = functools.partial(
-        audit_text, terms, writers, asked.readers_in(terms), policy_file=asked.policy_file
+        audit_text, terms, writers, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
     )
     ended = _show_each(read_archive(auditing, asked.files(names), left_out, asked.jobs), below=below)
     if below:

@@ -4,7 +4,6 @@ Fields of the manifest are shown as they come, so that a new one is shown too.
 """
 
 import datetime
-import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,38 +25,32 @@ from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words, under_policy
 from export_core.matrix.outcome import audit_golden
 from export_core.numbers.noise import not_seen, not_seen_text, outputs_to_name
-from export_core.policy import Policy, find_policy
+from export_core.policy import Policy
 
 MOST = 8  # Lines of one kind, and first values of one array.
 
 
 def audit_as_golden(
-    artifact: Artifact, policy_file: str | None, jaxlibs: Sequence[str]
+    artifact: Artifact, policy: Policy, jaxlibs: Sequence[str]
 ) -> tuple[Golden, tuple[AuditFinding, ...]] | None:
     """Audit the artifact of a golden as a matrix does; None for a file that lies beside no golden.yaml.
 
     Its writer is the one that golden.yaml names, unless the bytes contradict it. What golden.yaml, the policy and its
-    quirks allow counts. `policy_file` is the policy, if one was named. `jaxlibs` must promise the calls too.
+    quirks allow counts. `jaxlibs` are readers that must promise the calls too.
 
     Raises:
         ArtifactError: the module cannot be read.
         GoldenError: golden.yaml cannot be read, or the artifact's bytes contradict it.
-        ExportCompatError: the policy cannot be used, or a quirk does not fit the golden.
+        MatrixError: a quirk does not fit the golden.
     """
     folder = Path(artifact.name).parent
     if Path(artifact.name).name != ARTIFACT or not (folder / MANIFEST).is_file():
         return None
-    policy = _policy(policy_file)
     golden = Golden(load_manifest(folder / MANIFEST), folder)
     check_bytes(golden, artifact, policy.calendar())
     (golden,) = under_policy([golden], policy)
     audited = [audit_golden(golden, artifact, policy, jaxlib) for jaxlib in jaxlibs or (None,)]
     return golden, worst_findings(audited)
-
-
-@functools.cache  # of a folder, each process audits many goldens
-def _policy(policy_file: str | None) -> Policy:
-    return find_policy(Path(), policy_file)
 
 
 def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> str:

@@ -6,6 +6,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,7 @@ from export_core.policy.terms import Terms, terms_here
 from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
+    from export_core.policy import Policy
     from export_core.policy.load_check import LoadCheck
 
 WIDTH = 14  # of the first column
@@ -333,13 +336,33 @@ def joined(words: Iterable[object]) -> str:
     return ", ".join(map(str, words))
 
 
+@dataclass(frozen=True)
+class PolicyOfGoldens:
+    """The policy of the project here, or the named one: read when the first golden is met, which few files are."""
+
+    file: str | None = None
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy. Raises `PolicyError` where it cannot be used."""
+        from pathlib import Path
+
+        from export_core.policy import find_policy
+
+        return find_policy(Path(), self.file)
+
+
 def audit_text(
-    terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact, policy_file: str | None = None
+    terms: Terms,
+    writer: str | None,
+    readers: Sequence[Reader],
+    artifact: Artifact,
+    of_goldens: PolicyOfGoldens = PolicyOfGoldens(),
 ) -> tuple[bool | None, str]:
-    """Whether an audit finds no problems in an artifact, None where its golden.yaml is wrong, and the lines that say so.
+    """Whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines that say so.
 
     The artifact of a golden is audited as a matrix audits it. `writer` is the jaxlib that wrote it, where that is known
-    better than the file says; `readers` must take its calls too. `policy_file` is the policy, if one was named.
+    better than the file says; `readers` must take its calls too. `of_goldens` says what goldens are allowed.
 
     Raises:
         ArtifactError: a module cannot be read.
@@ -355,7 +378,7 @@ def audit_text(
         from export_core.goldens import GoldenError
 
         try:
-            of_golden = audit_as_golden(artifact, policy_file, jaxlibs_of(readers))
+            of_golden = audit_as_golden(artifact, of_goldens.policy, jaxlibs_of(readers))
         except GoldenError as error:
             return None, str(error)
     if of_golden:

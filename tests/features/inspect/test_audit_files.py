@@ -166,7 +166,11 @@ def test_a_golden_is_audited_as_a_matrix_audits_it(jaxexport, cwd, tmp_path):
     options = Options(("cpu",), allow={"my_kernel_of_ours": "we build it"})
     for case, made in (("t.allowed", {"options": options}), ("t.not", {})):
         write_golden(GoldenStore(cwd / "golden"), manifest(case, "0.12.0.1", **made), {**files(), ARTIFACT: data})
-    for name in ("t.allowed/0.12.0.1-cpu", "golden/t.allowed/0.12.0.1-cpu", f"golden/t.allowed/0.12.0.1-cpu/{ARTIFACT}"):
+    for name in (
+        "t.allowed/0.12.0.1-cpu",
+        "golden/t.allowed/0.12.0.1-cpu",
+        f"golden/t.allowed/0.12.0.1-cpu/{ARTIFACT}",
+    ):
         ended = jaxexport("audit", name, code=0)
     assert ": ok, written by jaxlib 0.12.0.1" in ended.out
     assert "allowed: we build it" in ended.out

@@ -15,6 +15,7 @@ from export_core.base.text import plural
 
 OLDEST, NEWEST = 1, 10  # the calling conventions that JAX has had
 ATTRIBUTE_SINCE = 8  # the first version whose module must have jax.uses_shape_polymorphism
+PLATFORMS_SINCE = 6  # the first version whose envelope must name its platforms
 TOKENS_SINCE = 9  # whose `main` takes and returns tokens, and whose arguments say which global constant they are
 
 CONSTANT = "jax.global_constant"
@@ -97,6 +98,8 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
     marks += [None] * (len(inputs) - len(marks))
     platform = bool(inputs) and marks[0] == PLATFORM
     several = len(envelope.platforms) > 1
+    if version >= PLATFORMS_SINCE and not envelope.platforms:
+        yield f"the envelope of main names no platform, which every version since {PLATFORMS_SINCE} does."
     named = ", ".join(envelope.platforms)
     kept = [(f"in_avals[{i}]", envelope.in_avals[i]) for i in envelope.module_kept_var_idx]
     if several and not platform:

@@ -13,12 +13,15 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, audit
 from export_core.artifact.envelope.fields import Envelope
 from export_core.artifact.readers import version_numbers
-from export_core.releases.entries import CalendarEntry
+from export_core.releases.entries import CalendarEntry, shipped_entries
 from export_core.releases.stable_targets import stable_targets
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
 FIRST_JAX = {12: (0, 11, 1), 11: (0, 10, 1), 10: (0, 10, 0), 8: (0, 9, 2), 6: (0, 9, 0), 5: (0, 8, 2), 2: (0, 4, 24)}
 _LAST_JAX = {4: (0, 8, 1), 6: (0, 9, 0, 1), 9: (0, 9, 2), 11: (0, 11, 0)}
+# The oldest and the newest calling convention that a jax writes, from this one on. Source: the minimum and the maximum
+# of the releases' own writers; docs/reference/calling-conventions.md has them for people.
+CONVENTIONS = {(0, 7): (9, 10), (0, 4, 26): (9, 9), (0, 4, 20): (6, 9), (0, 4, 14): (6, 8)}
 _WRITTEN_AT_FIRST = "0.9.0"  # the StableHLO version that releases write for which have none of 4 or 12 weeks ago
 
 
@@ -104,7 +107,7 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
         release.jaxlib
         for release in releases
         if written in _written(release.stablehlo)
-        and any(since <= version_numbers(jax) <= until for jax in release.all_jax)
+        and any(since <= version_numbers(jax) <= until and _writes(jax, artifact) for jax in release.all_jax)
     )
 
 
@@ -119,10 +122,29 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
         since, until = _format_by(envelope)
         if not since <= version_numbers(jax) <= until:
             return f"expected an artifact in a format that jax {jax} writes, found another."
+        if not _writes(jax, artifact):
+            found = ", ".join(sorted({str(level.calling_convention_version) for level in envelope.levels}))
+            return f"expected a calling convention that jax {jax} writes, found {found}."
     written, possible = artifact.module.stablehlo_version, _written(stablehlo)
     if any(stablehlo) and written not in possible:
         return f"expected a module for StableHLO {' or '.join(possible)}, as jaxlib {jaxlib} writes, found {written}."
     return ""
+
+
+def _writes(jax: str, artifact: Artifact) -> bool:
+    """Whether a jax writes the calling conventions of an artifact and its derivatives."""
+    number, oldest, newest = version_numbers(jax), 1, 5
+    for first, conventions in CONVENTIONS.items():
+        if number >= first:
+            oldest, newest = conventions
+            break
+    is_newer = all(number > version_numbers(entry.jax) for entry in shipped_entries()[-1:])
+    levels = artifact.envelope.levels if artifact.envelope is not None else ()
+    # What a release to come can write is not known.
+    return all(
+        oldest <= level.calling_convention_version and (is_newer or level.calling_convention_version <= newest)
+        for level in levels
+    )
 
 
 def _written(versions: Sequence[str | None]) -> tuple[str, ...]:

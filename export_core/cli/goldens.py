@@ -14,6 +14,7 @@ from export_core.cli.output import echo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from export_core.artifact import Artifact
     from export_core.goldens import Golden, GoldenStore
 
 
@@ -66,7 +67,7 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
 @click_options.quiet_option
 @click_options.project_options
 def verify(project: click_options.Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
-    """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
+    """Compare every file with its SHA-256, audit every artifact, and find files that belong to no golden.
 
     The build date of each writer must be that of the calendar, and the summary of the noise that of noise.npz.
 
@@ -78,16 +79,23 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     from export_core.goldens import GoldenError
     from export_core.goldens.upkeep import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
+    from export_core.matrix.comparisons import under_policy
+    from export_core.matrix.outcome import audit_problem
     from export_core.numbers.measuring_noise import add_noise
     from export_core.numbers.noise import check_noise
 
     if (names or again) and not noise:
         raise click.UsageError("CASE and --again choose the goldens whose noise is measured: they need --noise.")
+    policy = project.policy
+
+    def audited(golden: Golden, artifact: Artifact) -> str:
+        return audit_problem(under_policy([golden], policy)[0], policy, artifact)
+
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
     chosen = [golden for name in names for golden in _named(project.store, name)]
     with (steps := Steps(quiet=quiet)):
-        goldens = verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
+        goldens = verify_goldens(project.store, project.policy.calendar(), audited)
         stray_files += unlisted_files(project.store)
     if noise:
         wanted = [golden for golden in chosen or goldens if again or golden.manifest.noise is None]

@@ -1,6 +1,7 @@
 """The commands `jaxexport policy init|check|show`: write a first policy, check it, show what is in use."""
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -57,17 +58,24 @@ def init(goldens: str | None, dry_run: bool) -> None:
 @click_options.policy_option
 @click_options.goldens_option
 @click_options.as_of_option
-def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> None:
+@click.option(
+    "--stable-targets",
+    metavar="PATTERN",
+    multiple=True,
+    help="Name each custom-call target on the newest stable list of jax that this matches and no golden here calls, "
+    "such as 'lapack_*', or '*' for all. Can be repeated.",
+)
+def check(policy_file: str | None, goldens: str | None, as_of: str | None, stable_targets: Sequence[str]) -> None:
     """Check the policy; list its expired entries, and those that match no golden here and no release.
 
     Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
-    than the calendar has; 4 an entry has expired.
+    than the calendar has; 3 no golden calls a target that --stable-targets names; 4 an entry has expired.
     """
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
     from export_core.judge.exit_code import ExitCode
     from export_core.judge.known import expired
-    from export_core.judge.unmatched import unmatched_patterns
+    from export_core.judge.unmatched import targets_without_golden, unmatched_patterns
     from export_core.policy import load
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
@@ -79,6 +87,9 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     # Before the first golden is written, nothing can match.
     for unmatched in unmatched_patterns(policy, stored, calendar) if stored else ():
         echo(f"warning: {unmatched.text}")
+    uncalled = targets_without_golden(stable_targets, stored, calendar, click_options.day_of(as_of))
+    for problem in uncalled:
+        echo(problem)
     stale = expired(policy, click_options.day_of(as_of))
     for problem in stale:
         echo(problem)
@@ -94,7 +105,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
         )
     )
     echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
-    raise click.exceptions.Exit(ExitCode.STALE if stale else ExitCode.KEPT)
+    raise click.exceptions.Exit(ExitCode.INCOMPLETE if uncalled else ExitCode.STALE if stale else ExitCode.KEPT)
 
 
 @policy_group.command(

@@ -22,7 +22,7 @@ from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
-from export_core.export.refusals import refusal
+from export_core.export.refusals import refusal, unpromised_targets
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import is_finite, to_npz
 from export_core.goldens.made_inputs import RULES
@@ -100,7 +100,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     artifact = read_bytes(export.data, name=case.id)
     assert artifact.envelope is not None  # jax.export has just written it
     exported, (jaxpr, jaxpr_summary) = export.exported, describe_jaxpr(export.closed_jaxpr)
-    case, arguments, platforms = export.case, export.arguments, _platforms(export.case)
+    case, arguments, platforms = _allowed_in(export.case, artifact), export.arguments, _platforms(export.case)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     if exported.nr_devices > 1 and writer.platform in platforms:
         case = on_devices(case, arguments, exported, mesh)
@@ -243,7 +243,27 @@ def settings_of_export(produced: ProducedGolden) -> AbstractContextManager[None]
 
 
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
-    """The jax `Exported`, what of its trees is flattened, and the artifact. Raises `ExportError` where jax refuses."""
+    """The jax `Exported`, what of its trees is flattened, and the artifact. Raises `ExportError` where jax refuses.
+
+    Of what is allowed, jax's check is left out for those targets alone that jax refuses: what is allowed for other
+    tests, in the policy or in a module's marker, must not change an artifact that never calls it.
+    """
+    called: set[str] = set()
+    while True:
+        allow = {target: reason for target, reason in case.options.allow.items() if target in called}
+        try:
+            return _export_with(replace(case, options=replace(case.options, allow=allow)), specs)
+        # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
+        # and dtypes without a number in the format with KeyError.
+        except (ValueError, NotImplementedError, KeyError, TypeError) as error:
+            refused = {*unpromised_targets(str(error))} & {*case.options.allow} - called
+            if not refused:
+                raise ExportError(refusal(case.test, error, lambda: _jaxpr(case, specs))) from error
+            called |= refused  # those of a derivative are refused later, when it is serialized
+
+
+def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
+    """Export a case without the checks of all that its options allow. Raises what jax raises, and `ExportError`."""
     options = case.options
     try:
         exported = api.export_function(
@@ -261,10 +281,15 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
             f"{len(exported.mlir_module_serialized) / 1e9:.1f} GB. Constants take most of it: pass large arrays, such "
             "as weights, as arguments. Their values are then in inputs.npz, once."
         ) from error
-    # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
-    # and dtypes without a number in the format with KeyError.
-    except (ValueError, NotImplementedError, KeyError, TypeError) as error:
-        raise ExportError(refusal(case.test, error, lambda: _jaxpr(case, specs))) from error
+
+
+def _allowed_in(case: Case, artifact: Artifact) -> Case:
+    """A case that allows only what its artifact has: targets that it calls, and parts that the reader does not know."""
+    if not case.options.allow:
+        return case
+    names = {call.target for call in artifact.custom_calls} | {part.name for _, part in artifact.unread}
+    allow = {name: reason for name, reason in case.options.allow.items() if name in names}
+    return replace(case, options=replace(case.options, allow=allow))
 
 
 def _platforms(case: Case) -> tuple[str, ...]:

@@ -28,6 +28,11 @@ _ADVICE = {
 """What to do, by what jax says: of a primitive or kernel without a lowering for a platform, and of a reference."""
 
 
+def unpromised_targets(message: str) -> list[str]:
+    """The custom-call targets that an error of jax.export refuses, since it promises nothing for them."""
+    return list(dict.fromkeys(_TARGET.findall(message))) if "no compatibility guarantees" in message else []
+
+
 def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
     """The message for an error of jax.export. `jaxpr` gives the function's closed jaxpr if its calls must be named."""
     text, version = str(error), jax.__version__
@@ -39,7 +44,7 @@ def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
         ).rstrip()
     targets = dict.fromkeys(_TARGET.findall(text))
     place = _place(error, targets, jaxpr)
-    if targets and "no compatibility guarantees" in text:
+    if unpromised_targets(text):
         allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason instead of this one
         return (
             f"{test}: this function makes custom calls for which jax {version} promises nothing: "

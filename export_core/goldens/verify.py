@@ -7,7 +7,7 @@ artifact's bytes and the calendar show.
 import datetime
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +39,17 @@ def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:
 
 
 def verify_goldens(
-    store: GoldenStore, calendar: Calendar, allow: Mapping[str, str] | None = None, *, all_known: bool = True
+    store: GoldenStore,
+    calendar: Calendar,
+    audited: Callable[[Golden, Artifact], str] | None = None,
+    *,
+    all_known: bool = True,
 ) -> list[Golden]:
     """Every golden of the store. Raises `GoldenError` naming those that are not complete, or when there is none.
 
     What the artifact's bytes contradict is an error too, and a date that is not the calendar's: see `check_bytes` and
-    `check_dates`. With the policy's `allow`, also an artifact that is not read whole; a matrix says that of each cell
-    itself.
+    `check_dates`. So is what `audited` says of an artifact: why it must not be compiled, empty for no problem. A matrix
+    says that of each cell itself.
     """
     goldens = store.goldens()
     if not goldens:
@@ -57,8 +61,8 @@ def verify_goldens(
             golden.verify()
             artifact = golden.read_artifact()
             check_bytes(golden, artifact, calendar)
-            if allow is not None:
-                check_read_whole(artifact, {**golden.manifest.options.allow, **allow})
+            if audited and (problem := audited(golden, artifact)):
+                raise GoldenError(f"{artifact.name}: {problem}")
         except (GoldenError, ArtifactError) as error:
             problems.append(str(error))
     if problems:

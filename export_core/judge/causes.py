@@ -107,7 +107,7 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
     results = list(results)
     changes = _changes(results)
     # Their own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
-    in_own_writer = {(one.golden, cell_signature(one)) for one in results if one.verdict.fails and is_own_writer(one)}
+    in_own_writer = {(one.golden, cell_signature(one)) for one in results if fails_in_own_writer(one)}
     for place, result in enumerate(results):
         if not result.verdict.works:
             own = (result.golden, cell_signature(result)) in in_own_writer
@@ -124,7 +124,7 @@ def causes_in(
     them: that golden was not run there. `changes` are those of the results, unless they are still to be found.
     """
     changes = _changes(results) if changes is None else changes
-    not_replayable = {result.golden for result in results if result.verdict.fails and is_own_writer(result)}
+    not_replayable = {result.golden for result in results if fails_in_own_writer(result)}
     readers = {result.reader for result in results}
     days = {family: _days_known(family, calendar) if calendar else [] for family in {one.family for one in readers}}
     for reader in readers:
@@ -198,6 +198,11 @@ def is_own_writer(result: Result) -> bool:
     """Whether the reader of a cell is the writer of its golden: the same release on the same platform."""
     writer, reader = result.writer, result.reader
     return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
+
+
+def fails_in_own_writer(result: Result) -> bool:
+    """Whether the writer of a golden cannot replay it. What the audit stops, no release was asked to replay."""
+    return result.verdict.fails and is_own_writer(result) and not result.fails_audit
 
 
 def cell_signature(result: Result) -> tuple[str, ...]:

@@ -47,12 +47,13 @@ class JudgedChange(msgspec.Struct, frozen=True):
     why: str  # Why it changes.
     phase: Phase  # The phase on that day.
     must: tuple[str, ...]  # What must hold on that day, a sentence each.
-    broken: tuple[str, ...]  # Which goldens break it, a sentence each.
+    broken: tuple[str, ...]  # Which goldens call the new target too early, a sentence each.
     goldens: tuple[str, ...]  # The goldens that call the old target.
     measured: tuple[str, ...]  # Those of them that a promised reader with the new lowering ran.
     cells: int  # The number of cells in which they ran.
     passed: int  # The number of those that passed.
     delete_from: datetime.date | None  # The day from which on these goldens may be pruned; null while it is not known.
+    deleted: tuple[str, ...] = ()  # Which readers lack the old target too early, a sentence for each golden.
 
 
 def status_of(
@@ -100,7 +101,7 @@ def judge_changes(
 def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, results: Sequence[Result]) -> JudgedChange:
     calling_old = [result for result in results if change.old in result.custom_calls]
     status = status_of(change, windows, day, max((result.writer.built for result in calling_old), default=None))
-    broken = {}
+    broken, deleted = {}, {}
     back = datetime.timedelta(days=windows.forward_days)
     for result in results:
         writer = result.writer
@@ -119,7 +120,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         # A reader of a golden outside its window may fail for many reasons, and only one is the target's.
         is_targets = result.judgement is Judgement.OUTSIDE and change.old in result.message
         if is_targets and (last is None or reader.built < last):
-            broken[f"{result.golden} in {reader.jaxlib}"] = (
+            deleted[f"{result.golden} in {reader.jaxlib}"] = (
                 f"{result.golden} calls {change.old}, which jaxlib {reader.jaxlib} (built {reader.built}) does not "
                 f"run: readers run it {until}, whatever the window of a golden. Bring the target back, or correct "
                 "`release`."
@@ -140,6 +141,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         cells=len(measuring),
         passed=len(passed),
         delete_from=status.delete_from,
+        deleted=tuple(deleted[name] for name in sorted(deleted)),
     )
 
 

@@ -202,8 +202,8 @@ def summarize(
 
 
 def broken_changes(summary: Summary) -> int:
-    """How many declared changes of custom calls some golden makes too early."""
-    return sum(bool(change.broken) for change in summary.custom_call_changes)
+    """How many declared changes of custom calls are made too early, by a golden or by a reader."""
+    return sum(bool(change.broken or change.deleted) for change in summary.custom_call_changes)
 
 
 def exit_code_of(summary: Summary) -> ExitCode:

@@ -75,7 +75,8 @@ def judge(
         converted=manifest.converted_from is not None,
     )
     # The table is read only where something fails: most runs of pytest never need it.
-    if not result.verdict.works and not cell.reader.runtime:  # all of its issues are of jax, jaxlib or XLA
+    # All of its issues are of jax, jaxlib or XLA, none of which has seen what the audit stops.
+    if not result.verdict.works and not result.fails_audit and not cell.reader.runtime:
         shown = upstream_of(result, cell.golden, known_issues(policy.known_issues))
         result = replace(result, upstream=shown)
     return judge_again(shared_result(result), policy, as_of)
@@ -103,6 +104,10 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         judgement=judge_verdict(result.verdict, promised=promised, required=must_run, deployed=targets),
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
+    # Which custom calls may appear is a promise about artifacts, not about dates: no window ends it, and what accepts a
+    # call is `allow`, with a reason, and not the list of known failures.
+    if result.fails_audit:
+        return replace(judged, judgement=Judgement.BROKEN)
     # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
     is_known = judged.judgement.is_breach and matching_entry(judged, policy.known_failures)
     return replace(judged, judgement=Judgement.KNOWN) if is_known else judged

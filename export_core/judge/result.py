@@ -205,6 +205,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
         return self.looks_like.startswith(ROUNDING)
 
     @property
+    def fails_audit(self) -> bool:
+        """Whether its artifact must not be compiled anywhere: no release was asked, and no date excuses it."""
+        return self.stage is Stage.AUDIT and self.verdict.fails
+
+    @property
     def ending(self) -> str:
         """What happened to its cell, in one line: the stage, then the first line of the message or the verdict."""
         return f"stage {self.stage}: {first_line(self.message) or self.verdict}"

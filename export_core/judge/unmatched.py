@@ -1,5 +1,6 @@
 """What of a policy matches nothing in the whole project: a misspelled name there looks just like a rule that holds."""
 
+import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
-from export_core.policy import Policy
+from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import Quirk, matches
 from export_core.policy.model import LOCATED
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.runtimes import known_runtimes
+from export_core.releases.stable_targets import stable_targets
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
@@ -95,6 +97,24 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
 def _lacking(text: str, names: Iterable[str], known: Iterable[str], reported: Reported = "by none") -> list[Unmatched]:
     """The names that are not known, each in this sentence."""
     return [Unmatched(text.format(name), reported) for name in names if name not in known]
+
+
+def targets_without_golden(
+    patterns: Sequence[str], goldens: Sequence[Golden], calendar: Calendar, as_of: datetime.date
+) -> list[str]:
+    """A sentence for each target on the newest stable list that a pattern names and no golden calls.
+
+    The list is that of the newest release on that day. Raises `PolicyError` for a pattern that matches no target of it.
+    """
+    release = calendar.release(calendar.as_of(as_of).newest())
+    stable = stable_targets(release.jax)
+    for pattern in patterns:
+        if not any(matches(target, pattern) for target in stable):
+            raise PolicyError(f"{pattern}: expected a pattern of targets on the stable list of jax {release.jax}.")
+    called = {target for golden in goldens for target in golden.manifest.custom_calls}
+    asked = {target for target in stable if any(matches(target, pattern) for pattern in patterns)}
+    text = "{} is on the stable list of jax {}, and no golden calls it: write a case for it."
+    return [text.format(target, release.jax) for target in sorted(asked - called)]
 
 
 def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:

@@ -48,6 +48,12 @@ NOT_REPLAYABLE = failing(
     "Check the test before you blame a release: in a new process, its own writer gives another result. "
     "`jaxexport goldens verify` checks the files; then export it again.",
 )
+AUDIT_FAILED = failing(
+    "AUDIT FAILED",
+    "No release is to blame, and no date excuses it: export without this call, or allow it with a reason (`allow` in "
+    "the policy or in the marker). `jaxexport audit CASE/WRITER` shows all that the audit finds.",
+)
+"""What the audit stopped before anything was compiled, in whichever window."""
 OTHER_PROCESSOR = failing(
     "OTHER PROCESSOR",
     "Replay it on the processor that wrote it, without settings that choose other instructions. If it passes there, no "

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from export_core.artifact import Artifact, ArtifactError, read
-from export_core.artifact.audit import audit, foreseen
+from export_core.artifact.audit import AuditFinding, audit, foreseen
 from export_core.base.errors import InfrastructureFault
 from export_core.base.text import signal_name, without_credentials
 from export_core.base.tolerances import ROUNDING
@@ -118,17 +118,33 @@ def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = No
     artifact may have those that the release promises for which it was made. `artifact` is another one by the golden's
     writer, such as a part of the golden's own.
     """
-    origin = golden.manifest.converted_from
-    promised, writer = promised_by(golden.manifest.writer.jax, golden.manifest.writer.jaxlib)
-    accepted = {**golden.manifest.options.allow, **policy.allow}
     try:
-        artifact = artifact or golden.read_artifact()
-        if origin and "==" not in origin.reader:  # other runtimes have no list
-            promised |= stable_targets(origin.reader)
-        findings = audit(artifact, promised, allow=accepted, writer=writer)
+        findings = audit_golden(golden, artifact or golden.read_artifact(), policy)
     except (ArtifactError, GoldenError) as error:
         return str(error)
     return "\n".join(str(finding) for finding in findings if not finding.ok)
+
+
+def audit_golden(
+    golden: Golden, artifact: Artifact, policy: Policy, jaxlib: str | None = None
+) -> tuple[AuditFinding, ...]:
+    """Audit an artifact of a golden as every command does: by the list of the writer that golden.yaml names.
+
+    What golden.yaml and the policy allow counts. `jaxlib` is a reader that must promise the calls too, None where there
+    is none to consider. Raises `ArtifactError` for a module that cannot be read.
+    """
+    origin = golden.manifest.converted_from
+    promised, writer = promised_by(golden.manifest.writer.jax, golden.manifest.writer.jaxlib)
+    if origin and "==" not in origin.reader:  # other runtimes have no list
+        promised |= stable_targets(origin.reader)
+    return audit(
+        artifact,
+        promised,
+        None if jaxlib is None else stable_targets(jaxlib),
+        allow={**golden.manifest.options.allow, **policy.allow},
+        writer=writer,
+        reader=f"jaxlib {jaxlib}",
+    )
 
 
 def foreseen_note(cell: Cell) -> str:

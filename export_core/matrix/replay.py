@@ -168,9 +168,17 @@ class _Replay:
             problem = str(error)
         except BaseException as error:  # whatever it is, each cell gets its outcome and the run continues
             problem = f"{_DEFECT}: {type(error).__name__}: {error}"
-        for cell in cells:
-            if cell.key not in finished:
-                finish(not_run(cell, problem))
+        for cell in (cell for cell in cells if cell.key not in finished):
+            # The audit needs no reader: what it stops is broken, and not merely without a result.
+            audited = None if self.stopping.is_set() else self._stopped_by_audit(cell)
+            finish(audited or not_run(cell, problem))
+
+    def _stopped_by_audit(self, cell: Cell) -> Outcome | None:
+        golden = cell.golden.id
+        if golden not in self.audits:  # each golden is audited once
+            self.audits[golden] = audit_problem(cell.golden, self.options.policy)
+        problem = self.audits[golden]
+        return Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
 
     def _run_cells(self, cells: list[Cell], environment: Environment, finish: Finish) -> None:
         placement = cells[0].placement
@@ -199,11 +207,8 @@ class _Replay:
         """The cells that may run, as attempts. Those that run the same are one: goldens may differ in outputs alone."""
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
-            golden = cell.golden.id
-            if golden not in self.audits:  # each golden is audited once
-                self.audits[golden] = audit_problem(cell.golden, self.options.policy)
-            if problem := self.audits[golden]:
-                finish(Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem))
+            if audited := self._stopped_by_audit(cell):
+                finish(audited)
             elif problem := cannot_pass(cell):
                 finish(Outcome(cell, Stage.READ, Verdict.REFUSED, problem))
             else:

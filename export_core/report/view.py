@@ -9,11 +9,12 @@ from pathlib import Path
 from export_core.base.feature import hooks
 from export_core.base.text import few, plural, ranges
 from export_core.judge import Judgement, Result
-from export_core.judge.causes import Cause, is_own_writer
+from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import (
+    AUDIT_FAILED,
     BROKEN_PROMISE,
     FAIL_ON,
     MISSING_RESULT,
@@ -94,7 +95,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
     for accepted in summary.accepted:
         yield Finding(ACCEPTED, 0, f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))
     about_the_run: dict[Kind, Iterable[str]] = {
-        BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken],
+        BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken + change.deleted],
         FAIL_ON: [f"{text}." for text in summary.failed_on],
         MISSING_RESULT: summary.uncovered,
         NOTHING_PROMISED: [summary.unpromised],
@@ -121,11 +122,13 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     if result.judgement.facts.works:
         return Finding(kind, 0, cell_sentence(result), tuple(evidence(result)), (result,))
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
-    unfit = is_own_writer(result) and issue is None
+    unfit = is_own_writer(result) and issue is None and not result.fails_audit
     because = _OF_PROCESSOR.format(result.processors) if result.processors else _UNFIT.format("")
     sentence = " ".join(filter(None, (cell_sentence(result), because if unfit else "")))
     details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
-    if unfit and result.judgement.is_breach:
+    if result.fails_audit:
+        kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
+    elif unfit and result.judgement.is_breach:
         kind = OTHER_PROCESSOR if result.processors else NOT_REPLAYABLE
         details = (*evidence(result), ("to do", kind.to_do if result.processors else ""))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
@@ -134,12 +137,14 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
 
 
 def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run) -> Finding:
+    example = next((result for result in group if result.key == cause.example), group[0])
     kind = cause.judgement.facts.kind or BROKEN_PROMISE
-    if cause.judgement is Judgement.BROKEN and cause.not_replayable:
+    if example.fails_audit:
+        kind = AUDIT_FAILED
+    elif cause.judgement is Judgement.BROKEN and cause.not_replayable:
         kind = NOT_REPLAYABLE
     elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
         kind = NUMBERS_MOVED
-    example = next((result for result in group if result.key == cause.example), group[0])
     issue = issue_of(cause, run.summary)
     because = f"{cause.change}." if cause.change else ""
     if kind is NOT_REPLAYABLE:
@@ -152,7 +157,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
-    if kind is OTHER_PROCESSOR:
+    if kind in (AUDIT_FAILED, OTHER_PROCESSOR):
         todo = kind.to_do
     # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
     goldens = tuple({f"{result.golden}: " for result in group})
@@ -174,7 +179,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
 def _processors(group: Sequence[Result], run: Run) -> str:
     """Which processors wrote and read these goldens, whose own writers fail; empty where one fails on its own."""
     goldens = {result.golden for result in group}
-    own = [one for one in run.results if one.golden in goldens and one.verdict.fails and is_own_writer(one)]
+    own = [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
     texts = dict.fromkeys(result.processors for result in own)
     return "" if "" in texts else "; ".join(texts)
 

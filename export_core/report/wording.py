@@ -20,6 +20,7 @@ from export_core.matrix import Verdict
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
 from export_core.releases.runtimes import known_runtimes
 
@@ -122,12 +123,18 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     if judgement is not Judgement.BROKEN:
         which = f"{cells:,} of {all_promised}" if cells == promised else plural(cells, "cell")
         return f"{which} {judgement.facts.short}" if cells else ""
-    facts = [f"{promised:,} of {all_promised}"] if promised else []
-    if outside := cells - promised:
+    causes = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    audited = [cause for cause in causes if cause.stage is Stage.AUDIT]
+    stopped, inside = sum(cause.cells for cause in audited), sum(cause.promised for cause in audited)
+    facts = [f"{promised - inside:,} of {all_promised}"] if promised > inside else []
+    if stopped:
+        facts.append(f"{plural(stopped, 'cell')} with an artifact that fails the audit")
+    if outside := cells - promised - (stopped - inside):
         facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
     if early := sum(len(change.broken) for change in summary.custom_call_changes):
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
-    causes = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    if gone := sum(len(change.deleted) for change in summary.custom_call_changes):
+        facts.append(f"{plural(gone, 'cell')} in which a custom call was deleted too early")
     rounding = sum(cause.is_rounding for cause in causes)
     of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
     return " and ".join(facts) + (f", {plural(len(causes), 'cause')}{of_them}" if cells else "")

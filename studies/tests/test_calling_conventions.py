@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from convention_history import HISTORY, SUPPORTED, default_of, supported_by, writable_by
 from kept import DATA, FILES
+from packaging.version import Version
 
 from export_core.artifact import Aval, read, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.main_check import NEWEST, OLDEST, check_main, dimension_names
+from export_core.artifact.writers import CONVENTIONS
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "convention_programs.py"
@@ -43,6 +45,13 @@ def forged(path: Path, **fields: object) -> list[str]:
     assert envelope is not None
     assert check_main(read(path)) == []
     return check_main(read_bytes(encode(envelope._replace(**fields), {*envelope.slots, *fields})))
+
+
+def test_the_writers_of_each_convention_are_those_of_the_table():
+    # The default differs between rows that write the same versions.
+    rows = {Version(row.jax).release: (row.oldest, row.newest) for row in SUPPORTED}
+    for first, row in rows.items():
+        assert row == next(known for since, known in CONVENTIONS.items() if since <= first)
 
 
 def test_what_a_release_wrote_follows_its_calling_convention():

@@ -13,6 +13,8 @@ from packaging.version import Version
 
 from export_core.features.inspect.coverage import coverage
 from export_core.goldens import GoldenStore
+from export_core.releases import load_calendar
+from export_core.releases.stable_targets import stable_targets
 from tools import coverage_page
 
 
@@ -36,6 +38,21 @@ def installed(covered):
 def test_what_jax_can_write_has_a_case_or_a_reason(section, installed, covered):
     missing = set(installed[section]) - set(covered[section]) - coverage_page.exemptions(section)
     assert not missing, f"write a case for each of these {section}, or give the reason in {coverage_page.NOT_COVERED}"
+
+
+def test_each_target_of_a_stable_list_has_test_data_or_a_reason(covered):
+    """JAX asks it of its own list; here, of every list since the oldest writer of a golden, whichever jax is here.
+
+    Older lists have only targets that no writer of these goldens knows.
+    """
+    calendar = load_calendar()
+    oldest = min(built for row in covered["targets"].values() for built, _ in row.writers)
+    since = [version for version in calendar.versions() if calendar.built(version) >= oldest]
+    listed = {target: version for version in since for target in stable_targets(version)}
+    missing = {*listed} - {*covered["targets"]} - coverage_page.exemptions("targets")
+    named = {target: f"on the list of jax {listed[target]}" for target in missing}
+    assert not named, f"write a case for each of these targets, or give the reason in {coverage_page.NOT_COVERED}"
+    assert len(listed) >= 88
 
 
 @pytest.mark.parametrize("section", ["targets", "primitives", "effects"])

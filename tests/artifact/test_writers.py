@@ -1,8 +1,12 @@
 import pytest
+from artifacts import changed
 from kept import DATA, FILES, NAMES
 
 from export_core.artifact import read, read_bytes
-from export_core.artifact.writers import writers
+from export_core.artifact.main_check import check_main
+from export_core.artifact.writers import contradiction, find_writer, writers
+from export_core.policy.load_check import check
+from export_core.policy.terms import Terms, promised_days
 from export_core.releases.entries import shipped_entries
 
 RELEASES = shipped_entries()
@@ -32,3 +36,21 @@ def test_what_a_bare_module_is_written_for_did_not_write_it():
     assert module.stablehlo_version == "1.13.7"
     assert {"0.9.0", "0.9.2", "0.12.0.1"} < {*found}
     assert "0.8.1" not in found
+
+
+@pytest.mark.parametrize("convention", [5, 8, 11])
+def test_a_convention_that_no_writer_has_is_promised_by_nobody(convention, tmp_path):
+    path = changed(tmp_path, "0.12.0.1/cholesky", calling_convention_version=convention)
+    artifact, terms = read(path), Terms(shipped_entries())
+    assert find_writer(read(DATA / "0.12.0.1" / "cholesky.jaxexport"), terms.releases).candidates
+    writer = find_writer(artifact, terms.releases)
+    assert (writer.candidates, promised_days(writer, terms)) == ((), None)
+    assert check(path, "0.12.0.1").promised is None
+    stablehlo = next(entry.stablehlo for entry in terms.releases if entry.jaxlib == "0.12.0.1")
+    text = contradiction(artifact, "0.12.0.1", "0.12.0.1", stablehlo)
+    assert text.startswith("expected a calling convention that jax 0.12.0.1 writes, found ")
+
+
+def test_an_envelope_without_platforms_follows_no_convention(tmp_path):
+    artifact = read(changed(tmp_path, "0.12.0.1/cholesky", platforms=()))
+    assert check_main(artifact) == ["the envelope of main names no platform, which every version since 6 does."]

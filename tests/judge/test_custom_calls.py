@@ -16,6 +16,7 @@ from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import CustomCallChange
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, promise
+from export_core.report.wording import headline
 from export_core.run.results import SUMMARY, read_summary
 
 # D and RELEASE lie as 0.9.0.1 (2026-02-03), 0.9.1 (2026-02-28) and the releases after them want it.
@@ -272,9 +273,11 @@ def test_a_reader_that_lacks_the_old_target_too_early_breaks_a_promise(release, 
     assert not lacks.promised, "outside its own window"
     made = summary(kept, lacks, declared=declared)
     assert made.exit_code == code
-    assert bool(made.custom_call_changes[0].broken) == bool(code)
+    assert made.custom_call_changes[0].broken == ()
+    assert bool(made.custom_call_changes[0].deleted) == bool(code)
     if code:
-        (text,) = made.custom_call_changes[0].broken
+        (text,) = made.custom_call_changes[0].deleted
+        assert headline(made)[0].startswith("BROKEN: 1 cell in which a custom call was deleted too early")
         until = "until the end of 2026-08-27" if release else "as long as no release is declared"
         assert f"calls scale_v1, which jaxlib 0.9.2 (built 2026-03-18) does not run: readers run it {until}," in text
 

@@ -121,7 +121,8 @@ def test_finished_results_are_ordered_by_reader_case_and_writer():
 
 
 @pytest.mark.parametrize(
-    "broken", [{"failed_on": ["outside: 1 cell"]}, {"custom_call_changes": [SimpleNamespace(broken=("too early",))]}]
+    "broken",
+    [{"failed_on": ["outside: 1 cell"]}, {"custom_call_changes": [SimpleNamespace(broken=("too early",), deleted=())]}],
 )
 def test_a_run_without_a_broken_cell_may_be_broken(broken):
     assert exit_code_of(msgspec.structs.replace(summary(PASS), **broken)) == 1

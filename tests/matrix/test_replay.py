@@ -246,6 +246,15 @@ def test_without_an_environment_cells_are_not_run_and_say_why(run):
             assert said in outcome.message
 
 
+def test_the_audit_stops_a_cell_also_without_an_environment(run):
+    def fails(release):
+        raise EnvironmentFailed("no such wheel")
+
+    found = run("no_artifact", "waves", environment_of=fails)
+    assert told(found["no_artifact"]) == (Verdict.ERROR, Stage.AUDIT, None)
+    assert found["waves"].verdict is Verdict.NOT_RUN
+
+
 @BOTH
 def test_a_jax_that_does_not_import_shows_the_import_error(run, tmp_path, fork):
     (tmp_path / "jax").mkdir()

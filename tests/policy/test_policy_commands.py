@@ -131,3 +131,17 @@ def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("known_issues: none.yaml")
     for command in (("policy", "show", "--known"), ("policy", "check"), ("matrix", "--dry-run")):
         assert_bad_input(jaxexport(*command), "none.yaml: expected a table of known issues, found none")
+
+
+def test_stable_targets_without_a_golden_are_named_where_asked(jaxexport, cwd):
+    store = GoldenStore(cwd / "golden")
+    cholesky = Path(__file__).parents[1] / "artifact" / "data" / "0.12.0.1" / "cholesky.jaxexport"
+    write_golden(store, manifest("t.a", "0.12.0.1"), {**files(), "artifact.jaxexport": cholesky.read_bytes()})
+    assert jaxexport("policy", "check").code == 0
+    ended = jaxexport("policy", "check", "--stable-targets", "lapack_?potrf_ffi", code=3)
+    named = [line.split()[0] for line in ended.out.splitlines() if "no golden calls it" in line]
+    assert named == ["lapack_cpotrf_ffi", "lapack_dpotrf_ffi", "lapack_zpotrf_ffi"]
+    assert jaxexport("policy", "check", "--stable-targets", "lapack_spotrf*").code == 0
+    assert_bad_input(
+        jaxexport("policy", "check", "--stable-targets", "lapak_*"), "lapak_*: expected a pattern of targets"
+    )

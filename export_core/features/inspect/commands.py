@@ -207,20 +207,23 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     """Check every custom call against what its writer guaranteed and the policy allows.
 
     The parameters of `main` are checked against the artifact's envelope and its calling convention. Of a DIR, all
-    artifacts below it are audited, and those with problems are shown.
+    artifacts below it are audited, and those with problems are shown. Of a golden, the writer is that of its
+    golden.yaml, and what the marker allowed counts, as in a matrix.
 
     Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
     be read.
     """
     from export_core.artifact.archive import read_archive
-    from export_core.features.inspect.screen import audit_text
+    from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
     if writers:
         policy_of(asked.policy_file).calendar().built(writers)  # a name that is no release is bad input
     below = any(map(os.path.isdir, names))
     left_out: Counter[str] = Counter()
-    auditing = functools.partial(audit_text, terms, writers, asked.readers_in(terms))
+    auditing = functools.partial(
+        audit_text, terms, writers, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
+    )
     ended = _show_each(read_archive(auditing, asked.files(names), left_out, asked.jobs), below=below)
     if below:
         others = plural(left_out.total(), "other file")

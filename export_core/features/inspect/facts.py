@@ -217,7 +217,11 @@ def audit_for(
 
     Raises `ArtifactError` for a module that cannot be read.
     """
-    audited = [audit_calls(artifact, writer, allow, jaxlib) for jaxlib in jaxlibs or (None,)]
+    return worst_findings([audit_calls(artifact, writer, allow, jaxlib) for jaxlib in jaxlibs or (None,)])
+
+
+def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFinding, ...]:
+    """Of each finding of several audits of one artifact, the first that is not ok, else the first."""
     return tuple(next((x for x in alike if not x.ok), alike[0]) for alike in zip(*audited, strict=True))
 
 

@@ -6,6 +6,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,7 @@ from export_core.policy.terms import Terms, terms_here
 from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
+    from export_core.policy import Policy
     from export_core.policy.load_check import LoadCheck
 
 WIDTH = 14  # of the first column
@@ -333,18 +336,56 @@ def joined(words: Iterable[object]) -> str:
     return ", ".join(map(str, words))
 
 
-def audit_text(
-    terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact
-) -> tuple[bool | None, str]:
-    """Whether an audit finds no problems in an artifact, and the lines that say so.
+@dataclass(frozen=True)
+class PolicyOfGoldens:
+    """The policy of the project here, or the named one: read when the first golden is met, which few files are."""
 
-    `writer` is the jaxlib that wrote it, where that is known better than the file says; `readers` must take its calls
-    too. Raises `ArtifactError` for a module that cannot be read.
+    file: str | None = None
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy. Raises `PolicyError` where it cannot be used."""
+        from pathlib import Path
+
+        from export_core.policy import find_policy
+
+        return find_policy(Path(), self.file)
+
+
+def audit_text(
+    terms: Terms,
+    writer: str | None,
+    readers: Sequence[Reader],
+    artifact: Artifact,
+    of_goldens: PolicyOfGoldens = PolicyOfGoldens(),
+) -> tuple[bool | None, str]:
+    """Whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines that say so.
+
+    The artifact of a golden is audited as a matrix audits it. `writer` is the jaxlib that wrote it, where that is known
+    better than the file says; `readers` must take its calls too. `of_goldens` says what goldens are allowed.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+        ExportCompatError: the policy cannot be used.
     """
     written_by = find_writer(artifact, terms.releases)
     if writer is not None:
         written_by = written_by._replace(jaxlib=writer)
-    findings = audit_for(artifact, written_by, terms.allow, jaxlibs_of(readers))
+    of_golden = None
+    # A golden is told by its manifest before anything is imported that most files do not need, such as NumPy.
+    if writer is None and os.path.isfile(os.path.join(os.path.dirname(artifact.name), "golden.yaml")):  # noqa: PTH113, PTH118, PTH120
+        from export_core.features.inspect.golden import audit_as_golden
+        from export_core.goldens import GoldenError
+
+        try:
+            of_golden = audit_as_golden(artifact, of_goldens.policy, jaxlibs_of(readers))
+        except GoldenError as error:
+            return None, str(error)
+    if of_golden:
+        golden, findings = of_golden
+        written_by = written_by._replace(jaxlib=golden.manifest.writer.jaxlib)
+    else:
+        findings = audit_for(artifact, written_by, terms.allow, jaxlibs_of(readers))
     # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)

@@ -6,9 +6,17 @@ import shutil
 import pytest
 from artifacts import DATA, bare, changed, unlisted, with_an_unknown_operation, with_another_dialect
 from commands import assert_bad_input
+from making import files, manifest, write_golden
 
-from export_core.artifact import archive
+from export_core.artifact import archive, read
+from export_core.artifact.envelope.encode import encode
+from export_core.goldens import GoldenStore, Options
+from export_core.goldens.store import ARTIFACT
 
+QUIRK = (
+    "{case: t.not, writer: 0.12.0.1, allow: [my_kernel_of_ours], reason: r, owner: o, issue: https://example.org/1, "
+    "added: 2026-11-01, permanent: true, approver: me}"
+)
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
 
@@ -149,3 +157,32 @@ def test_every_reader_that_is_named_must_take_the_calls(jaxexport):
     assert "FAIL" not in alone.out
     assert "FAIL  lapack_spotrf_ffi" in several.out
     assert "FAIL  tensorflow 2.21.0 does not compile it" in several.out
+
+
+def test_a_golden_is_audited_as_a_matrix_audits_it(jaxexport, cwd, tmp_path):
+    """By the writer in its golden.yaml, and with what its marker, the policy and its quirks allow."""
+    envelope = read(unlisted(tmp_path)).envelope
+    data = encode(envelope._replace(vjp=None))
+    options = Options(("cpu",), allow={"my_kernel_of_ours": "we build it"})
+    for case, made in (("t.allowed", {"options": options}), ("t.not", {})):
+        write_golden(GoldenStore(cwd / "golden"), manifest(case, "0.12.0.1", **made), {**files(), ARTIFACT: data})
+    for name in (
+        "t.allowed/0.12.0.1-cpu",
+        "golden/t.allowed/0.12.0.1-cpu",
+        f"golden/t.allowed/0.12.0.1-cpu/{ARTIFACT}",
+    ):
+        ended = jaxexport("audit", name, code=0)
+    assert ": ok, written by jaxlib 0.12.0.1" in ended.out
+    assert "allowed: we build it" in ended.out
+    text = "my_kernel_of_ours (custom call) is not guaranteed stable by jaxlib 0.12.0.1"
+    assert text in jaxexport("audit", "t.not", code=1).out
+    assert text in jaxexport("goldens", "verify", code=2).err
+    (cwd / "export_compat.yaml").write_text(f"quirks: [{QUIRK}]")
+    assert jaxexport("audit", "golden").code == 0
+    assert jaxexport("goldens", "verify").code == 0
+
+
+def test_no_golden_yaml_gives_an_artifact_another_writer(jaxexport, cwd, tmp_path):
+    golden = write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2"))
+    golden.artifact.write_bytes(unlisted(tmp_path).read_bytes())
+    assert "writer: expected an artifact by jax 0.9.2" in jaxexport("audit", "t.a", code=2).err

@@ -19,7 +19,7 @@ from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
 from export_core.judge.result import ReaderOf
-from export_core.judge.verdicts import OTHER_PROCESSOR
+from export_core.judge.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.policy.known_issues import KnownIssue, known_issues
@@ -34,6 +34,7 @@ from export_core.report.wording import cell_sentence, evidence
 class FailureCause(StrEnum):
     """What is behind a failing cell, as far as is known without running anything else."""
 
+    AUDIT = "stopped by the audit"  # No release was asked, and none is to blame.
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
     PROCESSOR = "depends on the processor"  # Its own writer gives other numbers, on another processor.
     UPSTREAM = "known upstream issue"  # One of the table of known issues (`jaxexport policy show --known`).
@@ -177,6 +178,8 @@ def _cause(
     result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None
 ) -> tuple[FailureCause, str]:
     """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
+    if result.fails_audit:
+        return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
     if load.ok is False:
         reasons = "; ".join(load.reasons)
         if "expired" in reasons:
@@ -237,6 +240,9 @@ def _steps(
     *,
     is_bisected: bool,
 ) -> Iterator[str]:
+    if cause is FailureCause.AUDIT:
+        yield AUDIT_FAILED.to_do
+        return
     if issue:
         yield issue.todo
     working = [row.reader.name for row in rows if row.verdict.works]
@@ -275,6 +281,9 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
     file = shlex.quote(str(choice.cell.golden.artifact))
     jaxlib, was_known = result.reader.name, result.direction is Direction.FORWARD
     since_built = f"since {result.reader.built}, when {result.reader.title} was built"
+    if cause is FailureCause.AUDIT:
+        yield f"`jaxexport audit {shlex.quote(result.golden)}`, without a run, on the day it was written."
+        return
     if cause in (FailureCause.OWN_WRITER, FailureCause.PROCESSOR):
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
         return

@@ -61,8 +61,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window is `owed`, which fails a run."""
     required: entries.Required = entries.Required()  # What a run must cover to be complete.
     calendar_days: Annotated[int, Meta(ge=0)] = 60
-    """The days from the newest known release to the day of a judgement, after which each headline says how old the
-    calendar of releases is. JAX releases about monthly."""
+    """Headlines say how old the calendar is, once its newest release is older than these days."""
     unpromised: entries.Text | None = None
     """The reason for a run in which no cell is promised, such as one of old goldens. Without a reason, it is
     incomplete."""

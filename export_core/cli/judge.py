@@ -56,8 +56,11 @@ def judge(
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day; or join its shards first.
 
-    Several DIR are the shards of one plan. A shard that is missing or did not finish makes the run incomplete; one that
-    is given twice is refused, and so are shards of different plans.
+    Each DIR is a shard of one plan; a single one may be a whole run. A shard that is missing or did not finish makes
+    the run incomplete, also where only one is given. One that is given twice is refused, and so are shards of different
+    plans.
+
+    What is promised on the day of the judgement and was never run makes it incomplete too.
 
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
     those of `jaxexport matrix`; --baseline alone does not change them.
@@ -65,6 +68,7 @@ def judge(
     from export_core.report.policy_text import proposal
     from export_core.report.terminal import print_headline, print_report
     from export_core.report.view import view
+    from export_core.run.merge import merge_shards
     from export_core.run.results import read_run
 
     if as_json and not baselines:
@@ -77,6 +81,9 @@ def judge(
         recorded, missing = _joined(shards, folder := Path(results or RESULTS))
     else:
         recorded = read_run(folder := Path(*folders or (results or RESULTS,)))
+        # A pattern such as `shards/*` matches one folder where the others are missing: it is the joining of shards.
+        if shards and recorded.summary.shard and not propose:
+            recorded, missing = merge_shards(shards)
     run = judged_run(recorded, folder, policy_file, as_of, fail_on)
     comparison = None
     if baselines:

@@ -6,7 +6,7 @@ If no cell shows what it was asked to show, it is incomplete, whatever its cells
 import datetime
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +18,7 @@ from export_core.judge.causes import Cause, causes_in
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes
 from export_core.judge.exit_code import ExitCode
 from export_core.judge.known import check_width, scope_of, stale_entries
+from export_core.judge.promised_plan import missing_promised
 from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
@@ -84,7 +85,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     selection: dict[str, Any]
     """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden with its
     window."""
-    calendar: dict[str, Any]  # The newest known release, the number of known releases, and a hash of their dates.
+    calendar: dict[str, Any]
+    """The newest known release with its build date, the number of known releases, and a hash of their dates."""
     seconds: float  # Wall time of the run.
     accepted: list[Accepted] = []
     """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
@@ -97,6 +99,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
+    later: dict[str, datetime.date] = {}
+    """The selected goldens that were left out, since their writers were built after that day; with the build dates."""
     identity: RunIdentity = RunIdentity()  # What was run: project, commit, tool and goldens.
 
 
@@ -112,6 +116,9 @@ class Summary(RunFacts, frozen=True, kw_only=True):
     custom_call_changes: list[JudgedChange] = []  # The declared changes of custom calls as of that day.
     uncovered: list[str] = []
     """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
+    unplanned: dict[str, int] = {}
+    """The readers in which cells are missing that are promised on that day, or that a deployment target has to run;
+    with how many. Of goldens that were left out and are promised by now, the golden itself."""
     flaky: int = 0  # How many cells had another verdict the last time.
     unpromised: str = ""  # That no cell was promised; empty if one was.
     partial: str = ""  # Which part of the project's plan this was; empty if it was all of it.
@@ -139,7 +146,13 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
         for kind, entries in (("jaxlib", known.jaxlib), ("jax", known.jax))
     }
     digest = hashlib.sha256(msgspec.json.encode(facts, order="deterministic")).hexdigest()
-    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib), "sha256": digest}
+    newest = known.newest()
+    return {
+        "newest_jaxlib": newest,
+        "newest_built": str(known.built(newest)),
+        "releases": len(known.jaxlib),
+        "sha256": digest,
+    }
 
 
 def summarize(
@@ -157,7 +170,7 @@ def summarize(
     """
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised or result.deployed))
     # A part of a run cannot show that an entry matches nothing.
-    whole = bool(facts.selection["whole"]) and facts.shard is None
+    whole = bool(facts.selection["whole"]) and facts.shard is None and not facts.later
     stale = stale_entries(results, policy, facts.as_of, whole=whole)
     missing = _miscounted(facts.planned, results)
     platforms = _without_modes(facts.selection.get("platforms", ()))
@@ -189,9 +202,10 @@ def summarize(
         exit_code=ExitCode.KEPT,  # until `exit_code_of`
         custom_call_changes=judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of),
         uncovered=missing,
+        unplanned=_unplanned(results, policy, facts),
         flaky=sum(bool(result.flaky) for result in results),
         unpromised=_nothing_promised(results, policy),
-        partial=_left_out(facts.selection, policy, str(facts.shard or "")),
+        partial=_left_out(facts, policy),
         promised=_counted(result.judgement for result in results if result.promised),
         deployed=deployed,
         causes=causes,
@@ -210,7 +224,7 @@ def exit_code_of(summary: Summary) -> ExitCode:
     """The exit code that follows from everything else in a summary."""
     codes = {judgement.facts.exit_code for judgement in Judgement if summary.judgements.get(judgement)}
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
-    if summary.uncovered or ExitCode.INCOMPLETE in codes:
+    if summary.uncovered or summary.unplanned or ExitCode.INCOMPLETE in codes:
         return ExitCode.INCOMPLETE
     if ExitCode.BROKEN in codes or broken_changes(summary) or summary.failed_on:
         return ExitCode.BROKEN
@@ -305,12 +319,34 @@ def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
     return f"{what}{choose}, or accept it with a reason: unpromised: REASON in the policy, or --unpromised REASON."
 
 
-def _left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
+def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> dict[str, int]:
+    """What the promised plan of the day has and the run has not; of a part of a plan, nobody can say."""
+    if facts.shard or len(results) != facts.planned:  # the latter is incomplete anyway
+        return {}
+    goldens = {golden: 1 for golden, built in facts.later.items() if built <= facts.as_of}
+    return missing_promised(results, policy, facts.selection, facts.as_of) | goldens
+
+
+def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str:
+    """How old a calendar is on a day, in words; empty where the policy's `calendar_days` does not mind.
+
+    A run knows no release that is younger than its calendar, and promises nothing of it.
+    """
+    if not newest_built:  # of a run by an earlier version
+        return ""
+    days = (as_of - datetime.date.fromisoformat(newest_built)).days
+    return f"the calendar of releases ends on {newest_built}, {days} days before" if days > policy.calendar_days else ""
+
+
+def _left_out(facts: RunFacts, policy: Policy) -> str:
     """How a run is only a part of what its project asks for: ``shard 1/7, only cases t.a``; empty where it is all.
 
-    `selection` is as `Selection.described` has it. The readers and platforms that the policy names are the project's.
+    The readers and platforms that the policy names are the project's.
     """
-    parts = [f"shard {shard}"] if shard else []
+    selection = facts.selection
+    parts = [f"shard {facts.shard}"] if facts.shard else []
+    if facts.later:
+        parts.append(f"without {plural(len(facts.later), 'golden')} by later writers")
     parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
     if touching := selection.get("touching"):
         parts.append(f"only cells that {title_of(touching)} wrote or reads")

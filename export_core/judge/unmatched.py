@@ -1,4 +1,8 @@
-"""What of a policy matches nothing in the whole project: a misspelled name there looks just like a rule that holds."""
+"""What of a policy matches nothing in the whole project: a misspelled name there looks just like a rule that holds.
+
+`PATTERNS` has every key that can match nothing. A test compares it with the keys of the policy: a new one is in it, or
+in `OTHER_KEYS`.
+"""
 
 import datetime
 import re
@@ -8,10 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
+from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.policy import Policy, PolicyError
-from export_core.policy.entries import Quirk, matches
+from export_core.policy.entries import DeploymentTarget, Quirk, matches
+from export_core.policy.feature_keys import feature_keys
 from export_core.policy.model import LOCATED
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.runtimes import known_runtimes
@@ -20,6 +26,36 @@ from export_core.releases.stable_targets import stable_targets
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
 
+_NAMED_IN_ENTRIES = ("cases", "writers", "readers", "platforms")
+"""The fields of an entry that mean the same in every table, also in that of a feature."""
+PATTERNS = (
+    *("platforms", "tolerances", "allow", "fail_on", "retention.deployed", "retention.pinned.goldens"),
+    *("required.readers", "required.writers", "required.platforms", "deployed.cases", "deployed.platform"),
+    *("quirks.case", "quirks.writer", "quirks.allow", "numbers.cases", "numbers.writers", "custom_call_changes.old"),
+    *(f"known_failures.{field}" for field in _NAMED_IN_ENTRIES),
+    *(f"{key.name}.{field}" for key in feature_keys() for field in _NAMED_IN_ENTRIES),
+)
+"""The keys of a policy with names or patterns of what a project has, each of which is reported where it matches
+nothing. Those of a feature are named alike in each feature, and may be missing there."""
+OTHER_KEYS = (
+    # A release that does not exist is an error when cells are planned, or where the policy is read.
+    *("readers", "deployed.jaxlib", "deployed.reader", "releases.jaxlib", "releases.jax", "releases.runtimes"),
+    # What a name is given to, what a number or a day is, and what people read.
+    *("goldens", "windows.backward", "windows.forward", "deployed.name", "deployed.since", "deployed.until"),
+    *("calendar_days", "required.cells", "required.outside", "unpromised", "changed_module", "retention.pinned.reason"),
+    # A dtype that does not exist is an error where the policy is read, and so is a comparator in a plan.
+    *("rtol", "atol", "numbers.compare", "numbers.rtol", "numbers.atol", "numbers.ulp", "numbers.reason"),
+    *("quirks.rtol", "quirks.atol", "quirks.ulp"),
+    *(f"{table}.{field}" for table in ("quirks", "known_failures") for field in ("reason", "owner", "issue", "added")),
+    *(f"{table}.{field}" for table in ("quirks", "known_failures") for field in ("expires", "permanent", "approver")),
+    # A known failure whose cells end otherwise is stale, which is an exit code of its own.
+    *("known_failures.verdict", "known_failures.stage", "known_failures.message", "known_failures.at_most"),
+    # Nobody calls the new target before the change.
+    *(f"custom_call_changes.{field}" for field in ("new", "introduced", "release", "reason", "owner", "issue")),
+    # Of an installation, or of a machine.
+    *("known_issues", "reader_packages", "environment", "backfill_install"),
+)
+"""All other keys: nothing in them is compared with the names of a project's goldens, readers or runs."""
 
 Reported = Literal["by none", "by whole runs", "by all"]
 
@@ -29,10 +65,18 @@ class Unmatched(NamedTuple):
 
     text: str
     reported: Reported = "by none"
+    target: str = ""  # The name of the deployment target whose cells it decides; empty for none.
+    pattern: str = ""  # Of a deployment target: the pattern itself.
 
     def is_reported(self, *, whole: bool) -> bool:
         """Whether the report of a run says so, of all cells (`whole`) or of a part of them."""
         return self.reported == "by all" or (whole and self.reported == "by whole runs")
+
+
+NO_BASELINE = (
+    f"{BONUS_LOST}: no baseline says what was a bonus, so nothing is checked. `jaxexport judge --baseline OLD` does."
+)
+"""What is said of a run that has no baseline, where the policy asks whether a bonus is lost."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +108,9 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     for key, noun in (("readers", "reader"), ("writers", "writer"), ("platforms", "golden's platform")):
         for pattern in _matching_none(key, getattr(policy.required, key), names):
             unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", "by all"))
+    if BONUS_LOST in policy.fail_on:
+        # Only commands on stored results have a baseline, and no policy knows of one.
+        unmatched.append(Unmatched(f"fail_on: {NO_BASELINE}", "by all"))
     unmatched += _lacking("tolerances.{0}: no golden was exported for {0}.", policy.tolerances, platforms)
     unmatched += _lacking("allow: no golden calls {!r}.", policy.allow, targets)
     for number, quirk in enumerate(policy.quirks):
@@ -73,14 +120,14 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     for table in LOCATED:
         for number, entry in enumerate(getattr(policy, table)):
             known = of_rules if table == "numbers" else names
-            unmatched += _in_entry(table, entry_name(table, number, entry), entry, known)
+            name = entry_name(table, number, entry)
+            in_entry = [*_in_entry(table, name, entry, known)]
+            unmatched += in_entry or _together(table, name, entry, goldens)
     for number, rule in enumerate(policy.numbers):
         own = [golden.manifest for golden in goldens if rule_matches(rule, golden.manifest)]
         name = entry_name("numbers", number, rule)
         if own and all(rule_of(manifest, policy.numbers[:number]) for manifest in own):
             unmatched.append(Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens."))
-        elif not own and not any(_in_entry("numbers", name, rule, of_rules)):
-            unmatched.append(Unmatched(f"{name}: none of its writers has a golden of its cases."))
     for number, change in enumerate(policy.custom_call_changes):
         where = f"custom_call_changes[{number}].old"
         unmatched += _lacking(f"{where}: no golden calls {{!r}}.", [change.old], targets, "by all")
@@ -152,7 +199,26 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
         for pattern in unmatched:
             noun = "reader" if key == "readers" else "golden"
             text = f"{name}: {key}: {pattern!r} matches no {noun}."
-            yield Unmatched(text, "by whole runs" if is_void else "by none")
+            target = entry.name if isinstance(entry, DeploymentTarget) else ""
+            yield Unmatched(text, "by whole runs" if is_void else "by none", target, pattern if target else "")
+
+
+def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
+    """What no golden has together, in an entry each of whose patterns matches one: cases and writers, or platform."""
+    own = [golden.manifest for golden in goldens if _any_matches([golden.manifest.case], getattr(entry, "cases", "*"))]
+    if isinstance(entry, DeploymentTarget):
+        if not any(entry.platform in manifest.replayed_on for manifest in own):
+            text = f"{name}: platform: no golden of its cases was exported for {entry.platform}."
+            yield Unmatched(text, "by whole runs", entry.name, entry.platform)
+        return
+    writers = getattr(entry, "writers", ("*",))
+    if not any(_any_matches([manifest.writer.jaxlib, manifest.writer.id], writers) for manifest in own):
+        reported: Reported = "by whole runs" if table == "known_failures" else "by none"
+        yield Unmatched(f"{name}: none of its writers has a golden of its cases.", reported)
+
+
+def _any_matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(matches(name, pattern) for name in names for pattern in patterns)
 
 
 def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterable[str]]) -> list[str]:

@@ -38,6 +38,8 @@ class Plan:
     spelled: Mapping[Release, str] = field(default_factory=dict)  # Each reader as --readers takes it.
     unexported: Mapping[str, int] = field(default_factory=dict)  # How many goldens have no cell on each platform.
     without_cells: str = ""  # How many goldens have no cell, or not on all platforms, in words; empty for none.
+    later: Mapping[str, datetime.date] = field(default_factory=dict)
+    """The selected goldens by writers that were built after that day, with their build dates: they have no cell."""
     warnings: tuple[str, ...] = ()  # Sentences for people, about the policy and about earlier results.
 
     @property
@@ -71,7 +73,9 @@ def make_plan(
     """
     modes = dict(map(parse_platform, selection.platforms))
     known = known_releases(selection, calendar)
-    chosen = _select_goldens(goldens, selection, known.calendar, as_of)
+    selected = _select_goldens(goldens, selection, known.calendar, as_of)
+    chosen = [golden for golden in selected if golden.manifest.writer.built <= as_of]
+    later = {golden.id: golden.manifest.writer.built for golden in selected if golden.manifest.writer.built > as_of}
     # Before anything is run: a misspelled comparator must not end a run after hours.
     with nullcontext(user_code) if user_code else closing(UserCode()) as code:
         for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
@@ -86,7 +90,8 @@ def make_plan(
         readers.sources,
         readers.spelled,
         {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes},
-        _untested(chosen, modes),
+        " ".join(filter(None, (_untested(chosen, modes), _of_later_writers(later, as_of)))),
+        later,
     )
 
 
@@ -208,6 +213,14 @@ def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
     return " ".join(sentences)
 
 
+def _of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) -> str:
+    """A sentence on goldens whose writers did not exist on the day; empty for none."""
+    if not later:
+        return ""
+    what = "1 golden was written by a later release" if len(later) == 1 else f"{len(later)} goldens by later releases"
+    return f"{what}, as of {as_of} left out: {few(sorted(later))}."
+
+
 def _platforms(goldens: Sequence[Golden]) -> str:
     return ", ".join(sorted({platform for golden in goldens for platform in golden.manifest.replayed_on}))
 
@@ -215,7 +228,7 @@ def _platforms(goldens: Sequence[Golden]) -> str:
 def _select_goldens(
     goldens: Sequence[Golden], selection: Selection, calendar: Calendar, as_of: datetime.date
 ) -> list[Golden]:
-    """The selected goldens of that day. Raises `MatrixError` if a writer or a case has none, or none is left."""
+    """The selected goldens. Raises `MatrixError` if a writer or a case has none, or none is left on that day."""
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "
@@ -241,9 +254,9 @@ def _select_goldens(
     ]
     check_dates(goldens, calendar, all_known=False)
     check_dates(selected, calendar)
-    # After their dates: one that claims a day to come would otherwise be left out without a word.
-    if chosen := [golden for golden in selected if golden.manifest.writer.built <= as_of]:
-        return chosen
+    # After their dates: one that claims a day to come would otherwise be left out.
+    if any(golden.manifest.writer.built <= as_of for golden in selected):
+        return selected
     raise MatrixError(
         f"The plan is empty: of {len(selected)} selected goldens none was written by a jaxlib built on or before "
         f"{as_of}. Choose a later --as-of, or other --cases and --writers."

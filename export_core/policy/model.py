@@ -60,6 +60,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Deployment targets: where artifacts have to run, even outside the window. A cell that fails there outside its
     window is `owed`, which fails a run."""
     required: entries.Required = entries.Required()  # What a run must cover to be complete.
+    calendar_days: Annotated[int, Meta(ge=0)] = 60
+    """Headlines say how old the calendar is, once its newest release is older than these days."""
     unpromised: entries.Text | None = None
     """The reason for a run in which no cell is promised, such as one of old goldens. Without a reason, it is
     incomplete."""

@@ -132,6 +132,21 @@ class Calendar:
             raise ReleaseError(f"No jaxlib release is known on {self.day}. Choose a later --as-of.")
         return versions[-1]
 
+    def today(self) -> datetime.date:
+        """Return this day, in UTC.
+
+        Raises:
+            ReleaseError: the machine's clock is before a release that is known: what came later would be left out.
+        """
+        day = datetime.datetime.now(tz=datetime.UTC).date()
+        last = max(self.jaxlib, key=lambda version: self.jaxlib[version].built, default=None)
+        if last is None or self.jaxlib[last].built <= day:
+            return day
+        raise ReleaseError(
+            f"The clock of this machine says {day}, and jaxlib {last} was built on {self.jaxlib[last].built}. Correct "
+            "the clock, or name the day with --as-of."
+        )
+
     def built(self, jaxlib: str) -> datetime.date:
         """The day this jaxlib was built. Raises `ReleaseError` where the calendar lacks it: a date is never guessed."""
         return self._entry(jaxlib).built

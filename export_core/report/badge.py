@@ -8,7 +8,7 @@ from export_core.base.text import plural, safe_json
 from export_core.judge import Judgement, Summary
 from export_core.judge.exit_code import ExitCode
 from export_core.report.svg import add, text_of, width_of
-from export_core.report.wording import headline, promised_nothing, shown_exit_code
+from export_core.report.wording import headline, old_calendar, promised_nothing, shown_exit_code
 
 
 def badge(summary: Summary) -> dict[str, Any]:
@@ -20,7 +20,14 @@ def badge(summary: Summary) -> dict[str, Any]:
     message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
     if summary.exit_code == ExitCode.KEPT and (known := summary.judgements.get(Judgement.KNOWN)):
         message += f", {plural(known, 'known failure')}"
-    colour = shown_exit_code(summary).facts.colour
+    if old_calendar(summary):
+        message += f", releases until {summary.calendar['newest_built']}"
+    # A badge has no room for which part: it says that it is one, and does not look like the whole.
+    if summary.partial and not promised_nothing(summary):
+        message = f"partial run, {message}"
+    is_green = summary.exit_code == ExitCode.KEPT
+    shown = ExitCode.INCOMPLETE if summary.partial and is_green else shown_exit_code(summary)
+    colour = shown.facts.colour
     return {"schemaVersion": 1, "label": "jax.export", "message": message, "color": colour}
 
 

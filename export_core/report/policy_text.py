@@ -21,6 +21,7 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.stable_targets import stable_targets
 from export_core.report.document import ReportError
+from export_core.report.wording import unplanned_sentence
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -134,8 +135,9 @@ def _missing_part(summary: Summary) -> str:
     if summary.partial:
         return f"{summary.partial}: run the matrix without the options that leave cells out"
     not_run = summary.judgements.get(Judgement.INCOMPLETE, 0)
-    if summary.uncovered or not_run:
-        return "; ".join([f"{not_run} cells that were not run", *(text.rstrip(".") for text in summary.uncovered)])
+    if summary.uncovered or summary.unplanned or not_run:
+        texts = (*summary.uncovered, unplanned_sentence(summary))
+        return "; ".join([f"{not_run} cells that were not run", *(text.rstrip(".") for text in texts if text)])
     return ""
 
 

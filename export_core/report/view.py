@@ -11,8 +11,10 @@ from export_core.base.text import few, plural, ranges
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
+from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Cells, by_build_date
+from export_core.judge.unmatched import NO_BASELINE
 from export_core.judge.verdicts import (
     AUDIT_FAILED,
     BROKEN_PROMISE,
@@ -38,6 +40,7 @@ from export_core.report.wording import (
     evidence,
     first_lines,
     named_folder,
+    unplanned_sentence,
     why_command,
     writer_and_reader,
 )
@@ -46,6 +49,7 @@ from export_core.run.run import Run
 FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = Kind("custom call", 6)
 NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
+NOT_CHECKED = Kind("NOT CHECKED", 7, "bold yellow", level="warning")
 NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
 ACCEPTED = Kind("accepted", 9)
 _MEASURE_FIRST = (
@@ -81,6 +85,8 @@ def view(run: Run, comparison: Comparison | None = None) -> Document:
     for of_feature in hooks("findings"):
         findings += of_feature(run)
     findings += _other_findings(run)
+    if comparison is None and BONUS_LOST in run.policy.fail_on:
+        findings.append(Finding(NOT_CHECKED, 1_000_000, f"fail_on: {NO_BASELINE}"))
     return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison)
 
 
@@ -97,7 +103,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
     about_the_run: dict[Kind, Iterable[str]] = {
         BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken + change.deleted],
         FAIL_ON: [f"{text}." for text in summary.failed_on],
-        MISSING_RESULT: summary.uncovered,
+        MISSING_RESULT: [*summary.uncovered, unplanned_sentence(summary)],
         NOTHING_PROMISED: [summary.unpromised],
         STALE_LIST: summary.stale,
         NOT_COVERED: [summary.without_cells],

@@ -14,9 +14,11 @@ from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.exit_code import ExitCode
+from export_core.judge.gate import calendar_age
 from export_core.judge.result import Exceeded, Level, ReaderOf
 from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.matrix import Verdict
+from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
@@ -74,6 +76,8 @@ def headline(summary: Summary) -> tuple[str, str]:
     facts += _readers_affected(summary)
     if summary.partial:
         facts += f"; partial: {plain_text(summary.partial)}"
+    if old := old_calendar(summary):
+        facts += f"; {old}"
     counts = counts_line(summary.judgements) or "no cell"
     return (
         f"{name}: {facts}.",
@@ -95,6 +99,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
         if not missing:
             what = "the run does not cover what it must" if summary.uncovered else "no promise was tested"
+            what = _unplanned_facts(summary) or what
         return MISSING_RESULT.title, "; ".join((what, *also))
     if summary.exit_code == ExitCode.BROKEN:
         # Without a broken promise, a run fails by what the policy asks for in addition.
@@ -111,6 +116,27 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         defects = f"{plural(len(summary.stale), 'defect')} in the list of known failures"
         return STALE_LIST.title, f"{defects}; kept: {all_kept}"
     return "KEPT", all_kept
+
+
+def old_calendar(summary: Summary) -> str:
+    """How old the calendar of a run is, once that matters; empty before."""
+    policy = msgspec.convert(summary.policy, Policy)
+    return calendar_age(summary.calendar.get("newest_built", ""), summary.as_of, policy)
+
+
+def _unplanned_facts(summary: Summary) -> str:
+    """How many cells are promised on the day and were never planned; empty for none."""
+    cells = sum(summary.unplanned.values())
+    return f"{plural(cells, 'cell')} of the promised plan of {summary.as_of} never ran" if cells else ""
+
+
+def unplanned_sentence(summary: Summary) -> str:
+    """Which cells are promised on the day and were never planned; empty for none."""
+    if not summary.unplanned:
+        return ""
+    counts = summary.unplanned.items()
+    where = ", ".join(f"{name.replace('==', ' ')} ({plural(count, 'cell')})" for name, count in counts)
+    return f"{_unplanned_facts(summary)}: {where}. Run the matrix as of that day."
 
 
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:
@@ -160,7 +186,7 @@ def _readers_affected(summary: Summary) -> str:
 
 def promised_nothing(summary: Summary) -> bool:
     """Whether the first thing to say of a run is that no promise was tested: nothing is broken, missing or stale."""
-    missing = summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE)
+    missing = summary.uncovered or summary.unplanned or summary.judgements.get(Judgement.INCOMPLETE)
     return bool(summary.unpromised) and summary.exit_code in (ExitCode.KEPT, ExitCode.INCOMPLETE) and not missing
 
 

@@ -24,7 +24,7 @@ from export_core.base.atomic import open_to_append, refuse_link, remove_staged, 
 from export_core.base.text import safe_json, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named, read_regular
 from export_core.goldens.store import check_output_folder
-from export_core.judge.gate import Summary, broken_changes, exit_code_of, summarize
+from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result, reader_of, shared_result, writer_of
 from export_core.matrix import Plan, Verdict
@@ -306,8 +306,9 @@ def read_run(folder: Path) -> Run:
                 f"{result.judgement}{' with the cause of a failure' if result.cause else ''}. {AGAIN}"
             )
     run = Run(results, summary, plan, folder)
-    _check_counts(folder / SUMMARY, run)
+    # Dates first: counts are those of the promised plan, which follows from the calendar.
     _check_dates(folder, run)
+    _check_counts(folder / SUMMARY, run)
     return run
 
 
@@ -410,6 +411,9 @@ def _check_counts(path: Path, run: Run) -> None:
         "stale": bool(summary.stale) or not again.stale,
         "failed_on": bool(summary.failed_on) == bool(again.failed_on),
         "custom_call_changes": broken_changes(summary) == broken_changes(again),
+        # A calendar that has learned more since then shows more: whoever judges again is told.
+        "unplanned": bool(summary.unplanned) == bool(again.unplanned)
+        or summary.calendar != calendar_facts(run.policy.calendar(), summary.as_of),
         "exit_code": summary.exit_code == exit_code_of(summary),
     }
     if changed := [name for name, is_same in same.items() if not is_same]:

@@ -239,7 +239,7 @@ def plan_matrix(
         unmatched = unmatched_patterns(policy, goldens, calendar)
         warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
-    goldens, day = under_policy(goldens, policy), _day(options)
+    goldens, day = under_policy(goldens, policy), options.as_of or calendar.today()
     plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
@@ -262,7 +262,8 @@ def plan_here(
         for golden in goldens
         if "cpu" in golden.manifest.replayed_on
     )
-    return Plan(cells, day, calendar, selection)
+    # Whatever was selected, one interpreter is the only reader.
+    return Plan(cells, day, calendar, replace(selection, readers=reader.pair))
 
 
 def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
@@ -295,6 +296,7 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions, record: PlanRecord |
         plan=record.digest if record else "",
         shard=options.shard,
         without_cells=plan.without_cells,
+        later=dict(plan.later),
         identity=run_identity(policy, options.goldens or Path(policy.goldens)) if record else RunIdentity(),
     )
 

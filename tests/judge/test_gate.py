@@ -32,7 +32,7 @@ NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="not run", stage=St
 
 
 def summary(*results, **asked):
-    return summarize(results, selection={"readers": "window", "whole": True}, **asked)
+    return summarize(results, selection={"whole": True}, **asked)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_summary_counts_and_names_what_it_was_made_with():
     assert found.judgements == {"broken": 1, "kept": 2, "outside": 1}
     assert found.policy["windows"] == {"backward": 180, "forward": 21}
     assert found.calendar["newest_jaxlib"] == "0.12.0.1"
-    assert found.selection["readers"] == "window"
+    assert found.selection["whole"]
 
 
 def test_results_and_summary_read_as_they_were_written(tmp_path):

@@ -23,7 +23,7 @@ CASE = "tests.test_a.test_f"
 SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2", until=day("2026-12-31"))
 POLICY = Policy(deployed=(SERVING,))
 TODAY = day("2026-11-21")
-WHOLE = {"readers": "window", "whole": True, "platforms": ("cpu",)}
+WHOLE = {"whole": True, "platforms": ("cpu",)}
 
 
 def cell(verdict=Verdict.CRASH, writer="0.12.0.1", reader="0.9.2", policy=POLICY, as_of=TODAY, **changes) -> Result:

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import day, golden, manifest, write_golden
+from commands import finished
+from making import day, golden, manifest, result, write_golden
 
 from export_core.goldens import GoldenStore, Options
-from export_core.judge.unmatched import unmatched_patterns
+from export_core.judge.unmatched import OTHER_KEYS, PATTERNS, unmatched_patterns
 from export_core.matrix import Selection
 from export_core.matrix.comparisons import apply_quirks
-from export_core.policy import find_policy
+from export_core.policy import Policy, find_policy
+from export_core.policy.feature_keys import feature_keys
 from export_core.policy.run_options import RunOptions
 from export_core.releases import load_calendar
 from export_core.run.session import plan_matrix
@@ -19,6 +21,66 @@ ENTRY = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
 FAILS = f"verdict: crash, stage: run, message: m, {ENTRY}"
 CHANGE = "{old: oars, new: sail, introduced: 2026-10-01, release: null, reason: r, owner: o, issue: i}"
 GOLDENS = [golden("t.a[x]"), golden("t.b", "0.9.2", custom_calls=("ours",))]
+
+EVERY = {
+    "platforms": "platforms: [tpu]",
+    "tolerances": "tolerances: {cuda: {float32: {rtol: 1e-3}}}",
+    "allow": "allow: {oars: misspelled}",
+    "fail_on": "fail_on: [bonus-lost]",
+    "retention.deployed": "retention: {deployed: [0.13.0]}",
+    "retention.pinned.goldens": "retention: {pinned: [{goldens: [t.z*], reason: r}]}",
+    "required.readers": "required: {readers: ['0.99.*']}",
+    "required.writers": "required: {writers: ['0.8.*']}",
+    "required.platforms": "required: {platforms: [tpu]}",
+    "deployed.cases": "deployed: [{name: edge, jaxlib: 0.10.2, cases: [t.b, t.z]}]",
+    "deployed.platform": "platforms: [cpu, tpu]\ndeployed: [{name: edge, jaxlib: 0.10.2, platform: tpu}]",
+    "quirks.case": f"quirks: [{{case: t.z, writer: '*', rtol: 1, {ENTRY}}}]",
+    "quirks.writer": f"quirks: [{{case: t.b, writer: 0.8.*, rtol: 1, {ENTRY}}}]",
+    "quirks.allow": f"quirks: [{{case: t.b, writer: '*', allow: [oars], {ENTRY}}}]",
+    "numbers.cases": "numbers: [{cases: [t.z, t.b], reason: r}]",
+    "numbers.writers": "numbers: [{cases: [t.b], writers: [0.12.0.1], reason: r}]",
+    "custom_call_changes.old": f"custom_call_changes: [{CHANGE}]",
+    "known_failures.cases": f"known_failures: [{{cases: [t.b, t.z], writers: ['*'], readers: ['*'], {FAILS}}}]",
+    "known_failures.writers": f"known_failures: [{{cases: [t.b], writers: [0.12.0.1], readers: ['*'], {FAILS}}}]",
+    "known_failures.readers": f"known_failures: [{{cases: [t.b], writers: ['*'], readers: [0.13.*], {FAILS}}}]",
+    "known_failures.platforms": "known_failures: [{cases: [t.b], writers: ['*'], readers: ['*'], platforms: [rocm], "
+    f"{FAILS}}}]",
+    "budgets.cases": "budgets: [{cases: [t.b, t.z], max_flops: 1}]",
+    "budgets.writers": "budgets: [{cases: [t.b], writers: [0.12.0.1], max_flops: 1}]",
+    "budgets.readers": "budgets: [{readers: [0.13.*], max_flops: 1}]",
+    "budgets.platforms": "budgets: [{platforms: [rocm], max_flops: 1}]",
+}
+"""A policy for each key that can match nothing in these goldens."""
+
+
+def keys_of(kind: type[msgspec.Struct], path: str = "") -> set[str]:
+    """Every key of a policy with a value of its own, as `PATTERNS` and `OTHER_KEYS` name it."""
+    keys = set()
+    for field in msgspec.inspect.type_info(kind).fields:
+        inner = field.type
+        inner = inner.item_type if isinstance(inner, msgspec.inspect.VarTupleType) else inner
+        inner = inner.type if isinstance(inner, msgspec.inspect.Metadata) else inner
+        inner = inner.item_type if isinstance(inner, msgspec.inspect.VarTupleType) else inner
+        if isinstance(inner, msgspec.inspect.StructType):
+            keys |= keys_of(inner.cls, f"{path}{field.name}.")
+        elif field.name != "location":
+            keys.add(f"{path}{field.name}")
+    return keys
+
+
+def test_each_key_of_the_policy_is_matched_or_has_no_pattern():
+    features = {key.name for key in feature_keys()}
+    limits = {f"{key.name}.{field}" for key in feature_keys() for field in key.in_marker}
+    assert set(PATTERNS).isdisjoint(OTHER_KEYS)
+    assert keys_of(Policy) - limits == {*PATTERNS, *OTHER_KEYS}
+    assert {*EVERY} == {*PATTERNS}, "each has an example here"
+    assert features == {"budgets"}, "examples of another feature's key belong in EVERY"
+
+
+@pytest.mark.parametrize("key", PATTERNS)
+def test_whatever_can_match_nothing_is_named(key, warnings):
+    last = [text for text in warnings(EVERY[key]) if text.partition(":")[0] != "platforms"] or warnings(EVERY[key])
+    assert len(last) == 1, "once"
 
 
 @pytest.fixture
@@ -147,3 +209,11 @@ def test_readers_of_another_runtime_are_readers(warnings):
     failing = f"known_failures: [{{cases: ['t.b'], writers: ['*'], readers: ['tensorflow==*'], {FAILS}}}]"
     assert warnings(f"required: {{readers: ['iree==3.13.0', 'pjrt==0.12.*']}}\n{failing}\n") == []
     assert warnings("required: {readers: ['iree==2.*']}\n") == ["required.readers: 'iree==2.*' matches no reader."]
+
+
+def test_a_lost_bonus_without_a_baseline_is_said(cwd, jaxexport):
+    finished(Path("out"), result())
+    finished(Path("old"), result())
+    (cwd / "export_compat.yaml").write_text("fail_on: [bonus-lost]\n")
+    assert "NOT CHECKED  fail_on: bonus-lost: no baseline" in jaxexport("judge", "out", code=0).out
+    assert "NOT CHECKED" not in jaxexport("judge", "out", "--baseline", "old", code=0).out

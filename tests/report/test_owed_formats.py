@@ -50,7 +50,7 @@ CELLS = with_causes(
 
 @pytest.fixture(scope="module")
 def summary() -> Summary:
-    chosen = {"readers": "window", "whole": True, "platforms": ("cpu",)}
+    chosen = {"whole": True, "platforms": ("cpu",)}
     return summarize(CELLS, policy=POLICY, selection=chosen)
 
 
@@ -60,7 +60,7 @@ def test_the_headline_and_the_badge_name_the_place(summary):
 
 
 def test_a_green_headline_says_that_places_have_what_they_need():
-    chosen = {"readers": "window", "whole": False, "platforms": ("cpu",)}
+    chosen = {"whole": False, "platforms": ("cpu",)}
     for cells, words in (
         ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that deployment target serving must run."),
         (
@@ -148,7 +148,7 @@ def test_a_baseline_ranks_it_between_over_budget_and_broken(then, now, change):
 
 
 def test_judging_again_asks_the_places_of_the_day(cwd, jaxexport):
-    finished(cwd / "run", *CELLS, policy=POLICY, as_of=TODAY, selection={"readers": "window", "whole": True})
+    finished(cwd / "run", *CELLS, policy=POLICY, as_of=TODAY, selection={"whole": True})
     assert jaxexport("judge", "run").code == 1
     (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]\n")
     for when, code in (("2026-11-30", 1), ("2026-12-01", 0)):

@@ -13,6 +13,7 @@ import pytest
 from commands import timeless
 
 from export_core.cli.app import main
+from export_core.judge.exit_code import ExitCode
 from export_core.matrix import cached_replay as local
 from export_core.policy.run_options import Shard
 from export_core.readers.environment import this_interpreter
@@ -101,6 +102,23 @@ def test_one_shard_alone_names_every_other_one_as_missing(shards, given):
     merged, missing = merge_shards([shards[given - 1]])
     assert missing == tuple(f"{index}/{COUNT}" for index in (1, 2, 3) if index != given)
     assert merged.summary.plan == read_summary(shards[given - 1]).plan
+
+
+def test_a_part_of_a_run_never_looks_whole(shards, capsys, tmp_path):
+    # What `judge shards/*` is where the others were lost. Of these shards one alone is broken.
+    kept = next(folder for folder in shards if not read_summary(folder).exit_code)
+    name = str(read_summary(kept).shard)
+    others = [f"{index}/{COUNT}" for index in range(1, COUNT + 1) if f"{index}/{COUNT}" != name]
+    assert jaxexport("judge", kept) == 3
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"gap: 2 of 3 shards missing or not finished: --shard {', '.join(others)}." in printed
+    assert "KEPT" not in printed
+    assert jaxexport("report", kept) == 0
+    assert f"partial: shard {name}" in " ".join(capsys.readouterr().out.split())
+    assert jaxexport("report", kept, "--badge", tmp_path / "badge.json") == 0
+    badge = json.loads((tmp_path / "badge.json").read_bytes())
+    assert badge["message"].startswith("partial run, kept: ")
+    assert badge["color"] == ExitCode.INCOMPLETE.facts.colour
 
 
 @pytest.mark.parametrize("lost", [0, 1])

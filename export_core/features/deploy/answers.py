@@ -22,6 +22,7 @@ from export_core.base.text import did_you_mean, plain_text, plural, wrapped
 from export_core.goldens import Golden
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
+from export_core.judge.unmatched import Unmatched
 from export_core.judge.verdicts import Kind
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
@@ -79,13 +80,16 @@ class Answer(StrEnum):
 class Deployment(msgspec.Struct, frozen=True):
     """The answer for one artifact in one deployment target."""
 
-    artifact: str  # The golden, `case/writer`; or the file, with its golden where there is one.
+    artifact: str
+    """The golden, `case/writer`; the file, with its golden where there is one; or the pattern of the target that
+    matches no golden."""
     target: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     platform: str  # Its platform.
     answer: Answer  # Whether it runs there.
     why: str  # What shows it, in words.
-    shown_by: str  # `results` of a stored run, or the `forecast` from the bytes of the artifact.
+    shown_by: str
+    """`results` of a stored run, the `forecast` from the bytes of the artifact, or the `policy`, of a pattern."""
     since: str = ""
     """Of a no: the first release of those, up to the target's own, that do not run it; empty where nobody knows."""
     upgrade_to: str = ""  # Of a no: the first later release that runs it; empty where none is known.
@@ -110,6 +114,8 @@ class Deployability(msgspec.Struct, frozen=True):
     answers: list[Deployment]  # One for each artifact and deployment target.
     upgrades: list[Upgrade]  # The deployment targets to upgrade, in this order: the one with the oldest release first.
     exit_code: int  # 0 yes, 1 a no, 3 no no and something unknown.
+    old_calendar: str = ""
+    """How old the calendar of releases is, in words, from the age on that the policy's `calendar_days` says."""
 
 
 @dataclass(frozen=True)
@@ -134,15 +140,28 @@ _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a re
 
 
 def deployability(
-    pairs: Sequence[tuple[Subject, DeploymentTarget]], question: Question, as_of: datetime.date
+    pairs: Sequence[tuple[Subject, DeploymentTarget]],
+    question: Question,
+    as_of: datetime.date,
+    unmatched: Sequence[tuple[Unmatched, DeploymentTarget]] = (),
 ) -> Deployability:
     """Answer for each artifact in its deployment targets.
+
+    For a pattern of a target that matches no golden, `unmatched`, the answer is unknown: what it stands for was not
+    asked about.
 
     Raises `ArtifactError` for an artifact with a module that cannot be read.
     """
     targets = list({target.name: target for _, target in pairs}.values())
     run = _command([subject for subject, _ in pairs], targets, question)
-    answers = [_deployment(*pair, question, run) for target in targets for pair in pairs if pair[1] == target]
+    targets = list({target.name: target for target in (*targets, *(target for _, target in unmatched))}.values())
+    answers = []
+    for target in targets:
+        answers += [_deployment(*pair, question, run) for pair in pairs if pair[1] == target]
+        for pattern, own in unmatched:
+            if own == target:
+                where = target.name, target.release, target.platform
+                answers.append(Deployment(pattern.pattern, *where, Answer.UNKNOWN, pattern.text, "policy"))
     given = {answer.answer for answer in answers}
     exit_code = 1 if Answer.NO in given else 3 if Answer.UNKNOWN in given else 0
     return Deployability(as_of, answers, _upgrades(answers, targets, question.calendar), exit_code)
@@ -317,14 +336,21 @@ def ran(result: Result) -> bool:
 
 
 def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], name: str) -> list[str]:
-    """The cases with goldens that these targets have to run. Raises `DeployingError` where there is none."""
+    """The cases with goldens that these targets have to run. Raises `DeployingError` where there is no golden."""
+    if not goldens:
+        raise DeployingError(
+            f"--to {name}: expected goldens of the cases that the policy wants to run there, found no golden. "
+            "--goldens names another folder."
+        )
     cases = dict.fromkeys(golden.manifest.case for golden in goldens)
-    if own := [case for case in cases if any(target.has_case(case) for target in targets)]:
-        return own
-    raise DeployingError(
-        f"--to {name}: expected goldens of a case that the policy wants to run there, found none in "
-        f"{plural(len(cases), 'case')}. `cases` of the target says which are meant; --goldens names another folder."
-    )
+    return [case for case in cases if any(target.has_case(case) for target in targets)]
+
+
+def unmatched_in(
+    targets: Sequence[DeploymentTarget], unmatched: Sequence[Unmatched]
+) -> list[tuple[Unmatched, DeploymentTarget]]:
+    """The patterns of these targets that match no golden, each with its target."""
+    return [(pattern, target) for target in targets for pattern in unmatched if pattern.target == target.name]
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
@@ -436,7 +462,8 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
     counts = Counter(str(answer.answer) for answer in deployability.answers)
     counted = counts_line({name: counts[name] for name in Answer if counts[name]})
     word = {0: "YES", 1: "NO", 3: "UNKNOWN"}[deployability.exit_code]
-    yield f"{word}: {counted}. As of {deployability.as_of}, exit code {deployability.exit_code}."
+    old = f"; {deployability.old_calendar}" if deployability.old_calendar else ""
+    yield f"{word}: {counted}{old}. As of {deployability.as_of}, exit code {deployability.exit_code}."
 
 
 def _sentence(answer: Deployment) -> str:

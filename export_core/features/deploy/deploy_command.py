@@ -49,22 +49,35 @@ def can_i_deploy(
     that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. A stored result
     counts only if the policy still compares cells and allows custom calls as it did in that run.
 
+    Which goldens a target means is said by its `cases`, unless both CASE or FILE and the target are named. There, a
+    pattern that matches no golden is unknown too. Whatever else of the policy matches nothing is a warning.
+
     Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no answer is no, but one is unknown.
     """
+    from msgspec.structs import replace
+
     from export_core.features.deploy import answers
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
+    from export_core.judge.gate import calendar_age
+    from export_core.judge.unmatched import unmatched_patterns
     from export_core.matrix.comparisons import under_policy
+    from export_core.policy.entries import ALL
     from export_core.policy.known_issues import known_issues
     from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
     from export_core.policy.terms import terms_of
     from export_core.run.results import SUMMARY
 
-    policy, day = click_options.policy_of(policy_file), click_options.day_of(as_of)
-    targets = answers.targets_named(to, policy, day)
+    policy = click_options.policy_of(policy_file)
     calendar = policy.calendar()
+    day = click_options.day_of(as_of) if as_of else calendar.today()
+    targets = answers.targets_named(to, policy, day)
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
     check_dates(stored, calendar, all_known=False)
+    unmatched = unmatched_patterns(policy, stored, calendar) if stored else []
+    for pattern in unmatched:
+        if not pattern.target:
+            echo(f"warning: {pattern.text}", err=True)
     stored = under_policy(stored, policy)
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.
@@ -83,7 +96,10 @@ def can_i_deploy(
     subjects = answers.subjects_named(names or answers.cases_of(targets, stored, to), stored)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs = answers.asked_pairs(subjects, targets, to)
-    deployability = answers.deployability(pairs, question, day)
+    lacking = [] if names and to != ALL else answers.unmatched_in(targets, unmatched)
+    newest = question.calendar.newest()
+    old = calendar_age(str(calendar.built(newest)), day, policy)
+    deployability = replace(answers.deployability(pairs, question, day, lacking), old_calendar=old)
     if as_json:
         echo_json(deployability)
     else:

@@ -84,7 +84,25 @@ def test_without_names_all_goldens_of_the_target_are_meant(project, jaxexport):
     assert ended.out.count("unknown") == 3  # each golden, and the counts
     assert "jaxexport matrix --readers 0.9.2 --platforms cpu --writers 0.9.2 " in ended.out  # without each case's name
     Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.10.2, cases: [nothing]}]\n")
-    assert_bad_input(jaxexport("can-i-deploy", "--to", "edge"), "expected goldens of a case that the policy wants")
+
+
+def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
+    targets = (
+        '{name: serving, jaxlib: 0.9.2, cases: ["*.test_f", "*.test_q"]}, {name: edge, jaxlib: 0.10.2, cases: [q]}'
+    )
+    Path("export_compat.yaml").write_text(f"deployed: [{targets}]\nretention: {{deployed: [0.13.0]}}\n")
+    stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
+    own, misspelled = ("serving", f"{CASE}/0.9.2-cpu", "yes"), ("serving", "*.test_q", "unknown")
+    for words in ((), (CASE,)):
+        ended = jaxexport("can-i-deploy", *words, "--to", "all", "--json", code=3)
+        assert answers(ended) == [own, misspelled, ("edge", "q", "unknown")]
+        assert "warning: retention.deployed: '0.13.0' is no release" in ended.err
+    assert answers(jaxexport("can-i-deploy", "--to", "edge", "--json", code=3)) == [("edge", "q", "unknown")]
+    said = " ".join(jaxexport("can-i-deploy", "--to", "serving", code=3).out.split())
+    assert (
+        "*.test_q: export_compat.yaml:1: deployed[0] (serving): cases: '*.test_q' matches no golden. (policy)" in said
+    )
+    assert ask(CASE, "serving").code == 0, "the target's cases say nothing of what is asked by name"
 
 
 def test_a_stored_pass_is_a_yes(ask):

@@ -1,0 +1,133 @@
+"""Kept means all that is promised on the day of the question: what never ran is incomplete, and named."""
+
+import datetime
+import json
+import types
+from pathlib import Path
+
+import pytest
+from commands import assert_bad_input, finished, stored
+from making import day, manifest, result, write_golden
+
+from export_core.goldens import GoldenStore
+from export_core.judge import judge_again
+from export_core.judge.promised_plan import missing_promised
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions, Selection
+from export_core.releases import calendar as calendars
+from export_core.run.session import plan_matrix
+
+pytestmark = pytest.mark.usefixtures("cwd")
+
+EARLY, LATE = day("2026-05-30"), day("2026-07-20")
+
+
+def cells(selection: Selection, as_of: datetime.date, policy: Policy | None = None) -> list[str]:
+    """The promised readers in the plan of a golden by 0.9.2."""
+    plan = plan_matrix(policy or Policy(), selection, RunOptions(as_of=as_of))
+    return [cell.reader.name for cell in plan.cells if cell.decides]
+
+
+def run_of_plan(folder: str, selection: Selection, as_of: datetime.date, policy: Policy | None = None) -> None:
+    """A finished run whose cells are those of the plan of a day, and pass."""
+    policy = policy or Policy()
+    plan = plan_matrix(policy, selection, RunOptions(as_of=as_of))
+    passed = [
+        judge_again(result(Verdict.PASS, writer="0.9.2", reader=cell.reader.name, case="t.a"), policy, as_of)
+        for cell in plan.cells
+    ]
+    finished(Path(folder), *passed, selection=selection.described(), as_of=as_of, later=dict(plan.later), policy=policy)
+
+
+@pytest.fixture
+def golden(cwd):
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2"))
+
+
+@pytest.mark.parametrize("readers", ["window", "all", "newest,window", ">=0.9,<0.12", "deployed,window"])
+def test_a_run_of_an_earlier_day_lacks_what_came_since(readers, golden, jaxexport):
+    selection = Selection(readers=readers)
+    run_of_plan("out", selection, EARLY)
+    jaxexport("judge", "out", code=0)
+    ended = jaxexport("judge", "out", "--as-of", str(LATE), code=3)
+    new = [name for name in cells(selection, LATE) if name not in cells(selection, EARLY)]
+    assert len(new) > 1
+    said = " ".join(ended.out.split())
+    named = ", ".join(f"{name} (1 cell)" for name in new)
+    assert f"{len(new)} cells of the promised plan of {LATE} never ran: {named}." in said
+    assert f"INCOMPLETE: {len(new)} cells of the promised plan of {LATE} never ran" in said
+    jaxexport("report", "out", "--as-of", str(LATE), "--badge", "badge.json", code=0)
+    assert json.loads(Path("badge.json").read_bytes())["message"].endswith("never ran")
+
+
+def test_named_readers_are_the_same_on_each_day(golden, jaxexport):
+    run_of_plan("out", Selection(readers="0.9.2,0.10.0"), EARLY)
+    jaxexport("judge", "out", "--as-of", str(LATE), code=0)
+
+
+def test_wider_windows_promise_what_never_ran(golden, jaxexport):
+    run_of_plan("out", Selection(), LATE, policy=Policy())
+    Path("export_compat.yaml").write_text("windows: {forward: 400}\n")
+    assert "of the promised plan of 2026-07-20 never ran: " in " ".join(jaxexport("judge", "out", code=3).out.split())
+
+
+def test_a_new_deployment_target_has_to_run_each_golden(golden, jaxexport):
+    run_of_plan("out", Selection(), LATE)
+    Path("export_compat.yaml").write_text("deployed: [{name: old, jaxlib: 0.6.2}]\n")
+    assert "never ran: 0.6.2 (1 cell)" in " ".join(jaxexport("judge", "out", code=3).out.split())
+
+
+@pytest.mark.parametrize("as_of", [EARLY, LATE, day("2026-11-20")])
+@pytest.mark.parametrize("readers", ["window", "all", "newest,0.9.2", "deployed,0.9.2", "window,tensorflow", "0.9.2"])
+@pytest.mark.parametrize("only", ["", "promised", "backward"])
+def test_a_plan_lacks_nothing_on_its_own_day(readers, only, as_of, golden, load):
+    policy = load("deployed: [{name: old, jaxlib: 0.6.2}]\n")
+    selection = Selection(readers=readers, only=only)
+    plan = plan_matrix(policy, selection, RunOptions(as_of=as_of))
+    ran = [
+        judge_again(result(Verdict.PASS, writer="0.9.2", reader=cell.reader.name, case="t.a"), policy, as_of)
+        for cell in plan.cells
+        if not cell.reader.runtime
+    ]
+    assert missing_promised(ran, policy, selection.described(), as_of) == {}
+    # A release that is named stays the same: only what words mean is made anew.
+    named = readers.split(",") if "window" not in readers else []
+    if promised := [cell for cell in ran if cell.promised and cell.reader.name not in named and readers != "0.9.2"]:
+        rest = [cell for cell in ran if cell is not promised[-1]]
+        assert missing_promised(rest, policy, selection.described(), as_of) == {promised[-1].reader.name: 1}
+
+
+def test_goldens_by_later_writers_are_said_and_missing_later(golden, cwd, jaxexport):
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.b", "0.12.0.1"))
+    planned = jaxexport("matrix", "--dry-run", "--as-of", str(EARLY), code=0).out
+    assert "1 golden was written by a later release, as of 2026-05-30 left out: t.b/0.12.0.1-cpu." in planned
+    run_of_plan("out", Selection(), EARLY)
+    assert "partial: without 1 golden by later writers" in " ".join(jaxexport("judge", "out", code=0).out.split())
+    late = " ".join(jaxexport("judge", "out", "--as-of", "2026-11-20", code=3).out.split())
+    assert "t.b/0.12.0.1-cpu (1 cell)" in late
+
+
+def test_a_clock_before_a_known_release_is_an_error(golden, jaxexport, monkeypatch):
+    class Wrong(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 3, 1, tzinfo=tz)
+
+    Path("export_compat.yaml").write_text("deployed: [{name: old, jaxlib: 0.9.2}]\n")
+    monkeypatch.setattr(calendars, "datetime", types.SimpleNamespace(datetime=Wrong, UTC=datetime.UTC))
+    for words in (("matrix", "--dry-run"), ("can-i-deploy", "--to", "all")):
+        assert_bad_input(jaxexport(*words), "The clock of this machine says 2026-03-01, and jaxlib ", "--as-of")
+
+
+@pytest.mark.parametrize(
+    ("as_of", "text", "is_old"), [("2027-04-20", "", True), ("2027-04-20", "calendar_days: 999", 0)]
+)
+def test_each_headline_says_how_old_the_calendar_is(as_of, text, is_old, golden, jaxexport):
+    Path("export_compat.yaml").write_text(f"deployed: [{{name: old, jaxlib: 0.9.2}}]\n{text}\n")
+    stored(result(Verdict.PASS, writer="0.9.2", reader="0.9.2", case="t.a"), folder="out")
+    said = "the calendar of releases ends on 2026-"
+    for words in (("judge", "out"), ("report", "out"), ("can-i-deploy", "--to", "old", "--results", "out")):
+        assert (said in " ".join(jaxexport(*words, "--as-of", as_of).out.split())) == is_old, words
+    jaxexport("report", "out", "--as-of", as_of, "--policy", "export_compat.yaml", "--badge", "badge.json", code=0)
+    assert (", releases until 2026-" in json.loads(Path("badge.json").read_bytes())["message"]) == is_old

@@ -13,8 +13,13 @@ NOBODY_READS = 141
 """The exit code of a command whose output nobody reads to its end, as of a program that SIGPIPE ends."""
 
 
-def report_unforeseen(error: Exception) -> int:
-    """Print an unexpected error, and return its exit code. A name that no file can have is bad input, though."""
+def report_unforeseen(error: Exception, effect: str = "there is no result") -> int:
+    """Print an unexpected error, and return its exit code. A name that no file can have is bad input, though.
+
+    Args:
+        error: What was raised.
+        effect: What follows from it, in words.
+    """
     import errno
     import sys
     import traceback
@@ -28,7 +33,7 @@ def report_unforeseen(error: Exception) -> int:
         sys.stderr.write(f"{PREFIX}expected a path that a file can have, found {problem!a}\n")
         return ExportCompatError.exit_code
     text = shown(without_credentials("".join(traceback.format_exception(error))))
-    more = f"unexpected {type(error).__name__}: there is no result. This is a bug: please report the lines above."
+    more = f"unexpected {type(error).__name__}: {effect}. This is a bug: please report the lines above."
     # In ASCII: what cannot be encoded must not be a second error.
     sys.stderr.write(f"{text}{PREFIX}{more}\n".encode("ascii", "backslashreplace").decode())
     return UNFORESEEN

@@ -208,20 +208,21 @@ def write_reports(files: Mapping[str, str], run: Run, comparison: Comparison | N
 
 
 @contextlib.contextmanager
-def keeping(exit_code: int) -> Iterator[None]:
-    """Report a run that ends with this exit code, which stays where a report fails: that is said beside it.
+def keeping_exit_code(exit_code: int) -> Iterator[None]:
+    """Keep the exit code of a run where reporting it fails, and say the error.
 
-    A run that was kept ends with the error: what was asked for is not there.
+    A run that was kept ends with the error instead: what was asked for is not there.
     """
     try:
         yield
     except Exception as error:
         if not exit_code:
             raise
-        if not isinstance(error, ExportCompatError):
-            report_unforeseen(error)
-        why = f"{PREFIX}{error}" if isinstance(error, ExportCompatError) else f"{PREFIX}a report failed, as said above"
-        echo(f"{why}\nThe run is judged, and the exit code is its own: {exit_code}.", err=True)
+        if isinstance(error, ExportCompatError):
+            echo(f"{PREFIX}{error}", err=True)
+        else:
+            report_unforeseen(error, effect="a report is missing")
+        echo(f"The run is judged, and the exit code is its own: {exit_code}.", err=True)
 
 
 fail_on_option = click.option(

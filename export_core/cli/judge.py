@@ -92,7 +92,7 @@ def judge(
         words = [word for baseline in baselines for word in ("--baseline", baseline)]
         run = replace(comparison.run, options=f"{run.options} {shlex.join(words)}".strip())
     proposed = proposal(run.results, run.summary) if propose else ""
-    with click_options.keeping(run.summary.exit_code):
+    with click_options.keeping_exit_code(run.summary.exit_code):
         if comparison and as_json:
             echo_json(comparison.as_json())
         elif propose:

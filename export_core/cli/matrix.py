@@ -109,7 +109,7 @@ def matrix(
         with interruptible():
             with follower.shown:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            with click_options.keeping(run.summary.exit_code):
+            with click_options.keeping_exit_code(run.summary.exit_code):
                 print_report(screen, view(run))
                 click_options.write_reports(files, run)
     except Interrupted as stop:

@@ -60,7 +60,7 @@ OTHER_PROCESSOR = failing(
     "release is to blame: write the golden on a processor like those that read it, or allow the difference with a rule "
     "(`numbers` in the policy) and its reason. If it fails there too, check the test.",
 )
-"""What its own writer gives other numbers for, on a processor or with settings that are not those that wrote it."""
+"""A golden for which its own writer gives other numbers, on another processor or with other settings than wrote it."""
 FAIL_ON = failing("FAIL ON")
 MISSING_RESULT = missing("INCOMPLETE")
 NOTHING_PROMISED = missing("NOTHING PROMISED")

@@ -56,7 +56,7 @@ class KnownReleases:
 
 
 def selection_by_policy(policy: Policy) -> Selection:
-    """What a policy selects: its readers with those of its deployment targets, on its platforms."""
+    """Select what a policy says: its readers with those of its deployment targets, on its platforms."""
     has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}  # a group has them anyway
     readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
     return Selection(readers=readers, platforms=policy.spelled_platforms())

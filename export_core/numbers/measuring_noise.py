@@ -63,7 +63,10 @@ orders. Compilations with other options and passes were measured and added nothi
 
 OTHER_NUMBERS = "without moves, the rewritten program gives other numbers"
 OTHER, ELSEWHERE = 64.0, 0.01
-"""How many times as far as it moves, and by which part of the largest number, a program is off that is another one."""
+"""The difference from which a rewritten program counts as another one.
+
+It is more than `OTHER` times what its moves do to it, and more than `ELSEWHERE` times the largest number.
+"""
 
 NOT_ROUNDED = "NotMovedError"  # What the worker raises where nothing is rounded, so that there is nothing to move.
 

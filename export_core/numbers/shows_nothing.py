@@ -1,4 +1,4 @@
-"""What a golden does not show: outputs that are the same whatever goes in, inputs without effect, saturated outputs.
+"""Finding what a golden cannot show: outputs that are the same whatever goes in, inputs without effect, saturation.
 
 When noise is measured, the compiled program also runs with other inputs of the same kind: numbers between those that
 were given, integers and booleans from among them, other PRNG keys. An output that is equal in all these runs, or has
@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -26,14 +25,10 @@ from export_core.base.tolerances import FLOATS
 from export_core.goldens import Golden, Leaf, Manifest
 from export_core.goldens.arrays import KEYS, Array, from_npz, to_npz
 from export_core.numbers.elements import finfo, to_double
+from export_core.numbers.other_inputs import Kind, OtherRun, equal, has_one_value, limits, other_runs, same
 from export_core.readers.worker.protocol import CheckRequest, Reply, VariantRequest
 
-OTHERS = 16  # Runs in which all inputs are others of the same kind.
-SHRINK = (2.0**-6, 2.0**-12, 2.0**-20)  # Runs with numbers that many times smaller: what is saturated no longer is.
-MOST_ALONE = 32  # Runs in which one input changes alone, or a group of them where there are more inputs.
-MOST_ROUNDS = 6  # So many times each input changes alone, at most.
 MOST_BYTES = 1 << 28  # Of inputs and outputs of all these runs together; but some always run.
-FEWEST = 4
 
 MANY = 8  # Outputs of fewer elements may have one value in all of them.
 BOUNDS = 3  # At most so many values a saturated output has: 0 and 1, or -1, 0 and 1.
@@ -47,215 +42,17 @@ SATURATED: Mapping[Bounds, str] = {
     "a softmax": "choose smaller inputs, or a larger temperature",
     "a clamp": "choose inputs or bounds for which some are between them",
 }
-"""What to do where the function that makes an output is saturated."""
+"""The advice for a saturated output, by the function that makes it."""
 
 MOST_LINES = 8  # Lines that are said of a golden.
-
-KEY_SIZES = ((2,), (4,))  # Shapes of uint32 arrays that are taken for PRNG keys of the old form.
-
-Kind = Literal["other", "small", "alone"]
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What is said of a leaf of the arguments or results."""
+    """A sentence about one leaf of the arguments or results, with what to do."""
 
     leaf: str  # Its path, such as `result['bias']`.
     text: str  # What was seen, and what to do.
-
-
-# --- other inputs -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OtherRun:
-    """A run with other inputs."""
-
-    name: str  # The name of its variant.
-    kind: Kind
-    changed: tuple[int, ...]  # The numbers of the inputs that are not the given ones.
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether it tells of the effect of one input, or one group of them."""
-        return self.kind == "alone" or len(self.changed) == 1
-
-
-def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
-    """Up to `most` runs with the inputs of each. `used` are the numbers of the inputs that the program takes."""
-    used = [number for number in used if inputs[number].data.size and inputs[number].dtype != "float0"]
-    groups = [group.tolist() for group in np.array_split(np.asarray(used, int), min(len(used), MOST_ALONE) or 1)]
-    most = max(most, FEWEST)
-    others, small = min(OTHERS, most - 1), min(len(SHRINK), max(most - OTHERS, 1))
-    # Several times where there are few inputs: a single change may have no effect by chance.
-    rounds = min((most - others - small) // max(len(groups), 1), max(MOST_ALONE // max(len(groups), 1), 1), MOST_ROUNDS)
-
-    def run(kind: Kind, name: str, change: Mapping[int, Leaf]) -> tuple[OtherRun, Sequence[Leaf]]:
-        changed = {number: leaf for number, leaf in change.items() if not _same(leaf, inputs[number]).all()}
-        leaves = [changed.get(number, leaf) for number, leaf in enumerate(inputs)]
-        return OtherRun(name, kind, tuple(changed)), leaves
-
-    for turn in range(others):
-        yield run("other", f"other {turn}", {number: _other(inputs[number], turn, number) for number in used})
-    for turn in range(small):
-        yield run("small", f"small {turn}", {number: _smaller(inputs[number], SHRINK[turn]) for number in used})
-    for turn in range(rounds):
-        for index, group in enumerate(groups):
-            change = _changed if turn < 2 else _other
-            leaves = {number: change(inputs[number], turn, number) for number in group}
-            yield run("alone", f"alone {turn} {index}", leaves)
-
-
-def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """A leaf of the same kind: in the range of the given one, with its signs; integers and booleans from among it.
-
-    What has one value in all elements, and so may be a mask or padding, keeps it if it is zero, an integer or a
-    boolean. The turns differ, since no change suits every function: a count is the same for numbers in another order, a
-    correlation for larger ones, and only some leave a matrix positive definite.
-    """
-    random = np.random.default_rng([turn, seed])
-    if _is_key(leaf):
-        return Leaf(leaf.dtype, random.integers(0, 1 << 32, leaf.data.shape, np.uint32))
-    if leaf.data.size == 1:
-        return _other_scalar(leaf, turn)
-    if leaf.dtype not in FLOATS:
-        return _drawn(leaf, random, again=turn % 2 == 1)
-    values = to_double(leaf.numpy())
-    if not np.isfinite(values).any() or not values.any():
-        return leaf
-    factors = random.uniform(0.5, 0.9, values.shape)
-    recipe = ("scaled", "mixed", "permuted", "drawn")[turn % 4]
-    if recipe == "scaled":
-        return _as(leaf, values * random.uniform(0.5, 0.9))
-    if _has_one_value(values):
-        return _as(leaf, values * factors)
-    if _is_symmetric(values):
-        # Rows and columns in one order, and sums of two such matrices: it stays symmetric, and positive definite.
-        order = random.permutation(values.shape[-1])
-        turned = values[..., order, :][..., order]
-        part = {"mixed": 0.3, "drawn": 0.7}.get(recipe, 1.0)
-        return _as(leaf, values + part * (turned - values) if np.isfinite(values).all() else turned)
-    if recipe == "mixed" and not _has_two_values(values):
-        partner = random.permutation(values.reshape(-1)).reshape(values.shape)
-        with np.errstate(invalid="ignore"):
-            mixed = values + (factors - 0.4) * (partner - values)
-        return _as(leaf, np.where((partner != 0) & np.isfinite(mixed), mixed, values))
-    drawn = _drawn(leaf, random, again=recipe == "drawn")
-    if (
-        recipe == "drawn"
-        and values.dtype.kind != "c"
-        and values.min() < 0 < values.max()
-        and not _has_two_values(values)
-    ):
-        return _as(leaf, -to_double(drawn.numpy()))
-    return drawn
-
-
-def _other_scalar(leaf: Leaf, turn: int) -> Leaf:
-    """One number: a float some part of it, an integer the one before or after it, a boolean its opposite."""
-    if leaf.dtype == "bool":
-        return Leaf(leaf.dtype, leaf.data ^ (turn % 2 == 0))
-    if leaf.dtype in FLOATS:
-        values = to_double(leaf.numpy())
-        factor = (0.75, 0.5, 1.25, 0.9)[turn % 4]
-        return _as(leaf, values * factor if values.any() else values + (0.0, 0.5)[turn % 2])
-    return _next_integer(leaf, down=turn % 2 == 0)
-
-
-def _next_integer(leaf: Leaf, *, down: bool) -> Leaf:
-    """Integers of one value, each the one before or after it with the same sign."""
-    values = leaf.numpy()
-    first = int(values.reshape(-1)[0])
-    smallest, largest = _limits(leaf.dtype)
-    step = -1 if first < 0 or (down and first > 1) else 1
-    step = step if smallest <= first + step <= largest else -step
-    return Leaf(leaf.dtype, np.full_like(values, first + step).view(leaf.data.dtype))
-
-
-def _limits(dtype: str) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type."""
-    bits = int(dtype.lstrip("uint"))
-    return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
-    """The elements in another order, or drawn from among them, so that some are there more often and some not."""
-    flat = leaf.data.reshape(-1)
-    return Leaf(leaf.dtype, (random.choice(flat, flat.size) if again else random.permutation(flat)).reshape(leaf.shape))
-
-
-def _smaller(leaf: Leaf, factor: float) -> Leaf:
-    """The leaf with numbers so much nearer to zero. Scalars stay, which others may be divided by, and few integers."""
-    if leaf.data.size == 1 or leaf.dtype == "bool" or leaf.dtype in KEYS:
-        return leaf
-    if leaf.dtype in FLOATS:
-        return _as(leaf, to_double(leaf.numpy()) * factor)
-    values = leaf.numpy()
-    if len(np.unique(values.reshape(-1)[:SAMPLE].astype(_wide(leaf.dtype)))) <= MANY:
-        return leaf
-    return Leaf(leaf.dtype, np.trunc(values.astype(np.float64) * factor).astype(values.dtype).view(leaf.data.dtype))
-
-
-def _changed(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """The leaf with all elements changed so much that whatever depends on it is another: of the same kind or not."""
-    random = np.random.default_rng([100 + turn, seed])
-    if _is_key(leaf):
-        return Leaf(leaf.dtype, random.integers(0, 1 << 32, leaf.data.shape, np.uint32))
-    if leaf.dtype == "bool":
-        return Leaf(leaf.dtype, ~leaf.data)
-    if leaf.dtype in FLOATS:
-        values = to_double(leaf.numpy())
-        size = np.abs(np.where(np.isfinite(values), values, 0.0)).max() or 1.0
-        factors = (-2.0, 0.01)[turn] if values.size == 1 else random.choice((-2.0, 0.01, 3.0), values.shape)
-        with np.errstate(invalid="ignore"):
-            return _as(leaf, np.where(values == 0, size * np.sign(factors), values * factors))
-    values, places = np.unique(leaf.numpy().astype(_wide(leaf.dtype)), return_inverse=True)
-    if len(values) == 1:
-        return _next_integer(leaf, down=turn == 1)
-    # Each number becomes the next larger one that occurs.
-    following = np.roll(values, -1)[places.reshape(leaf.shape)].astype(leaf.numpy().dtype)
-    return Leaf(leaf.dtype, following.view(leaf.data.dtype))
-
-
-def _wide(dtype: str) -> str:
-    return "uint64" if dtype.startswith("u") else "int64"
-
-
-def _as(leaf: Leaf, values: Array) -> Leaf:
-    """Values in double precision as a leaf of that dtype."""
-    with np.errstate(all="ignore"):
-        return Leaf(leaf.dtype, np.asarray(values, leaf.numpy().dtype).view(leaf.data.dtype))
-
-
-def _is_key(leaf: Leaf) -> bool:
-    return leaf.dtype in KEYS or (leaf.dtype == "uint32" and leaf.shape in KEY_SIZES)
-
-
-def _is_symmetric(values: Array) -> bool:
-    square = values.ndim > 1 and values.shape[-1] == values.shape[-2] > 1
-    return square and bool(np.allclose(values, values.conj().swapaxes(-1, -2), rtol=1e-3, equal_nan=True))
-
-
-def _has_one_value(values: Array) -> bool:
-    flat = values.reshape(-1)
-    return bool(_equal(flat, flat[:1]).all())
-
-
-def _has_two_values(values: Array) -> bool:
-    """Whether it may be a mask: it has two values at most."""
-    flat = values.reshape(-1)
-    rest = flat[~_equal(flat, flat[:1])]
-    return not rest.size or _has_one_value(rest)
-
-
-def _equal(one: Array, other: Array) -> Array:
-    """Which elements are equal, NaN and NaN among them, and the two zeros."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray((one == other) | ((one != one) & (other != other)))
-
-
-def _same(one: Leaf, other: Leaf) -> Array:
-    return _equal(one.numpy(), other.numpy())
 
 
 # --- what outputs show ------------------------------------------------------------------------------------------------
@@ -282,15 +79,15 @@ class Output:
         """Take in what another run gave."""
         values = leaf.numpy()
         finite = self._finite(values)
-        same = _equal(values, self.values)
+        alike = equal(values, self.values)
         both = self.finite & finite
-        differs = bool((both & ~same).any())
+        differs = bool((both & ~alike).any())
         is_whole = bool((finite | ~self.finite).all())
         # Whatever changes a few integers or booleans shows that they are no constants: they are often equal by chance.
-        is_small = same.size < MANY and self.leaf.dtype not in FLOATS
+        is_small = alike.size < MANY and self.leaf.dtype not in FLOATS
         self.depends |= differs and (run.kind == "other" or is_small)
         if run.is_alone:
-            self.changed_by |= set(run.changed) if not same.all() else set()
+            self.changed_by |= set(run.changed) if not alike.all() else set()
         if run.kind == "small":
             lost, was_lost = int((~finite).sum()), int((~self.finite).sum())
             self.becomes_finite |= 2 * lost < was_lost
@@ -300,21 +97,21 @@ class Output:
                 self.inside = inside if self.inside is None else self.inside | inside
         elif run.kind == "other" and is_whole:
             self.equal += not differs
-            self.varies |= not _has_one_value(values)
+            self.varies |= not has_one_value(values)
             if self.bounds and np.isin(to_double(values), self.bounds).mean() < NEARLY_ALL:
                 self.bounds = ()
 
     def see_moved(self, leaf: Leaf) -> None:
         """Take in what inputs gave that were moved by a unit in the last place."""
-        self.depends |= bool((self.finite & ~_same(leaf, self.leaf)).any())
+        self.depends |= bool((self.finite & ~same(leaf, self.leaf)).any())
 
     def see_call(self, leaf: Leaf) -> None:
         """Take in what a further call of the golden gives, which may have another shape."""
         if leaf.shape == self.leaf.shape:
-            self.is_other_in_a_call |= not _same(leaf, self.leaf).all()
+            self.is_other_in_a_call |= not same(leaf, self.leaf).all()
         else:
             both = np.concatenate([leaf.numpy().reshape(-1), self.values.reshape(-1)])
-            self.is_other_in_a_call |= bool(both.size) and not _has_one_value(both)
+            self.is_other_in_a_call |= bool(both.size) and not has_one_value(both)
 
     def _finite(self, values: Array) -> Array:
         if self.leaf.dtype not in FLOATS:
@@ -354,7 +151,7 @@ class Output:
         is_constant = not self.depends and self.equal >= ENOUGH
         hidden = [name for number, name in names_of_constant.items() if number in self.changed_by]
         why = f" ({few(hidden)} {'is' if len(hidden) == 1 else 'are'} the same in all elements)" if hidden else ""
-        if size >= MANY and self.leaf.dtype not in KEYS and _has_one_value(self.values):
+        if size >= MANY and self.leaf.dtype not in KEYS and has_one_value(self.values):
             value = self.values.reshape(-1)[0]
             if is_constant or self.varies or _is_bound(value, self.leaf.dtype):
                 also = ", with other inputs too" if is_constant else ""
@@ -403,7 +200,7 @@ def _is_bound(value: object, dtype: str) -> bool:
     if dtype == "bool" or value in (0, 1, -1):
         return True
     if dtype not in FLOATS:
-        return int(value) in _limits(dtype)  # type: ignore[call-overload]
+        return int(value) in limits(dtype)  # type: ignore[call-overload]
     if dtype.startswith("complex"):
         return False
     return abs(float(value)) >= float(finfo(dtype).max)  # type: ignore[arg-type]
@@ -498,7 +295,7 @@ class Seen:
 
 
 def _is_constant(leaf: Leaf) -> bool:
-    return leaf.data.size > 1 and leaf.dtype not in {*KEYS, "float0"} and _has_one_value(leaf.numpy())
+    return leaf.data.size > 1 and leaf.dtype not in {*KEYS, "float0"} and has_one_value(leaf.numpy())
 
 
 def _all_alike(leaf: Leaf) -> str:

@@ -104,27 +104,29 @@ SILENT = Observer()  # An observer that does nothing.
 
 
 def failing_softly(observer: Observer) -> Observer:
-    """An observer whose errors do not end a run: one that raises is not called again, which is noted once.
+    """Wrap an observer so that its errors do not end a run: what raises is not called again, which is noted once.
 
     What it is called with is on disk already, and hours of a run must not be lost to what only shows it.
     """
     failed: set[str] = set()
 
-    def soft(name: str) -> Callable[..., None]:
-        def call(*args: object) -> None:
+    def soft(name: str, call: Callable[..., None]) -> Callable[..., None]:
+        def run(*args: object) -> None:
             if name in failed:
                 return
             try:
-                getattr(observer, name)(*args)
+                call(*args)
             except Exception as error:
                 failed.add(name)
                 shown = f"{type(error).__name__}: {error}"
-                note(f"showing this run ({name}) failed and is left out from here on; its results are not: {shown}")
+                calls["note"](
+                    f"showing this run ({name}) failed and is left out from here on; its results are not: {shown}"
+                )
 
-        return call
+        return run
 
-    note = soft("note")
-    return Observer(**{of.name: note if of.name == "note" else soft(of.name) for of in fields(observer)})
+    calls = {of.name: soft(of.name, getattr(observer, of.name)) for of in fields(observer)}
+    return Observer(**calls)
 
 
 def run_matrix(

@@ -68,7 +68,7 @@ def measure(
     if across:
         collect.write_elsewhere(folders, writers)
     collect.measure_noise(folders, again=again)
-    replays = collect.replays(groups, writers, readers, across=across)
+    replays = collect.replays(sets, groups, writers, readers, across=across)
     collect.read(folders, replays)
     findings = find(folders, replays)
     findings.not_written.extend(collect.missing(folders, groups, writers))

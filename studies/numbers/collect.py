@@ -22,7 +22,7 @@ from export_core.goldens.store import NOISE
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from studies.numbers.sets import ACROSS, NATIVE, OTHERS, PROCESSORS, ROOT, SETS, Group, Processor, program_in, set_of
+from studies.numbers.sets import ACROSS, NATIVE, OTHERS, PROCESSORS, ROOT, Group, Processor, program_in, set_of
 
 POLICY = Path(__file__).with_name("policy.yaml")
 PROCESSORS_POLICY = Path(__file__).with_name("processors.yaml")
@@ -175,10 +175,12 @@ def measure_noise(folders: Folders, *, again: bool) -> None:
             print(f"== noise-{processor.name}: {time.monotonic() - started:.0f} s", flush=True)
 
 
-def replays(groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool) -> list[Replay]:
-    """What is read where. `readers` is what `jaxexport matrix --readers` takes, for the cells of this processor."""
+def replays(
+    sets: Sequence[str], groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool
+) -> list[Replay]:
+    """What of these sets is read where: on this processor in `readers`, as `jaxexport matrix --readers` takes them."""
     everyone = dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
-    programs = [name for name in SETS if name != PROCESSORS]
+    programs = [name for name in sets if name != PROCESSORS]
     read_by = tuple(readers.split(","))
     here = [Replay(name, NATIVE, NATIVE, writer, read_by) for name in programs for writer in everyone]
     moved = [

@@ -120,7 +120,7 @@ def test_a_broken_run_whose_report_fails_ends_with_its_own_exit_code(command, mo
     monkeypatch.setattr("export_core.report.terminal.print_report", fails)
     ended = command("judge", "new")
     assert ended.exit_code == 1
-    assert "KeyError" in ended.stderr
+    assert "unexpected KeyError: a report is missing. " in ended.stderr
     assert ended.stderr.endswith("The run is judged, and the exit code is its own: 1.\n")
     assert isinstance(command("judge", "old").exception, KeyError), "a kept run is not shown as one that was reported"
 

@@ -28,7 +28,7 @@ NOT_RUN: dict[str, int] = {
     "docs/how-to/run-on-a-gpu.md": 2,
     "docs/how-to/serve-from-tensorflow.md": 1,
     "docs/how-to/store-goldens.md": 3,
-    "docs/how-to/upgrade-jax.md": 1,
+    "docs/how-to/upgrade-jax.md": 2,
     "docs/index.md": 2,
 }
 

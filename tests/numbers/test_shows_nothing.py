@@ -9,11 +9,11 @@ import pytest
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import key_leaf, leaf_of
 from export_core.numbers.noise import moved_by
+from export_core.numbers.other_inputs import other_runs
 from export_core.numbers.shows_nothing import (
     Remark,
     Seen,
     is_named,
-    other_runs,
     remark_lines,
     unknown_leaves,
 )

@@ -44,7 +44,7 @@ PROGRAMS = {
     "derivatives": "custom_vjp or first_order or third_order",
     "linear_algebra": "",
     "symbolic_shapes": "one_dimension or several_dimensions or with_derivative",
-    "platforms": "every_platform or targets_of_each or two_platforms_with_derivative",
+    "platforms": "every_platform or targets_of_each or derivative_lowered_by_platform",
     "effects": "ordered",
     "shardings": "constraint or derivative or four_devices or reduction or shard_map or two_devices",
     "trees": "custom_node or namedtuple",

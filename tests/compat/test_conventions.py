@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import lax
 from jax._src import core
 from jax._src.interpreters import mlir
 from jax._src.lib.mlir.dialects import hlo
@@ -51,9 +52,12 @@ def test_version_10(export_golden, numbers):
 @pytest.mark.export_compat(
     calling_convention_version=9, platforms=["cpu", "tpu"], symbolic_shapes=("b, 2",), vjp_order=1
 )
-def test_version_9_with_all_its_arguments(export_golden, numbers):
+def test_version_9_with_platform_index_and_dimensions(export_golden, numbers):
+    def scaled(x):
+        return lax.platform_dependent(x, cpu=lambda x: x * 2, default=lambda x: x + 1) * x.shape[0]
+
     need_version(9)
-    export_golden(jax.jit(lambda x: x * x.shape[0]), numbers(3, 2)).also(numbers(1, 2))
+    export_golden(jax.jit(scaled), numbers(3, 2)).also(numbers(1, 2))
 
 
 @pytest.mark.export_compat

@@ -1,0 +1,62 @@
+#loc = loc(unknown)
+#loc4 = loc("x")
+module @jit_scaled attributes {jax.uses_shape_polymorphism = true, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown), %arg1: tensor<?x2xf32> loc(unknown)) -> (tensor<?x2xf32> {jax.result_info = "result"}) {
+    %c = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+    %0 = stablehlo.get_dimension_size %arg1, dim = 0 : (tensor<?x2xf32>) -> tensor<i32> loc(#loc1)
+    %1 = stablehlo.compare GE, %0, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> loc(#loc2)
+    stablehlo.custom_call @shape_assertion(%1, %0) {api_version = 2 : i32, error_message = "Input shapes do not match the polymorphic shapes specification. Expected value >= 1 for dimension variable 'b'. Using the following polymorphic shapes specifications: args[0].shape = (b, 2). Obtained dimension variables: 'b' = {0} from specification 'b' for dimension args[0].shape[0] (= {0}), . Please see https://docs.jax.dev/en/latest/export/shape_poly.html#shape-assertion-errors for more details.", has_side_effect = true} : (tensor<i1>, tensor<i32>) -> () loc(#loc3)
+    %2 = call @_wrapped_jax_export_main(%arg0, %0, %arg1) : (tensor<i32>, tensor<i32>, tensor<?x2xf32>) -> tensor<?x2xf32> loc(#loc)
+    return %2 : tensor<?x2xf32> loc(#loc)
+  } loc(#loc)
+  func.func private @_wrapped_jax_export_main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown), %arg1: tensor<i32> {jax.global_constant = "b"} loc(unknown), %arg2: tensor<?x2xf32> loc("x")) -> (tensor<?x2xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc)
+    %c = stablehlo.constant dense<2> : tensor<1xi32> loc(#loc)
+    %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc)
+    %c_1 = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+    %c_2 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = "stablehlo.case"(%arg0) ({
+      stablehlo.return %c_2 : tensor<i32> loc(#loc5)
+    }, {
+      stablehlo.return %c_1 : tensor<i32> loc(#loc5)
+    }) : (tensor<i32>) -> tensor<i32> loc(#loc5)
+    %1 = "stablehlo.case"(%0) ({
+      stablehlo.return %c_2 : tensor<i32> loc(#loc5)
+    }, {
+      stablehlo.return %c_1 : tensor<i32> loc(#loc5)
+    }) : (tensor<i32>) -> tensor<i32> loc(#loc5)
+    %2 = "stablehlo.case"(%1) ({
+      stablehlo.return %c_2 : tensor<i32> loc(#loc6)
+    }, {
+      stablehlo.return %c_1 : tensor<i32> loc(#loc6)
+    }) : (tensor<i32>) -> tensor<i32> loc(#loc6)
+    %3 = "stablehlo.case"(%2) ({
+      %9 = stablehlo.reshape %arg1 : (tensor<i32>) -> tensor<1xi32> loc(#loc7)
+      %10 = stablehlo.concatenate %9, %c, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32> loc(#loc7)
+      %11 = stablehlo.dynamic_broadcast_in_dim %cst_0, %10, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x2xf32> loc(#loc7)
+      %12 = stablehlo.multiply %arg2, %11 : tensor<?x2xf32> loc(#loc7)
+      stablehlo.return %12 : tensor<?x2xf32> loc(#loc6)
+    }, {
+      %9 = stablehlo.reshape %arg1 : (tensor<i32>) -> tensor<1xi32> loc(#loc8)
+      %10 = stablehlo.concatenate %9, %c, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32> loc(#loc8)
+      %11 = stablehlo.dynamic_broadcast_in_dim %cst, %10, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x2xf32> loc(#loc8)
+      %12 = stablehlo.add %arg2, %11 : tensor<?x2xf32> loc(#loc8)
+      stablehlo.return %12 : tensor<?x2xf32> loc(#loc6)
+    }) : (tensor<i32>) -> tensor<?x2xf32> loc(#loc6)
+    %4 = stablehlo.convert %arg1 : (tensor<i32>) -> tensor<f32> loc(#loc9)
+    %5 = stablehlo.reshape %arg1 : (tensor<i32>) -> tensor<1xi32> loc(#loc10)
+    %6 = stablehlo.concatenate %5, %c, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32> loc(#loc10)
+    %7 = stablehlo.dynamic_broadcast_in_dim %4, %6, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x2xf32> loc(#loc10)
+    %8 = stablehlo.multiply %3, %7 : tensor<?x2xf32> loc(#loc10)
+    return %8 : tensor<?x2xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc1 = loc("dimension_size")
+#loc2 = loc("ge")
+#loc3 = loc("shape_assertion")
+#loc5 = loc("jit(scaled)/platform_index")
+#loc6 = loc("jit(scaled)/cond")
+#loc7 = loc("jit(scaled)/cond/branch_0_fun/mul")
+#loc8 = loc("jit(scaled)/cond/branch_1_fun/add")
+#loc9 = loc("jit(scaled)/convert_element_type")
+#loc10 = loc("jit(scaled)/mul")

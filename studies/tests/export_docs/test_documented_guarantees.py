@@ -75,8 +75,8 @@ def test_each_of_two_targets_has_a_check_of_its_own(through):
 
     ours = {"my_new_prim": "it is ours", "T": "it is ours too"}
     for target in ours:
+        others = {name: reason for name, reason in ours.items() if name != target}
         with pytest.raises(ExportError, match=rf"promises nothing: {target}\."):
-            others = {name: reason for name, reason in ours.items() if name != target}
             through(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=others)
     produced = through(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=ours)
     assert [check.target for check in produced.artifact.envelope.disabled_checks] == [*ours]

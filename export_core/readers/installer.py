@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from export_core.base.atomic import write_new
 from export_core.base.processes import SYSTEM
 from export_core.base.scratch import scratch_folder
 from export_core.base.text import without_credentials
@@ -71,7 +72,7 @@ def shared_installer() -> Iterator[Installer]:
     configuration = _user_configuration()
     with scratch_folder() as folder:
         # With a file that is named, uv looks for no other, neither in a working folder nor above it.
-        (folder / "uv.toml").write_text(_as_toml(configuration), encoding="utf-8")
+        write_new(folder / "uv.toml", [_as_toml(configuration).encode()])
         yield Installer(folder, {**_variables(), "UV_CONFIG_FILE": str(folder / "uv.toml")})
 
 

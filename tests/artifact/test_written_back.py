@@ -24,6 +24,24 @@ def test_what_was_read_is_written_back_field_by_field(path):
     assert read_bytes(encode(before)).envelope == before
 
 
+def test_each_field_of_an_envelope_is_written_back():
+    base = read(DATA / "0.12.0.1" / "sharded.jaxexport").envelope
+    before = base._replace(
+        ordered_effects=("tests.Ordered", "tests.OtherOrdered"),
+        unordered_effects=("tests.Unordered",),
+        disabled_checks=(DisabledCheck("platform"), DisabledCheck("custom_call", "a_target")),
+        uses_global_constants=True,
+        vjp=base,
+    )
+    empty = [name for name in before._fields if not getattr(before, name)]
+    assert empty == ["unknown_fields"], "what is empty here could be lost"
+    # jax leaves out a field that is zero, and no derivative of this artifact has another.
+    slots = {*base.slots, "uses_global_constants", "vjp"}
+    after = read_bytes(encode(before, slots)).envelope
+    assert after._replace(slots=base.slots, format_range=base.format_range, vjp=base) == before
+    assert after.vjp._replace(slots=base.slots, format_range=base.format_range) == base
+
+
 def test_other_slots_can_be_written_for_other_readers():
     before = read(DATA / "0.12.0.1" / "sharded.jaxexport").envelope
     after = read_bytes(encode(before, {*before.slots, "nr_devices_short"} - {"jax_version"})).envelope

@@ -120,6 +120,25 @@ def test_a_golden_is_only_refused_on_a_platform_that_it_was_not_exported_for():
     assert on_tpu == (Check("", inputs=INPUTS, outputs=OUTPUTS), more)
 
 
+OTHER_REFUSALS = [
+    "ValueError: Function 'f' was exported for 8 devices and is called in a context with 1 devices.",
+    "ValueError: No VJP is available",
+    "ValueError: Cannot export functions with custom calls whose targets have no compatibility guarantees: t",
+    "ValueError: Expected value >= 1 for dimension variable 'w'.",
+    "TypeError: dtype mismatch",
+    "XlaRuntimeError: NOT_FOUND: no handler is registered for platform Host",
+    "",
+]
+
+
+@pytest.mark.parametrize("message", OTHER_REFUSALS)
+def test_no_other_refusal_is_taken_for_that_of_the_platform(message, tmp_path):
+    cell = cell_of(options=Options(("tpu",), refused_on=("cpu",)))
+    (check,) = cell.checks
+    results = check_calls(cell, Reply(Stage.RUN, "ok", refusals={check.name: message}), tmp_path, OPTIONS)
+    assert results.problem == f"expected a refusal with {WRONG_PLATFORM!r} in its message, found {message}"
+
+
 def test_a_golden_without_outputs_has_a_call_without_them():
     options = Options(("cpu",), without_outputs="no TPU here")
     assert cell_of(options=options).checks == (Check("", inputs=INPUTS),)

@@ -1,4 +1,4 @@
-"""What a cell calls beside the plain call: derivatives, refusals, meshes, registrations; a planted fault in each."""
+"""What a cell calls: the plain call, derivatives, refusals, meshes, registrations; a planted fault in each."""
 
 import sys
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from export_core.export.golden_checks import ExtraCall, add_checks
 from export_core.export.produce import ProducedGolden, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.store import MANIFEST, sha256
+from export_core.goldens.store import MANIFEST, OUTPUTS, sha256
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.readers.environment import Environment, cell_variables
 from export_core.readers.worker import client
@@ -78,6 +78,7 @@ def outcomes(tmp_path_factory, here, warm_starts) -> dict[str, Outcome]:
     sine = made(jnp.sin, X, vjp_order=2)
     wrong = to_npz([leaf_of(np.full(4, 9, np.float32))])
     write("derivatives", sine)
+    write("wrong_outputs", sine, {OUTPUTS: wrong})
     write("wrong_derivative", sine, {"vjp1.outputs.npz": wrong})
     write("wrong_second_derivative", sine, {"vjp2.outputs.npz": to_npz([leaf_of(X), leaf_of(X)])})
     write("derivative_that_is_there", sine, manifest=lambda m: _check(m, "vjp3", vjp=2, inputs="vjp2.inputs.npz"))
@@ -150,6 +151,7 @@ NOT_REFUSED = "expected this call to be refused, and it was not"
 @pytest.mark.parametrize(
     ("case", "verdict", "message"),
     [
+        ("wrong_outputs", Verdict.NUMERICS, "output 0 float32[4]: 4 of 4 elements differ"),
         ("wrong_derivative", Verdict.NUMERICS, "vjp1: output 0 float32[4]: 4 of 4 elements differ"),
         ("wrong_second_derivative", Verdict.NUMERICS, "vjp2: output 0 float32[4]: "),
         ("not_refused", Verdict.ERROR, NOT_REFUSED),

@@ -39,6 +39,13 @@ def test_a_promise_is_the_arithmetic_of_the_two_days(writer, reader, backward, f
     assert found.direction is expected[(reader > writer) - (reader < writer)]
 
 
+@given(DAYS, DAYS, LENGTHS, LENGTHS)
+def test_without_windows_nothing_is_promised_in_either_direction(writer, reader, backward, forward):
+    found, promised = promise(writer, reader, None), promise(writer, reader, Windows(backward, forward))
+    assert (found.promised, found.until) == (False, writer)
+    assert (found.direction, found.days) == (promised.direction, promised.days)
+
+
 @given(DAYS)
 def test_the_same_day_is_promised_even_with_windows_of_no_days(built):
     found = promise(built, built, Windows(0, 0))

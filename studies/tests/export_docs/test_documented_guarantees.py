@@ -69,6 +69,20 @@ def test_a_disabled_check_lets_a_target_pass_and_is_recorded(through):
     assert produced.manifest.options.disabled_checks == {"my_new_prim": "it is ours, and does not change"}
 
 
+def test_each_of_two_targets_has_a_check_of_its_own(through):
+    def both(x):
+        return for_tpus.bind(changed.bind(x))
+
+    ours = {"my_new_prim": "it is ours", "T": "it is ours too"}
+    for target in ours:
+        others = {name: reason for name, reason in ours.items() if name != target}
+        with pytest.raises(ExportError, match=rf"promises nothing: {target}\."):
+            through(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=others)
+    produced = through(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=ours)
+    assert [check.target for check in produced.artifact.envelope.disabled_checks] == [*ours]
+    assert {*_targets(produced)} == {*ours}
+
+
 def test_a_disabled_check_guarantees_nothing(through):
     produced = through(
         jax.jit(for_tpus.bind), 1.0, platforms=("tpu",), disabled_checks={"my_new_prim": "to look at it"}

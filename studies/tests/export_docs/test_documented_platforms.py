@@ -31,6 +31,12 @@ def test_a_platform_that_was_not_exported_for_is_refused(through):
     ) as refusal:
         exp.call(1.0)
     assert re.search(WRONG_PLATFORM, str(refusal.value))
+    # What else jax refuses is said in other words.
+    here = export.deserialize(export.export(jax.jit(lax.cos))(1.0).serialize())
+    for call in (lambda: jax.grad(here.call)(1.0), lambda: here.call(np.ones(3, np.float32))):
+        with pytest.raises(ValueError, match=r"No VJP is available|Rank mismatch") as other:
+            call()
+        assert not re.search(WRONG_PLATFORM, str(other.value))
     assert through(jax.jit(lax.cos), 1.0, platforms=("tpu",)).artifact.envelope.platforms == ("tpu",)
 
 

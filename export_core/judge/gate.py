@@ -89,7 +89,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     """The newest known release with its build date, the number of known releases, and a hash of their dates."""
     seconds: float  # Wall time of the run.
     accepted: list[Accepted] = []
-    """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
+    """What makes these verdicts say less, each with its reason: allowed calls, own tolerances, quirks."""
     undecided: list[str] = []
     """Outputs with elements that would not show a wrong number: rounding alone moves them as far."""
     unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens verify --noise` can measure.

@@ -309,6 +309,8 @@ def test_what_a_rule_or_a_quirk_sets_is_not_called_the_goldens_own(tmp_path):
         assert [accepted.what for accepted in accepted_in(compared, policy)] == whats
 
 
-def test_what_is_accepted_of_all_names_no_case():
-    made = summarize([result()], accepted=[Accepted("calendar_days: 400", "why", ())])
-    assert document([result()], made).findings[-1].text == "calendar_days: 400.\n  reason     why"
+def test_what_is_accepted_of_all_is_that_of_the_policy_of_the_judgement():
+    before = [Accepted("windows: 10 days backward, 21 forward", "JAX promises 180 and 21", ())]
+    made = summarize([result()], policy=Policy(calendar_days=400), accepted=before)
+    assert [accepted.what for accepted in made.accepted] == ["calendar_days: 400"]
+    assert document([result()], made).findings[-1].text.startswith("calendar_days: 400.\n  reason     no headline")

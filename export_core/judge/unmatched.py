@@ -53,7 +53,7 @@ OTHER_KEYS = (
     # Nobody calls the new target before the change.
     *(f"custom_call_changes.{field}" for field in ("new", "introduced", "release", "reason", "owner", "issue")),
     # Of an installation, or of a machine.
-    *("known_issues", "reader_packages", "environment", "backfill_install"),
+    *("known_issues", "reader_packages", "reader_packages_from_source", "environment", "backfill_install"),
 )
 """All other keys: nothing in them is compared with the names of a project's goldens, readers or runs."""
 

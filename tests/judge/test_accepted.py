@@ -239,7 +239,7 @@ WEAKER = [
     Weakened("required_outside", "required: outside: false", policy=Policy(required=Required(outside=False))),
     Weakened("calendar_days", "calendar_days: 400", policy=Policy(calendar_days=400)),
 ]
-"""For each way in which a field is told, an example of each field that it tells."""
+"""Examples for each way in which fields are told."""
 
 
 @pytest.mark.parametrize("weakened", WEAKER, ids=lambda weakened: f"{weakened.tells}-{weakened.what}")
@@ -248,6 +248,13 @@ def test_what_makes_a_verdict_say_less_is_listed(tmp_path, weakened):
     (accepted,) = accepted_in([stored], weakened.policy)
     assert (accepted.what, bool(accepted.reason)) == (weakened.what, True)
     assert accepted.cases in ((), ("t.f",), (stored.id,))
+
+
+def test_outputs_that_show_nothing_are_listed_with_the_reason_of_their_test(tmp_path):
+    options = Options(("cpu",), nothing_to_compare="log of a negative number")
+    for number, (outputs, reasons) in enumerate(((NAN, ["log of a negative number"]), (b"", []))):
+        goldens = on_disk(tmp_path / str(number), manifest("t.f", options=options), outputs)
+        assert [accepted.reason for accepted in accepted_in(goldens, Policy())] == reasons
 
 
 def test_each_way_of_telling_has_an_example():

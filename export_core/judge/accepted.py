@@ -277,15 +277,16 @@ def other_noise(golden: Golden, _: Policy) -> Told:
         yield Accepted(f"no noise of {calls}", "compared within the default tolerances", (golden.id,))
 
 
-ANY_MESSAGE = ("", "INTERNAL: unknown failure", "RESOURCE_EXHAUSTED: out of memory", "name 'x' is not defined")
-"""Messages that no refusal has: a pattern that matches one of them expects no refusal, but any failure."""
+# In one text: some patterns are searched for in a process of their own.
+ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nname 'x' is not defined"
+"""Messages that no refusal has: a pattern that matches in one of them expects no refusal, but any failure."""
 
 
 @_of_each
 def any_refusal(golden: Golden, _: Policy) -> Told:
     """Tell which calls count as refused whatever is wrong with them."""
     for check in golden.manifest.checks:
-        if check.refused is not None and any(found_in(message, check.refused) for message in ANY_MESSAGE):
+        if check.refused is not None and found_in(ANY_MESSAGE, check.refused):
             what = f"{check.name}: refused with any message"
             yield Accepted(what, f"{check.refused!r} also matches other failures", (golden.id,))
 

@@ -29,7 +29,7 @@ from export_core.base.tolerances import (
 from export_core.base.untrusted import found_in
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf, Manifest
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of, tolerances_in_words
-from export_core.numbers.compare import Rules, compare_leaves
+from export_core.numbers.compare import Rules, compare_leaves, comparison_of
 from export_core.numbers.noise import output_name
 from export_core.numbers.nothing_compared import without_values
 from export_core.policy import Policy
@@ -170,7 +170,7 @@ def not_reproducible(golden: Golden, _: Policy) -> Told:
 def own_comparison(golden: Golden, _: Policy) -> Told:
     """Tell what golden.yaml has in place of the default, but for `exact`, which accepts less than anything else."""
     own = _stored_comparison(golden)
-    if own.compare == "exact" or own == Comparison():
+    if own in (Comparison(), Comparison("exact")):
         return
     what = f"comparison: {comparison_in_words(own)}"
     if own.compare == "shape":
@@ -179,6 +179,8 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
         reason = f"accepts zeros in place of {few(outputs)}"
     elif ":" in own.compare:
         reason = "a function of its own decides alone"
+    elif own.compare == "exact":
+        reason = "derivatives are compared within these tolerances"
     elif own.compare != Comparison().compare:
         reason = "factors are unique only up to signs, phases and order"
     else:
@@ -210,6 +212,8 @@ def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
         return []
     names = []
     for file, leaves in outputs.items():
+        if not takes_tolerances(comparison_of(golden.calls[file], own).compare):
+            continue
         for number, leaf in enumerate(leaves):
             if leaf.dtype in FLOATS and leaf.data.any() and given_tolerance(comparison, leaf.dtype) != Tolerance():
                 zeros = Leaf(leaf.dtype, np.zeros_like(leaf.data))
@@ -247,10 +251,13 @@ def platform_tolerances(golden: Golden, policy: Policy) -> Told:
     """Tell which tolerances of the policy apply to a golden, on the platform of its writer or of a reader."""
     manifest = golden.manifest
     types = {text.partition("[")[0] for text in (*manifest.signature.inputs, *manifest.signature.outputs)}
+    calls = golden.calls.values()
+    if not any(takes_tolerances(comparison_of(check, manifest.comparison).compare) for check in calls):
+        return
     for platform in sorted({manifest.writer.platform, *manifest.replayed_on}.intersection(policy.tolerances)):
         for dtype, tolerance in policy.tolerances[platform].items():
             words = ", ".join(tolerances_in_words(tolerance))
-            if dtype in types and words and takes_tolerances(manifest.comparison.compare):
+            if dtype in types and words:
                 what = f"tolerances: {words} for {dtype} on {platform}"
                 yield Accepted(what, "the policy's, for each golden there", (manifest.case,))
 

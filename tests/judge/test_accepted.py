@@ -189,7 +189,7 @@ def noise(jaxlib="0.12.0.1", **changes):
     return NoiseRecord(jaxlib, "x86_64 AVX2", 6, (), **changes)
 
 
-CUDA = Policy(tolerances={"cpu": {"float32": Tolerance(rtol=1e30)}})
+WIDE = Policy(tolerances={"cpu": {"float32": Tolerance(rtol=1e30)}})
 QUIRK = Quirk("t.f", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
 BY_TPU = msgspec.structs.replace(manifest().writer, platform="tpu")
 ADOPTED = {"test": "", "writer": msgspec.structs.replace(manifest().writer, python="unknown")}
@@ -225,7 +225,7 @@ WEAKER = [
         "numbers_rule", "numbers: shape", policy=Policy(numbers=(NumbersRule(("*",), "random", compare="shape"),))
     ),
     Weakened("quirks", "quirk: rtol 0.001", policy=Policy(quirks=(QUIRK,))),
-    Weakened("platform_tolerances", "tolerances: rtol 1e+30 for float32 on cpu", policy=CUDA),
+    Weakened("platform_tolerances", "tolerances: rtol 1e+30 for float32 on cpu", policy=WIDE),
     Weakened("platform_of_writer", "written on tpu: rtol float32 0.01, complex64 0.01", {"writer": BY_TPU}),
     Weakened("other_noise", "noise measured by jaxlib 0.9.2", {"noise": noise(jaxlib="0.9.2")}),
     Weakened("other_noise", "no noise of vjp1", {"noise": noise(unmeasured=("vjp1",))}),
@@ -265,7 +265,7 @@ def test_each_way_of_telling_has_an_example():
     "changes",
     [
         {},
-        {"comparison": Comparison("exact", rtol=1.0)},
+        {"comparison": Comparison("exact")},
         {"checks": (refusing("b >= 2"), refusing("(?i)mismatch|do not match|incompatible"))},
         {"noise": noise()},
     ],
@@ -273,6 +273,18 @@ def test_each_way_of_telling_has_an_example():
 def test_a_golden_that_accepts_nothing_lists_nothing(tmp_path, changes):
     strict = Policy(windows=WindowDays(400, 60), calendar_days=1, allow={"not called": "why"})
     assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes)), strict) == []
+
+
+@pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
+def test_derivatives_of_a_golden_with_exact_outputs_have_tolerances(tmp_path, order, whats):
+    checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
+    (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("exact"), checks=checks))
+    (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
+    assert [accepted.what for accepted in accepted_in([made], WIDE)] == whats
+    own = msgspec.structs.replace(made.manifest, comparison=Comparison("exact", rtol=1.0))
+    (accepted,) = accepted_in([Golden(own, made.folder)], Policy())
+    zeros = "accepts zeros in place of output other/0" if order else "derivatives are compared within these tolerances"
+    assert (accepted.what, accepted.reason) == ("comparison: exact, rtol 1", zeros)
 
 
 def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):

@@ -89,6 +89,13 @@ def test_another_call_counts_and_a_derivative_does_not(tmp_path):
         assert bool(nothing_compared(type(made)(more, made.folder), "cpu", {})) is is_nothing
 
 
+def test_a_derivative_does_not_make_up_for_a_function_that_accepts_anything(tmp_path):
+    made = stored(tmp_path / "golden", comparison=Comparison("own:anything"))
+    (made.folder / "vjp1.npz").write_bytes(files()[OUTPUTS])
+    manifest = msgspec.structs.replace(made.manifest, checks=(Check("vjp1", vjp=1, outputs="vjp1.npz"),))
+    assert found(tmp_path, type(made)(manifest, made.folder)) == ZEROS
+
+
 @pytest.mark.parametrize(
     "leaf",
     [

@@ -201,9 +201,7 @@ class Recorder:
             if not whole:
                 return
             whole = free_caches(whole)  # before any other name holds one of them
-            if not self._marked["nothing_to_compare"]:
-                for produced in whole:
-                    require_values(produced)
+            whole = [require_values(produced, self._marked["nothing_to_compare"]) for produced in whole]
             store, policy = self._store, self._settings.policy
             repeated = map(self._with_second_export, whole)
             whole = [add_noise(produced, store, policy, self._measured) for produced in repeated]

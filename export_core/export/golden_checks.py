@@ -96,15 +96,22 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
     return checks.whole()
 
 
-def require_values(produced: ProducedGolden) -> None:
-    """Raise `ExportError` for a golden whose outputs have no value in any call: it would agree with too much.
+def require_values(produced: ProducedGolden, reason: str | None = None) -> ProducedGolden:
+    """Return the golden, with the reason for which it is meant that its outputs show nothing, where they do not.
 
     Derivatives do not count: those of a function that only gives NaN may be numbers. Neither do made inputs, in any
     call, for which the function gives NaN or infinities: nobody meant them.
+
+    Args:
+        produced: the golden, whole.
+        reason: why it may agree with too much; None where nobody gave a reason.
+
+    Raises:
+        ExportError: its outputs have no value in any call, and there is no reason.
     """
     if produced.outputs is None:
-        return
-    if produced.outside:
+        return produced
+    if produced.outside and not reason:
         raise ExportError(
             f"{produced.case.test}: expected finite numbers, found NaN or infinities in the outputs of "
             f"{' and '.join(produced.outside)}, for all inputs that were made for jax.ShapeDtypeStruct: normally "
@@ -114,12 +121,17 @@ def require_values(produced: ProducedGolden) -> None:
         )
     checks = produced.manifest.checks
     files = [OUTPUTS, *(check.outputs for check in checks if check.outputs and not check.vjp)]
-    if problem := nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])]):
+    problem = nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])])
+    if not problem:
+        return produced
+    if not reason:
         raise ExportError(
             f"{produced.case.test}: expected outputs that show what the function computes, but {problem}. Give "
             "arguments for which it computes numbers, or a reason to store it anyway: "
             "nothing_to_compare='why'."
         )
+    options = structs.replace(produced.manifest.options, nothing_to_compare=reason)
+    return replace(produced, manifest=structs.replace(produced.manifest, options=options))
 
 
 def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> list[Check]:

@@ -88,8 +88,9 @@ def adopt_artifact(
         ARTIFACT: bytes(artifact.data),
         INPUTS: to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, sizes)),
     }
-    if outputs is not None:
-        files[OUTPUTS] = to_npz(_results_of(outputs, envelope.out_avals, sizes, given.nothing_to_compare))
+    results = None if outputs is None else _results_of(outputs, envelope.out_avals, sizes, given.nothing_to_compare)
+    if results is not None:
+        files[OUTPUTS] = to_npz(results)
     files |= {f"{module.stem}.register.py": _read_module(module) for module in given.register}
     manifest = Manifest(
         case=case,
@@ -103,6 +104,7 @@ def adopt_artifact(
             in_specs=specs,
             register=tuple(module.stem for module in given.register),
             without_outputs=given.without_outputs,
+            nothing_to_compare=given.nothing_to_compare if results is not None and shows_nothing(results) else "",
         ),
         comparison=Comparison(),
         signature=signature_of(envelope),

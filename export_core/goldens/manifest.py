@@ -99,6 +99,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     register: tuple[str, ...] = ()  # The modules that a reader imports first; the golden holds a copy of each.
     refused_on: tuple[str, ...] = ()  # Platforms that it was not exported for, and on which it must be refused.
     without_outputs: str = ""  # Why the golden has no outputs: readers compile it, and run nothing. Empty for others.
+    nothing_to_compare: str = ""  # Why it is meant that its outputs show nothing; empty where they show something.
 
     @property
     def devices(self) -> int:

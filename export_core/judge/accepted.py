@@ -1,19 +1,39 @@
-"""What was accepted on purpose, and why: allowed custom calls, disabled safety checks, comparison rules, quirks."""
+"""What was accepted on purpose, and why: whatever makes a verdict say less, in one line of a report for each reason.
+
+Which field of golden.yaml and of a policy is told by which of these functions is in `weakening.py`.
+"""
 
 import datetime
+import functools
 import itertools
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
+from export_core.artifact import ArtifactError
+from export_core.artifact.unread import DIALECTS
 from export_core.base.text import few
-from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
-from export_core.goldens import Comparison, Golden, GoldenError, Leaf
-from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of
-from export_core.numbers.compare import Rules, compare_leaves
+from export_core.base.tolerances import (
+    AMOUNTS,
+    FLOATS,
+    GOLDEN,
+    PLATFORM_RTOL,
+    Tolerance,
+    amount_for,
+    given_tolerance,
+    takes_tolerances,
+)
+from export_core.base.untrusted import found_in
+from export_core.goldens import Comparison, Golden, GoldenError, Leaf, Manifest
+from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of, tolerances_in_words
+from export_core.numbers.compare import Rules, compare_leaves, comparison_of
 from export_core.numbers.noise import output_name
+from export_core.numbers.nothing_compared import without_values
 from export_core.policy import Policy
+from export_core.policy.entries import WindowDays
 from export_core.releases import load_calendar
 from export_core.releases.names import title_of
 
@@ -25,63 +45,20 @@ class Accepted(msgspec.Struct, frozen=True):
 
     what: str  # What was accepted.
     reason: str  # Why.
-    cases: tuple[str, ...]  # The cases, or the goldens, that have it.
+    cases: tuple[str, ...]  # The cases, or the goldens, that have it; empty for what is accepted of all.
+
+    @property
+    def sentence(self) -> str:
+        """What was accepted, and of which goldens."""
+        return f"{self.what}: {few(self.cases)}." if self.cases else f"{self.what}."
 
 
-def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
-    """Everything that was accepted for these goldens, by themselves or by the policy, sorted."""
-    return merge_accepted(_accepted_for(golden, policy) for golden in goldens)
-
-
-def _accepted_for(golden: Golden, policy: Policy) -> Iterator[Accepted]:
-    manifest, options = golden.manifest, golden.manifest.options
-    case, own = (manifest.case,), (golden.id,)
-    for target, reason in options.allow.items():
-        yield Accepted(f"custom call {target}", reason, case)
-    for check, reason in options.disabled_checks.items():
-        yield Accepted(f"no check of {_DISABLED_CHECKS.get(check, f'the custom call {check}')}", reason, case)
-    if options.without_outputs:
-        yield Accepted("no outputs: compiled, and never compared", options.without_outputs, case)
-    # What a golden claims of itself that makes a verdict say less.
-    if origin := manifest.converted_from:
-        what = "a converted artifact: JAX promises nothing for it"
-        yield Accepted(what, f"{origin.way} for {title_of(origin.reader)}", own)
-    if manifest.origin and (how := manifest.origin.derived.get("writer")):
-        yield Accepted("a writer that the artifact does not name", how, own)
-    if manifest.comparison.compare == "shape":
-        yield Accepted("comparison: shape", "its numbers are not compared", own)
-    elif outputs := _outputs_that_may_be_zero(golden):
-        what = f"comparison: {comparison_in_words(manifest.comparison)}"
-        yield Accepted(what, f"accepts zeros in place of {few(outputs)}", own)
-    if rule := rule_of(manifest, policy.numbers):
-        yield Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, own)
-    for quirk in quirks_of(manifest, policy.quirks):
-        until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
-        reason = f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
-        yield Accepted(f"quirk: {relaxation(quirk)}", reason, own)
-
-
-def _outputs_that_may_be_zero(golden: Golden) -> list[str]:
-    """The outputs for which the golden's own tolerances accept nothing but zeros, as ``output 0``."""
-    comparison = msgspec.structs.replace(golden.manifest.comparison, compare=Comparison().compare)
-    if comparison == Comparison():
-        return []
-    try:
-        outputs = golden.outputs_of_calls()
-    except GoldenError:  # its cells say so
-        return []
-    names = []
-    for file, leaves in outputs.items():
-        for number, leaf in enumerate(leaves):
-            if leaf.dtype in FLOATS and leaf.data.any() and given_tolerance(comparison, leaf.dtype) != Tolerance():
-                zeros = Leaf(leaf.dtype, np.zeros_like(leaf.data))
-                if compare_leaves([leaf], [zeros], Rules(comparison)).ok:
-                    names.append(f"output {output_name(golden.calls[file].name, number)}")
-    return names
+Told = Iterator[Accepted]
+Teller = Callable[[Sequence[Golden], Policy], Told]  # Lists what a field of goldens and of their policy accepts.
 
 
 def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
-    """What was accepted in several parts of one run, together."""
+    """Return what was accepted in several parts of one run, together."""
     # By reason too: the same call may be allowed in two cases for two reasons, and both are shown.
     merged: dict[tuple[str, str], set[str]] = {}
     for accepted in itertools.chain.from_iterable(parts):
@@ -94,3 +71,312 @@ def _order(name: str) -> tuple[str, datetime.date, str]:
     case, _, writer = name.partition("/")
     known = load_calendar().jaxlib.get(writer.partition("-")[0])
     return case, known.built if known else datetime.date.max, name
+
+
+# --- how each is told -------------------------------------------------------------------------------------------------
+
+
+def _of_each(tell: Callable[[Golden, Policy], Told]) -> Teller:
+    """Make a teller of what tells of one golden."""
+
+    @functools.wraps(tell)
+    def tell_all(goldens: Sequence[Golden], policy: Policy) -> Told:
+        for golden in goldens:
+            yield from tell(golden, policy)
+
+    return tell_all
+
+
+@_of_each
+def allowed_calls(golden: Golden, policy: Policy) -> Told:
+    """Tell which custom calls and unknown parts a golden or its policy allows."""
+    manifest = golden.manifest
+    case = (manifest.case,)
+    for target, reason in manifest.options.allow.items():
+        yield Accepted(f"custom call {target}", reason, case)
+    # What the policy allows by now may be in goldens that were written before.
+    for target in {*manifest.custom_calls}.intersection(policy.allow):
+        yield Accepted(f"custom call {target}", policy.allow[target], case)
+    parts = {name for name in policy.allow if name.partition(" ")[0].partition(".")[0] in (*DIALECTS, "field")}
+    if parts - {*manifest.options.allow}:
+        for name in sorted(parts.intersection(part.name for _, part in _artifact_of(golden, "unread"))):
+            yield Accepted(f"unknown part {name}", policy.allow[name], case)
+
+
+@_of_each
+def disabled_checks(golden: Golden, _: Policy) -> Told:
+    """Tell which safety checks an artifact was exported without."""
+    manifest = golden.manifest
+    for check, reason in manifest.options.disabled_checks.items():
+        yield Accepted(f"no check of {_check_in_words(check)}", reason, (manifest.case,))
+
+
+def _check_in_words(check: str) -> str:
+    return _DISABLED_CHECKS.get(check, f"the custom call {check}")
+
+
+@_of_each
+def without_outputs(golden: Golden, _: Policy) -> Told:
+    """Tell which golden has no outputs, or outputs that show nothing."""
+    options = golden.manifest.options
+    if options.without_outputs:
+        yield Accepted("no outputs: compiled, and never compared", options.without_outputs, (golden.manifest.case,))
+        return
+    try:
+        problem = without_values(golden)
+    except GoldenError:  # its cells say so
+        return
+    if problem:
+        yield Accepted(f"nothing to compare: {problem}", options.nothing_to_compare or "no reason given", (golden.id,))
+
+
+@_of_each
+def registered_modules(golden: Golden, _: Policy) -> Told:
+    """Tell which modules of a golden readers import."""
+    for name in golden.manifest.options.register:
+        reason = "a module of the golden, which readers import before they call it"
+        yield Accepted(f"registered module {name}", reason, (golden.manifest.case,))
+
+
+@_of_each
+def conversion(golden: Golden, _: Policy) -> Told:
+    """Tell which golden has a converted artifact."""
+    if origin := golden.manifest.converted_from:
+        what = "a converted artifact: JAX promises nothing for it"
+        yield Accepted(what, f"{origin.way} for {title_of(origin.reader)}", (golden.id,))
+
+
+@_of_each
+def derived_origin(golden: Golden, _: Policy) -> Told:
+    """Tell what of a golden was derived, and which outputs another release computed."""
+    origin, writer = golden.manifest.origin, golden.manifest.writer
+    if origin is None:
+        return
+    for what, how in origin.derived.items():
+        yield Accepted(f"a {what} that the artifact does not name", how, (golden.id,))
+    if origin.outputs_by not in ("", writer.id.removesuffix(f"-{writer.platform}")):
+        yield Accepted(f"outputs by jaxlib {origin.outputs_by}", "they are not those of its writer", (golden.id,))
+
+
+@_of_each
+def not_reproducible(golden: Golden, _: Policy) -> Told:
+    """Tell which golden is not exported twice alike."""
+    if not golden.manifest.reproducible:
+        reason = "two exports differed: its test compares outputs, and not what is exported"
+        yield Accepted("not reproducible", reason, (golden.id,))
+
+
+@_of_each
+def own_comparison(golden: Golden, _: Policy) -> Told:
+    """Tell what golden.yaml has in place of the default, but for `exact`, which accepts less than anything else."""
+    own = _stored_comparison(golden)
+    if own in (Comparison(), Comparison("exact")):
+        return
+    what = f"comparison: {comparison_in_words(own)}"
+    if own.compare == "shape":
+        reason = "its numbers are not compared"
+    elif outputs := _outputs_that_may_be_zero(golden, own):
+        reason = f"accepts zeros in place of {few(outputs)}"
+    elif ":" in own.compare:
+        reason = "a function of its own decides alone"
+    elif own.compare == "exact":
+        reason = "derivatives are compared within these tolerances"
+    elif own.compare != Comparison().compare:
+        reason = "factors are unique only up to signs, phases and order"
+    else:
+        reason = "in place of the noise that its writer measured"
+    yield Accepted(what, reason, (golden.id,))
+
+
+def _stored_comparison(golden: Golden) -> Comparison:
+    """What of a golden's comparison is in golden.yaml, and not of a rule or a quirk; those are told themselves."""
+
+    def own(name: str) -> Any:
+        value, source = getattr(golden.manifest.comparison, name), golden.sources.get(name, GOLDEN)
+        if isinstance(value, Mapping):
+            value = {dtype: amount for dtype, amount in value.items() if amount_for(dtype, source) == GOLDEN}
+            return value or None
+        return value if source == GOLDEN else None
+
+    return Comparison(own("compare") or Comparison().compare, *map(own, AMOUNTS))
+
+
+def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
+    """The outputs for which a golden's own tolerances accept nothing but zeros, as ``output 0``."""
+    comparison = msgspec.structs.replace(own, compare=Comparison().compare)
+    if comparison == Comparison():
+        return []
+    try:
+        outputs = golden.outputs_of_calls()
+    except GoldenError:  # its cells say so
+        return []
+    names = []
+    for file, leaves in outputs.items():
+        if not takes_tolerances(comparison_of(golden.calls[file], own).compare):
+            continue
+        for number, leaf in enumerate(leaves):
+            if leaf.dtype in FLOATS and leaf.data.any() and given_tolerance(comparison, leaf.dtype) != Tolerance():
+                zeros = Leaf(leaf.dtype, np.zeros_like(leaf.data))
+                if compare_leaves([leaf], [zeros], Rules(comparison)).ok:
+                    names.append(f"output {output_name(golden.calls[file].name, number)}")
+    return names
+
+
+@_of_each
+def stored_factors(golden: Golden, _: Policy) -> Told:
+    """Tell which outputs golden.yaml compares as factors. Those that custom calls show are in the bytes."""
+    for group in golden.manifest.factors:
+        what = f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
+        yield Accepted(what, "factors are unique only up to signs, phases and order", (golden.id,))
+
+
+@_of_each
+def numbers_rule(golden: Golden, policy: Policy) -> Told:
+    """Tell which rule of the policy replaces how a golden is compared."""
+    if rule := rule_of(golden.manifest, policy.numbers):
+        yield Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, (golden.id,))
+
+
+@_of_each
+def quirks(golden: Golden, policy: Policy) -> Told:
+    """Tell which quirks of the policy relax a golden, until when."""
+    for quirk in quirks_of(golden.manifest, policy.quirks):
+        until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
+        reason = f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
+        yield Accepted(f"quirk: {relaxation(quirk)}", reason, (golden.id,))
+
+
+@_of_each
+def platform_tolerances(golden: Golden, policy: Policy) -> Told:
+    """Tell which tolerances of the policy apply to a golden, on the platform of its writer or of a reader."""
+    manifest = golden.manifest
+    types = {text.partition("[")[0] for text in (*manifest.signature.inputs, *manifest.signature.outputs)}
+    calls = golden.calls.values()
+    if not any(takes_tolerances(comparison_of(check, manifest.comparison).compare) for check in calls):
+        return
+    for platform in sorted({manifest.writer.platform, *manifest.replayed_on}.intersection(policy.tolerances)):
+        for dtype, tolerance in policy.tolerances[platform].items():
+            words = ", ".join(tolerances_in_words(tolerance))
+            if dtype in types and words:
+                what = f"tolerances: {words} for {dtype} on {platform}"
+                yield Accepted(what, "the policy's, for each golden there", (manifest.case,))
+
+
+@_of_each
+def platform_of_writer(golden: Golden, _: Policy) -> Told:
+    """Tell which golden is compared within more since its writer ran on an accelerator."""
+    platform = golden.manifest.writer.platform
+    if platform in PLATFORM_RTOL:
+        wider = ", ".join(f"{dtype} {rtol:g}" for dtype, rtol in PLATFORM_RTOL[platform].items())
+        yield Accepted(f"written on {platform}: rtol {wider}", "what that platform needs", (golden.manifest.case,))
+
+
+@_of_each
+def other_noise(golden: Golden, _: Policy) -> Told:
+    """Tell whose noise is not that of its writer, and which calls have none."""
+    record, writer = golden.manifest.noise, golden.manifest.writer
+    if record is None:
+        return
+    if record.jaxlib != writer.jaxlib:
+        yield Accepted(f"noise measured by jaxlib {record.jaxlib}", "it is not its writer", (golden.id,))
+    if record.unmeasured:
+        calls = few([name or "the plain call" for name in record.unmeasured])
+        yield Accepted(f"no noise of {calls}", "compared within the default tolerances", (golden.id,))
+
+
+# In one text: some patterns are searched for in a process of their own.
+ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nname 'x' is not defined"
+"""Messages that no refusal has: a pattern that matches in one of them expects no refusal, but any failure."""
+
+
+@_of_each
+def any_refusal(golden: Golden, _: Policy) -> Told:
+    """Tell which calls count as refused whatever is wrong with them."""
+    for check in golden.manifest.checks:
+        if check.refused is not None and found_in(ANY_MESSAGE, check.refused):
+            what = f"{check.name}: refused with any message"
+            yield Accepted(what, f"{check.refused!r} also matches other failures", (golden.id,))
+
+
+def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
+    """Tell what a golden does not call: what its options ask for, and what other goldens of its case call.
+
+    Of the calls of `also` and `refused` nothing else is known here. Their test compares them with what it calls.
+    """
+    calls: dict[str, set[str]] = {}
+    for golden in goldens:
+        calls.setdefault(golden.manifest.case, set()).update(check.name for check in golden.manifest.checks)
+    for golden in goldens:
+        manifest = golden.manifest
+        if manifest.is_adopted:  # it has the calls that its artifact has, see `as_its_artifact_has_it`
+            continue
+        missing = [name for name in _expected_calls(manifest) if name]
+        if missing:
+            yield Accepted(f"not called: {few(missing)}", "what its options ask for", (golden.id,))
+        others = sorted(calls[manifest.case] - {check.name for check in manifest.checks} - {*missing})
+        if others:
+            yield Accepted(f"not called: {few(others)}", "what other goldens of its case call", (golden.id,))
+
+
+def _expected_calls(manifest: Manifest) -> Iterator[str]:
+    """The names of calls that an export with these options adds, and the manifest has not."""
+    options, checks = manifest.options, manifest.checks
+    order = options.vjp_order
+    has_results = {check.vjp for check in checks if check.refused is None}
+    yield from (f"vjp{number}" for number in range(1, order + 1) if number not in has_results)
+    if order and not any(check.refused is not None and check.vjp == order + 1 for check in checks):
+        yield f"vjp{order + 1}"
+    if options.devices > 1:
+        if not any(check.refused is None and check.mesh and {*check.mesh} != {*options.mesh} for check in checks):
+            yield "other-mesh"
+        if not any(
+            check.refused is not None and check.mesh and math.prod(check.mesh.values()) == 1 for check in checks
+        ):
+            yield "one-device"
+
+
+@_of_each
+def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
+    """Tell what the bytes have and golden.yaml does not say. With a test that is an error: see `goldens/verify.py`."""
+    manifest = golden.manifest
+    options, own = manifest.options, (golden.id,)
+    if options.devices > 1 and not (manifest.out_shardings or options.without_outputs):
+        yield Accepted("no shardings of outputs", "which part of each is on which device is not compared", own)
+    if manifest.test or not (envelope := _artifact_of(golden, "envelope")):
+        return
+    if envelope.vjp_order > options.vjp_order:
+        orders = ", ".join(map(str, range(options.vjp_order + 1, envelope.vjp_order + 1)))
+        yield Accepted(f"derivatives of order {orders}: not called", "the golden has no results of them", own)
+    disabled = {check.target or check.kind for check in envelope.disabled_checks}
+    for check in sorted(disabled - {*options.disabled_checks, *options.allow}):
+        yield Accepted(f"no check of {_check_in_words(check)}", "its artifact was exported so", own)
+
+
+def _artifact_of(golden: Golden, name: str) -> Any:
+    """An attribute of a golden's artifact; nothing where that cannot be read, which its cells say."""
+    try:
+        value = getattr(golden.read_artifact(), name)
+        return list(value) if name == "unread" else value
+    except (ArtifactError, GoldenError):
+        return ()
+
+
+def shorter_windows(_: Sequence[Golden], policy: Policy) -> Told:
+    """Tell windows that are shorter than those that JAX promises."""
+    asked, jax = policy.windows, WindowDays()
+    if asked.backward < jax.backward or asked.forward < jax.forward:
+        what = f"windows: {asked.backward} days backward, {asked.forward} forward"
+        yield Accepted(what, f"JAX promises {jax.backward} and {jax.forward}", ())
+
+
+def required_outside(_: Sequence[Golden], policy: Policy) -> Told:
+    """Tell that cells outside the window need not run."""
+    if not policy.required.outside:
+        reason = "a cell outside the window that was not run does not make the run incomplete"
+        yield Accepted("required: outside: false", reason, ())
+
+
+def calendar_days(_: Sequence[Golden], policy: Policy) -> Told:
+    """Tell that headlines say later than by default how old the calendar is."""
+    if policy.calendar_days > Policy().calendar_days:
+        yield Accepted(f"calendar_days: {policy.calendar_days}", "no headline says before how old the calendar is", ())

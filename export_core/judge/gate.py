@@ -13,7 +13,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.base.text import few, plural, without_credentials
-from export_core.judge.accepted import Accepted
+from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.causes import Cause, causes_in
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes
 from export_core.judge.exit_code import ExitCode
@@ -21,6 +21,7 @@ from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.promised_plan import missing_promised
 from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import Judgement
+from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
 from export_core.matrix.selection import WORDS
 from export_core.policy import Policy
@@ -89,7 +90,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     """The newest known release with its build date, the number of known releases, and a hash of their dates."""
     seconds: float  # Wall time of the run.
     accepted: list[Accepted] = []
-    """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
+    """What makes these verdicts say less, each with its reason: allowed calls, own tolerances, quirks."""
     undecided: list[str] = []
     """Outputs with elements that would not show a wrong number: rounding alone moves them as far."""
     unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens verify --noise` can measure.
@@ -191,8 +192,11 @@ def summarize(
             missing.append(f"{deployed[-1].no_cell}, since {why}. Correct the entry, or write such goldens.")
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     issues = {cause.upstream for cause in causes if cause.upstream}
+    # What is accepted of all goldens is that of the policy by which they are judged now.
+    of_goldens = [accepted for accepted in facts.accepted if accepted.cases]
     summary = Summary(
-        **{name: getattr(facts, name) for name in RunFacts.__struct_fields__ if name != "seconds"},
+        **{name: getattr(facts, name) for name in RunFacts.__struct_fields__ if name not in ("seconds", "accepted")},
+        accepted=merge_accepted((of_goldens, accepted_in((), policy))),
         seconds=round(facts.seconds, 1),
         results=len(results),
         verdicts=_counted(result.verdict for result in results),

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from export_core.base.tolerances import AMOUNTS, GOLDEN, takes_tolerances
+from export_core.base.tolerances import AMOUNTS, GOLDEN, Tolerance, takes_tolerances
 from export_core.goldens import Comparison, Golden, Manifest
 from export_core.matrix.selection import MatrixError
 from export_core.policy import Policy
@@ -67,7 +67,7 @@ def relaxation(quirk: Quirk) -> str:
     return ", ".join([*tolerances_in_words(quirk), *(f"custom call {target}" for target in quirk.allow)])
 
 
-def tolerances_in_words(entry: Quirk | NumbersRule | Comparison) -> list[str]:
+def tolerances_in_words(entry: Quirk | NumbersRule | Comparison | Tolerance) -> list[str]:
     """Each tolerance that is set: ``rtol 0.001``, or ``rtol float32 0.001, float64 1e-06``."""
     words = []
     for name in AMOUNTS:

@@ -30,6 +30,7 @@ class FeatureKey(Generic[Entry]):
     noun: str  # What one entry is called where `jaxexport policy check` counts them.
     problems: Callable[[Key, Entry], Problems]
     """What is wrong with an entry beside its types, each problem with its path, which begins with the given one."""
+    never_weaker: str  # Why no entry makes a verdict say less, as `judge.accepted` asks of every key.
     in_marker: Collection[str] = ()
     """The fields of an entry that a test's marker may set, by the keyword of this name; that entry comes before those
     of the policy. Its meaning is in the `keywords` of the `Feature`."""

@@ -24,10 +24,10 @@ from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, Summary, calendar_facts, judge
-from export_core.judge.accepted import accepted_in
 from export_core.judge.gate import RunIdentity, facts_at_end, recorded_policy
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
+from export_core.judge.weakening import accepted_in
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
@@ -158,7 +158,7 @@ def run_matrix(
         # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
         shard = str(options.shard or "")
         record = record_of(whole, policy, limits, shard, plan) if options.results else None
-        facts = _facts(plan, policy, options, record, is_pytest=interpreter is not None)
+        facts = _facts(plan, whole, policy, options, record, is_pytest=interpreter is not None)
         # In this order: a run that does not reach its machines has not removed the results of the last one.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
         journal, results = None, []
@@ -280,16 +280,18 @@ def _day(options: RunOptions) -> datetime.date:
     return options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
 
 
-def _facts(plan: Plan, policy: Policy, options: RunOptions, record: PlanRecord | None, *, is_pytest: bool) -> RunFacts:
-    """What the summary of a run says of its plan; `record` is that of a run that is written."""
+def _facts(
+    plan: Plan, whole: Plan, policy: Policy, options: RunOptions, record: PlanRecord | None, *, is_pytest: bool
+) -> RunFacts:
+    """What the summary of a run says of its plan, a shard of `whole`; `record` is that of a run that is written."""
     return RunFacts(
         planned=len(plan.cells),
         as_of=plan.as_of,
         selection=plan.selection.described(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
         seconds=0.0,  # until `facts_at_end`
-        accepted=accepted_in(plan.goldens, policy),
-        # A run of pytest says it when a golden is written; its budget has no room for reading all arrays again.
+        # A run of pytest reports none of both; its budget has no room for reading all arrays again.
+        accepted=[] if is_pytest else accepted_in(whole.goldens, policy),
         undecided=[] if is_pytest else undecided_in(plan.goldens),
         unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),
         inputs_only=sorted(

@@ -1,17 +1,42 @@
-"""What was let through on purpose is told with its reason."""
+"""Everything that makes a verdict say less is listed with its reason, from one table of all fields."""
+
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 import numpy as np
 import pytest
-from making import day, document, files, golden, manifest, result, summarize, write_golden
+from making import ARTIFACTS, day, document, files, golden, manifest, result, summarize, write_golden
 
-from export_core.goldens import Comparison, GoldenStore, Options, Origin
+from export_core.artifact import read
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import DisabledCheck
+from export_core.base.tolerances import Tolerance
+from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenStore, Manifest, Options, Origin
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.manifest import ConvertedFrom
-from export_core.goldens.store import OUTPUTS
-from export_core.judge.accepted import Accepted, accepted_in, merge_accepted
+from export_core.goldens.manifest import ConvertedFrom, NoiseRecord
+from export_core.goldens.store import ARTIFACT, OUTPUTS
+from export_core.judge import Judgement, Summary
+from export_core.judge.accepted import Accepted, merge_accepted
+from export_core.judge.weakening import DOES_NOT, MARKER, WEAKENS, AsField, Elsewhere, accepted_in
+from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
-from export_core.policy.entries import Quirk
+from export_core.policy.entries import NumbersRule, Quirk, Required, WindowDays
+from export_core.policy.feature_keys import feature_keys
+from export_core.run.marker_keywords import KEYWORDS
+
+NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
+
+
+def on_disk(root, made, outputs=b""):
+    """A golden with its arrays, and with a manifest that need not follow the rules of one that is read."""
+    folder = root / made.case / made.writer.id
+    folder.mkdir(parents=True)
+    for name, content in {**files(), **({OUTPUTS: outputs} if outputs else {})}.items():
+        (folder / name).write_bytes(content)
+    signature = msgspec.structs.replace(made.signature, outputs=("float32[2]",))
+    return [Golden(msgspec.structs.replace(made, signature=signature), folder)]
 
 
 def allowing(case, **options):
@@ -71,13 +96,6 @@ def test_what_a_golden_claims_without_evidence_is_reported(tmp_path, claims, wha
     assert (what in told.what, reason in told.reason, told.cases) == (True, True, (stored.id,)), told
 
 
-@pytest.mark.parametrize(
-    "comparison", [Comparison(), Comparison(rtol=0.1), Comparison(atol={"float64": 9.0}), Comparison(ulp=8)]
-)
-def test_a_tolerance_that_refuses_zeros_is_not_reported(tmp_path, comparison):
-    assert accepted_in([write_golden(GoldenStore(tmp_path), manifest(comparison=comparison))], Policy()) == []
-
-
 def test_a_tolerance_names_the_output_that_is_small_beside_it(tmp_path):
     outputs = to_npz([leaf_of(np.full(2, value, np.float32)) for value in (5.0, 0.001, 0.0)])
     stored = write_golden(
@@ -106,3 +124,212 @@ def test_goldens_of_a_case_are_listed_by_build_date_of_writers():
     assert found.cases == ("c/0.9.0-cpu", "c/0.8.3-cpu", "c/0.9.2-cpu", "c/0.10.0-cpu"), "0.8.3 came after 0.9.0"
     parts = [Accepted(found.what, found.reason, (name,)) for name in sorted(found.cases)]
     assert merge_accepted([[part] for part in parts]) == [found], "of several shards too"
+
+
+def fields_of(*kinds):
+    """Each type of golden.yaml or of a policy that these hold, itself or inside, with its fields."""
+    found, left = {}, list(kinds)
+    while left:
+        kind = left.pop()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            if kind not in found:
+                hints = get_type_hints(kind)
+                found[kind] = {name: hints[name] for name in kind.__struct_fields__}
+                left += found[kind].values()
+        else:
+            left += get_args(kind)
+    return found
+
+
+def test_each_field_is_known_to_make_a_verdict_say_less_or_not():
+    """A field that is added to golden.yaml, a policy or the marker needs its line in one half of the table."""
+    of_features = {key.name: key for key in feature_keys()}
+    kinds = fields_of(Manifest, Policy)
+    for key in of_features.values():
+        assert key.never_weaker, f"{key.name}: why does no entry make a verdict say less?"
+        del kinds[key.entry]
+    fields = {(kind, name) for kind, names in kinds.items() for name in names}
+    # The class of a policy is made anew with the keys of features, which explain themselves.
+    fields = {(kind, name) for kind, name in fields if kind is not Policy or name not in of_features}
+    fields |= {(MARKER, name) for name in KEYWORDS}
+    table = {*WEAKENS, *DOES_NOT}
+    assert fields - table == set(), "in neither half of judge/weakening.py"
+    assert table - fields == set(), "gone"
+    assert {*WEAKENS} & {*DOES_NOT} == set(), "in both halves"
+    assert {kind for kind, _ in fields} >= {Manifest, Options, Check, Comparison, NoiseRecord, Policy, Quirk, MARKER}
+
+
+def test_what_is_told_elsewhere_is_told_there():
+    places = {*Summary.__struct_fields__, *Judgement, "pytest"}
+    for field, how in WEAKENS.items():
+        if isinstance(how, Elsewhere):
+            assert how.place in places, field
+        elif isinstance(how, AsField):
+            assert (how.kind, how.name) in WEAKENS, field
+
+
+TELLERS = sorted({how for how in WEAKENS.values() if callable(how)}, key=lambda tell: tell.__name__)
+
+
+class Weakened(NamedTuple):
+    """A golden, or a policy, that makes a verdict say less; and what a run lists for it."""
+
+    tells: str
+    what: str
+    golden: Mapping[str, Any] = MappingProxyType({})
+    policy: Policy = Policy()
+    outputs: bytes = b""
+
+
+def refusing(pattern):
+    return Check("refused1", inputs="inputs.npz", refused=pattern)
+
+
+def noise(jaxlib="0.12.0.1", **changes):
+    return NoiseRecord(jaxlib, "x86_64 AVX2", 6, (), **changes)
+
+
+WIDE = Policy(tolerances={"cpu": {"float32": Tolerance(rtol=1e30)}})
+QUIRK = Quirk("t.f", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
+BY_TPU = msgspec.structs.replace(manifest().writer, platform="tpu")
+ADOPTED = {"test": "", "writer": msgspec.structs.replace(manifest().writer, python="unknown")}
+MESH = Options(("cpu",), mesh={"x": 2})
+WEAKER = [
+    Weakened("allowed_calls", "custom call t", {"options": Options(("cpu",), allow={"t": "why"})}),
+    Weakened("allowed_calls", "custom call t", {"custom_calls": ("t",)}, Policy(allow={"t": "why"})),
+    Weakened(
+        "disabled_checks",
+        "no check of shapes",
+        {"options": Options(("cpu",), disabled_checks={"shape_assertions": "why"})},
+    ),
+    Weakened(
+        "without_outputs",
+        "no outputs: compiled, and never compared",
+        {"options": Options(("tpu",), without_outputs="why")},
+    ),
+    Weakened("without_outputs", "nothing to compare: all values of its outputs are NaN", outputs=NAN),
+    Weakened("without_outputs", "nothing to compare: the function has no outputs", outputs=to_npz([])),
+    Weakened("registered_modules", "registered module nodes", {"options": Options(("cpu",), register=("nodes",))}),
+    Weakened("conversion", "a converted artifact: JAX promises nothing for it", {"converted_from": CONVERTED}),
+    Weakened("derived_origin", "a writer that the artifact does not name", {"origin": DERIVED}),
+    Weakened("derived_origin", "outputs by jaxlib 0.9.2", {"origin": Origin("given", "replayed", outputs_by="0.9.2")}),
+    Weakened("not_reproducible", "not reproducible", {"reproducible": False}),
+    Weakened("own_comparison", "comparison: rtol 0.45", {"comparison": Comparison(rtol=0.45)}),
+    Weakened("own_comparison", "comparison: atol float32 1e-08", {"comparison": Comparison(atol={"float32": 1e-8})}),
+    Weakened("own_comparison", "comparison: ulp 8", {"comparison": Comparison(ulp=8)}),
+    Weakened("own_comparison", "comparison: own:anything", {"comparison": Comparison("own:anything")}),
+    Weakened("own_comparison", "comparison: shape", {"comparison": Comparison("shape")}),
+    Weakened("own_comparison", "comparison: svd", {"comparison": Comparison("svd")}),
+    Weakened("stored_factors", "outputs 0, 1 as factors of qr", {"factors": (FactorGroup("qr", (0, 1)),)}),
+    Weakened(
+        "numbers_rule", "numbers: shape", policy=Policy(numbers=(NumbersRule(("*",), "random", compare="shape"),))
+    ),
+    Weakened("quirks", "quirk: rtol 0.001", policy=Policy(quirks=(QUIRK,))),
+    Weakened("platform_tolerances", "tolerances: rtol 1e+30 for float32 on cpu", policy=WIDE),
+    Weakened("platform_of_writer", "written on tpu: rtol float32 0.01, complex64 0.01", {"writer": BY_TPU}),
+    Weakened("other_noise", "noise measured by jaxlib 0.9.2", {"noise": noise(jaxlib="0.9.2")}),
+    Weakened("other_noise", "no noise of vjp1", {"noise": noise(unmeasured=("vjp1",))}),
+    Weakened("any_refusal", "refused1: refused with any message", {"checks": (refusing(""),)}),
+    Weakened("any_refusal", "refused1: refused with any message", {"checks": (refusing("."),)}),
+    Weakened("any_refusal", "refused1: refused with any message", {"checks": (refusing("b >= 2|[a-z]+"),)}),
+    Weakened("calls_left_out", "not called: vjp1, vjp2", {"options": Options(("cpu",), vjp_order=1)}),
+    Weakened("calls_left_out", "not called: other-mesh, one-device", {"options": MESH, "out_shardings": ("all",)}),
+    Weakened("as_its_artifact_has_it", "no shardings of outputs", {**ADOPTED, "options": MESH}),
+    Weakened("shorter_windows", "windows: 30 days backward, 21 forward", policy=Policy(windows=WindowDays(30))),
+    Weakened("required_outside", "required: outside: false", policy=Policy(required=Required(outside=False))),
+    Weakened("calendar_days", "calendar_days: 400", policy=Policy(calendar_days=400)),
+]
+"""Examples for each way in which fields are told."""
+
+
+@pytest.mark.parametrize("weakened", WEAKER, ids=lambda weakened: f"{weakened.tells}-{weakened.what}")
+def test_what_makes_a_verdict_say_less_is_listed(tmp_path, weakened):
+    (stored,) = on_disk(tmp_path, manifest("t.f", **weakened.golden), weakened.outputs)
+    (accepted,) = accepted_in([stored], weakened.policy)
+    assert (accepted.what, bool(accepted.reason)) == (weakened.what, True)
+    assert accepted.cases in ((), ("t.f",), (stored.id,))
+
+
+def test_outputs_that_show_nothing_are_listed_with_the_reason_of_their_test(tmp_path):
+    options = Options(("cpu",), nothing_to_compare="log of a negative number")
+    for number, (outputs, reasons) in enumerate(((NAN, ["log of a negative number"]), (b"", []))):
+        goldens = on_disk(tmp_path / str(number), manifest("t.f", options=options), outputs)
+        assert [accepted.reason for accepted in accepted_in(goldens, Policy())] == reasons
+
+
+def test_each_way_of_telling_has_an_example():
+    assert {tell.__name__ for tell in TELLERS} == {weakened.tells for weakened in WEAKER}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"comparison": Comparison("exact")},
+        {"checks": (refusing("b >= 2"), refusing("(?i)mismatch|do not match|incompatible"))},
+        {"noise": noise()},
+    ],
+)
+def test_a_golden_that_accepts_nothing_lists_nothing(tmp_path, changes):
+    strict = Policy(windows=WindowDays(400, 60), calendar_days=1, allow={"not called": "why"})
+    assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes)), strict) == []
+
+
+@pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
+def test_derivatives_of_a_golden_with_exact_outputs_have_tolerances(tmp_path, order, whats):
+    checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
+    (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("exact"), checks=checks))
+    (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
+    assert [accepted.what for accepted in accepted_in([made], WIDE)] == whats
+    own = msgspec.structs.replace(made.manifest, comparison=Comparison("exact", rtol=1.0))
+    (accepted,) = accepted_in([Golden(own, made.folder)], Policy())
+    zeros = "accepts zeros in place of output other/0" if order else "derivatives are compared within these tolerances"
+    assert (accepted.what, accepted.reason) == ("comparison: exact, rtol 1", zeros)
+
+
+def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):
+    checks = (refusing("b >= 2"), Check("call1", inputs="inputs.npz", outputs="outputs.npz"))
+    goldens = [*on_disk(tmp_path, manifest("t.f", "0.9.2")), *on_disk(tmp_path, manifest("t.f", checks=checks))]
+    (accepted,) = accepted_in(goldens, Policy())
+    assert accepted == Accepted(
+        "not called: call1, refused1", "what other goldens of its case call", ("t.f/0.9.2-cpu",)
+    )
+
+
+def test_what_an_artifact_has_and_its_golden_does_not_is_listed(tmp_path):
+    """A golden with a test would be refused; one that says that it has none, as an adopted one does, is listed."""
+    envelope = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport").envelope
+    assert envelope.vjp_order == 2
+    artifact = encode(envelope._replace(disabled_checks=(DisabledCheck("platform"),)))
+    made = write_golden(GoldenStore(tmp_path), manifest("t.f", **ADOPTED), {**files(), ARTIFACT: artifact})
+    whats = [accepted.what for accepted in accepted_in([made], Policy())]
+    assert whats == ["derivatives of order 1, 2: not called", "no check of the platform"]
+
+
+def test_an_unknown_part_that_the_policy_allows_is_listed(tmp_path):
+    envelope = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport").envelope
+    assert envelope is not None
+    (made,) = on_disk(tmp_path, manifest("t.f"))
+    part = SimpleNamespace(name="vhlo attribute 99")
+    artifact = SimpleNamespace(unread=[("the module", part)], envelope=envelope)
+    object.__setattr__(made, "read_artifact", lambda: artifact)
+    policy = Policy(allow={"vhlo attribute 99": "seen by hand", "vhlo attribute 98": "not there"})
+    assert accepted_in([made], policy) == [Accepted("unknown part vhlo attribute 99", "seen by hand", ("t.f",))]
+
+
+def test_what_a_rule_or_a_quirk_sets_is_not_called_the_goldens_own(tmp_path):
+    rule, own = NumbersRule(("t.f",), "measured", atol=1.0), Comparison(rtol=0.1)
+    (stored,) = on_disk(tmp_path, manifest("t.f", comparison=own))
+    for policy, whats in (
+        (Policy(numbers=(rule,)), ["numbers: atol 1"]),
+        (Policy(quirks=(QUIRK,)), ["quirk: rtol 0.001"]),
+    ):
+        compared = under_policy([stored], policy)
+        assert [accepted.what for accepted in accepted_in(compared, policy)] == whats
+
+
+def test_what_is_accepted_of_all_is_that_of_the_policy_of_the_judgement():
+    before = [Accepted("windows: 10 days backward, 21 forward", "JAX promises 180 and 21", ())]
+    made = summarize([result()], policy=Policy(calendar_days=400), accepted=before)
+    assert [accepted.what for accepted in made.accepted] == ["calendar_days: 400"]
+    assert document([result()], made).findings[-1].text.startswith("calendar_days: 400.\n  reason     no headline")

@@ -1,5 +1,6 @@
 """Each row of the decision table end to end: real goldens, a real reader, real processes with their exit codes."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,20 @@ def test_a_comparison_rule_corrects_a_golden_in_another_release(project):
     assert {path: path.read_bytes() for path in stored} == stored
     without = process("judge", "rule", "--policy", "inside.yaml", cwd=project)
     assert (without.code, "numbers: expected the value that this run was made with" in without.err) == (2, True)
+
+
+@pytest.mark.matrix
+def test_a_tolerance_that_lets_other_numbers_pass_is_listed(project):
+    """Whoever gives it: the policy, for a platform, or the golden."""
+    (project / "wide.yaml").write_text(f"{INSIDE}tolerances: {{cpu: {{float32: {{atol: 1.5}}}}}}\n")
+    words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "-q")
+    ended = process(*words, "--policy", "wide.yaml", "--results", "wide", cwd=project)
+    assert (judged(project / "wide", READER), ended.code) == (Judgement.KEPT, 0), ended.out
+    assert "accepted  tolerances: atol 1.5 for float32 on cpu: numerics." in ended.out
+    shutil.copytree(project / "golden" / "numerics", project / "own" / "numerics")
+    own = project / "own" / "numerics" / "0.9.2-cpu" / "golden.yaml"
+    own.write_text(own.read_text().replace("  atol: null", "  atol: 1.5"))
+    words = (*words, "--goldens", "own", "--policy", "inside.yaml", "--results", "own-tolerance")
+    ended = process(*words, cwd=project)
+    assert (judged(project / "own-tolerance", READER), ended.code) == (Judgement.KEPT, 0), ended.out
+    assert "accepted  comparison: atol 1.5: numerics/0.9.2-cpu." in ended.out

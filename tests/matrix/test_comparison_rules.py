@@ -12,7 +12,8 @@ from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
-from export_core.judge.accepted import Accepted, accepted_in
+from export_core.judge.accepted import Accepted
+from export_core.judge.weakening import accepted_in
 from export_core.matrix import Cell, MatrixError, Selection, Verdict, make_plan
 from export_core.matrix.cache_keys import OutcomeKeys
 from export_core.matrix.comparisons import under_policy

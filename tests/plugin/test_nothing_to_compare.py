@@ -79,10 +79,13 @@ def test_one_value_in_one_output_or_call_is_enough(update):
         assert told.outcome == "passed", told.text
 
 
-def test_a_reason_accepts_it_and_is_not_stored(update):
+def test_a_reason_accepts_it_and_is_stored(update):
     project, run = update
     assert [run[f"TestReason.{name}"].outcome for name in NOTHING] == ["passed"] * len(NOTHING), run.text
-    assert "stays NaN" not in b"".join(project.stored().values()).decode(errors="replace")
+    for name in NOTHING:
+        options = project.manifest(f"test_a.TestReason.{name}")["options"]
+        assert options["nothing_to_compare"] == "log of a negative number stays NaN"
+    assert "nothing_to_compare" not in project.manifest("test_a.TestSomething.test_one_number")["options"]
     project.write(test_a=TESTS.replace("nothing_to_compare='log of a negative number stays NaN'", ""))
     run = project.pytest("-k", "TestReason and test_nan")
     assert run.code == 0, f"what is stored is only replayed: {run.text}"

@@ -5,7 +5,8 @@ import pytest
 from making import day, golden, result, summarize
 
 from export_core.goldens import Comparison, Options
-from export_core.judge.accepted import Accepted, accepted_in
+from export_core.judge.accepted import Accepted
+from export_core.judge.weakening import accepted_in
 from export_core.matrix import MatrixError
 from export_core.matrix.comparisons import apply_quirks
 from export_core.policy import Policy

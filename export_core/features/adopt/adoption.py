@@ -230,9 +230,11 @@ class Adoption:
                 continue
             names = (ARTIFACT, INPUTS, OUTPUTS, *(f"{name}.register.py" for name in stored.options.register))
             expected = {name: stored.files[name] for name in names if name in stored.files}
-            if draft.computes:
+            options = stored.options
+            if draft.computes:  # its outputs, and whether they show nothing, are not known yet
                 expected.pop(OUTPUTS, None)
-            same = (stored.writer, stored.options, stored.origin, expected)
+                options = msgspec.structs.replace(options, nothing_to_compare="")
+            same = (stored.writer, options, stored.origin, expected)
             drafted = (self._draft(draft.candidate, stored.inputs_rule) if stored.inputs_rule else draft).manifest
             if same == (drafted.writer, drafted.options, drafted.origin, drafted.files):
                 with contextlib.suppress(GoldenError):  # it is damaged, and written again
@@ -321,7 +323,9 @@ class Adoption:
             return
         # Modules stay as they ran: their files may have changed since.
         draft.files, hashes = files | draft.files, {**now.files, **then.files}
-        draft.manifest = msgspec.structs.replace(then, files=hashes, instruction_set=instruction_set())
+        draft.manifest = msgspec.structs.replace(
+            then, files=hashes, options=now.options, instruction_set=instruction_set()
+        )
         nan = count_nan(outputs)
         remark = f", {plural(nan, 'element')} NaN: other inputs may show more" if nan else ""
         draft.remarks.append(f"outputs computed by its own writer{remark}")

@@ -33,6 +33,7 @@ from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
@@ -88,6 +89,9 @@ def try_conversions(
         for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
             original, _, fix = made[outcome.cell.key]
             if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
+                if nothing := nothing_compared(original.golden, "cpu", options.policy.tolerances, options.user_code):
+                    yield original, FixByConversion(message=f"not shown: it runs, and nothing was compared: {nothing}")
+                    continue
                 yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
             else:
                 message = f"stage {outcome.stage}: {outcome.message}"

@@ -21,11 +21,12 @@ from export_core.goldens.made_inputs import made_inputs
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.comparisons import under_policy
+from export_core.matrix.comparisons import comparison_in_words, under_policy
 from export_core.matrix.outcome import Verdict
-from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.selection import reader_named
 from export_core.numbers.compare import Difference
+from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.readers.cell import Cell, Limits
 from export_core.readers.worker.protocol import Stage
@@ -149,25 +150,30 @@ def prove(
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
     release = reader_named(converted.reader.name, options.calendar)
-    options = replace(options, limits=Limits(jobs=1))  # it is one cell
-    with scratch_folder() as scratch:
+    with scratch_folder() as scratch, opened(options.user_code, options.policy, options.limits) as user_code:
+        options = replace(options, limits=Limits(jobs=1), user_code=user_code)  # it is one cell
         golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
         notify(f"running the converted artifact in {release.title}")
         (outcome,) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
+        passes = outcome.verdict is Verdict.PASS
+        nothing = nothing_compared(golden, "cpu", options.policy.tolerances, user_code) if passes else ""
     reader = release.title
-    is_compared = not manifest.options.without_outputs  # those of made inputs are not known
     match outcome.verdict:
-        case Verdict.PASS if is_compared:
+        case Verdict.PASS if not nothing:
             outputs = f"the golden {evidence.golden}" if evidence.golden else "--outputs"
+            if golden.manifest.comparison not in (Comparison(), Comparison("exact")):
+                outputs += f", compared by {comparison_in_words(golden.manifest.comparison)}"
             if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
                 names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
                 outputs += f", compared as factors of {names}, which are unique up to sign"
             return Proof(True, f"{reader} gives the outputs of {outputs}", outcome.difference)
-        case Verdict.PASS:
+        case Verdict.PASS if manifest.options.without_outputs and evidence.golden is None:  # of made inputs
             return Proof(False, f"{reader} loads, compiles and runs it; no golden has this artifact")
+        case Verdict.PASS:
+            return Proof(False, f"{reader} loads, compiles and runs it; nothing was compared: {nothing}")
         case Verdict.NOT_RUN:
             return Proof(False, f"not tried in {reader}: {outcome.message}")
-        case Verdict.ERROR if not is_compared and outcome.stage in (Stage.LOWER, Stage.RUN):
+        case Verdict.ERROR if manifest.options.without_outputs and outcome.stage in (Stage.LOWER, Stage.RUN):
             # Sizes that were made up may break a constraint: this is no proof against the artifact.
             return Proof(False, f"{reader} loads it, but does not run it with made inputs: {outcome.message}")
     raise ConversionRefused(

@@ -83,5 +83,6 @@ BUDGETS = FeatureKey(
     "What promised cells may cost: one that works and costs more is `over-budget`, which fails a run.",
     "budget",
     problems,
+    "it only adds a judgement of cells that work: no output is compared otherwise",
     LIMITS,
 )

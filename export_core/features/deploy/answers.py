@@ -22,11 +22,14 @@ from export_core.base.text import did_you_mean, plain_text, plural, wrapped
 from export_core.goldens import Golden
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
+from export_core.judge.accepted import Accepted
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.verdicts import Kind
+from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
+from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
 from export_core.policy.known_issues import KnownIssue
@@ -116,6 +119,10 @@ class Deployability(msgspec.Struct, frozen=True):
     exit_code: int  # 0 yes, 1 a no, 3 no no and something unknown.
     old_calendar: str = ""
     """How old the calendar of releases is, in words, from the age on that the policy's `calendar_days` says."""
+    accepted: list[Accepted] = []  # What makes these answers say less, of the goldens asked about and of the policy.
+
+
+_DEFAULT = Policy()
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class Question:
 
     `calendar` is that of the day, `issues` are the known upstream issues by id. `options` are those of a command that
     runs cells of the same goldens, `results` the folder for what it finds. `cases` are all of the
-    project where no artifact was named.
+    project where no artifact was named. `policy` is that by which goldens are compared.
     """
 
     calendar: Calendar
@@ -134,6 +141,7 @@ class Question:
     options: Sequence[str]
     results: Path
     cases: Collection[str] = ()
+    policy: Policy = _DEFAULT
 
 
 _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a release cannot load an artifact.
@@ -164,7 +172,9 @@ def deployability(
                 answers.append(Deployment(pattern.pattern, *where, Answer.UNKNOWN, pattern.text, "policy"))
     given = {answer.answer for answer in answers}
     exit_code = 1 if Answer.NO in given else 3 if Answer.UNKNOWN in given else 0
-    return Deployability(as_of, answers, _upgrades(answers, targets, question.calendar), exit_code)
+    goldens = {subject.golden.id: subject.golden for subject, _ in pairs if subject.golden}
+    accepted = accepted_in(goldens.values(), question.policy)
+    return Deployability(as_of, answers, _upgrades(answers, targets, question.calendar), exit_code, accepted=accepted)
 
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> Deployment:
@@ -182,7 +192,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     """The answer with its reason, and the stored result that gives it."""
     result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
-        return Answer.YES, f"it ran in {title_of(target.release)} and agrees with its writer's outputs", result
+        return Answer.YES, f"it ran in {title_of(target.release)}{_shown_by_outputs(subject, target, question)}", result
     check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms, question.calendar))
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
@@ -205,6 +215,13 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
     foreseen = f"may load ({'; '.join(doubts)})" if doubts else "should load"
     return Answer.UNKNOWN, f"it {foreseen}, and no stored result shows that it runs", None
+
+
+def _shown_by_outputs(subject: Subject, target: DeploymentTarget, question: Question) -> str:
+    """What the outputs of an artifact that ran have shown: maybe nothing, since nobody wanted them compared."""
+    golden = subject.golden
+    nothing = nothing_compared(golden, target.platform, question.policy.tolerances) if golden else ""
+    return f", and nothing was compared: {nothing}" if nothing else " and agrees with its writer's outputs"
 
 
 def _stored(subject: Subject, jaxlib: str, platform: str, question: Question) -> Result | None:
@@ -454,6 +471,9 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
             yield f"{target} ({title_of(answer.jaxlib)}{platform})"
         yield from wrapped(_sentence(answer), width, f"  {answer.answer:<{_LABEL}}", _LABEL + 2)
     yield ""
+    for accepted in deployability.accepted:
+        told = plain_text(f"{accepted.sentence} Reason: {accepted.reason}")
+        yield from wrapped(told, width, f"{'accepted':<{_LABEL + 2}}", _LABEL + 2)
     for upgrade in deployability.upgrades:
         yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
     # Each command in one line: it is copied as it is.

@@ -92,6 +92,7 @@ def can_i_deploy(
         option_words(project),
         folder / answers.ASKED,
         () if names else {golden.manifest.case for golden in stored},
+        policy,
     )
     subjects = answers.subjects_named(names or answers.cases_of(targets, stored, to), stored)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)

@@ -123,8 +123,7 @@ def write_golden(
                 raise KeywordError(f"write_golden({case!r}): {expected}, found {', '.join(unknown)}.")
             calls = [ExtraCall(call, {}) for call in also] + [ExtraCall(call, {}, MISMATCH) for call in refused]
             (produced,) = free_caches([add_checks(replace(produced, manifest=manifest), calls)])
-            if not values["nothing_to_compare"]:
-                require_values(produced)
+            produced = require_values(produced, values["nothing_to_compare"])
             measured: list[MeasuredNoise | str] = []
 
             def measure(golden: Golden) -> MeasuredNoise | str:

@@ -262,6 +262,7 @@ def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
     assert not (tmp_path / "golden").exists()
     assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", " ").code == 2
     assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", "what it gave then").code == 0
+    assert the_golden(tmp_path).manifest.options.nothing_to_compare == "what it gave then"
     assert add(SYMBOLIC, zeros((0, 4)), zeros((0, 0))).code == 2
 
 

@@ -54,6 +54,16 @@ def test_a_converted_artifact_is_verified_against_its_golden(convert, refused_go
     assert facts["promise"] is None
 
 
+def test_what_was_compared_with_nothing_is_not_verified(convert, refused_golden, tmp_path):
+    shapes = msgspec.structs.replace(refused_golden.manifest, comparison=Comparison("shape"))
+    write_golden(GoldenStore(tmp_path / "golden"), shapes, refused_golden.files())
+    ended = convert(refused_golden.artifact, "--goldens", "golden", "-o", "out/new.jaxexport", code=3)
+    assert "not verified: jaxlib " in ended.out
+    assert "nothing was compared: its comparison looks at shapes and dtypes alone" in ended.out
+    record = record_of(tmp_path / "out" / "new.jaxexport")
+    assert (record.verdict, record.golden) == ("not verified", refused_golden.id)
+
+
 def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_golden, tmp_path, here):
     convert(refused_golden.folder, "-o", "converted", code=0)
     (golden,) = GoldenStore(tmp_path / "converted").goldens()

@@ -8,6 +8,7 @@ import pytest
 from making import day, document, result, summarize
 
 from export_core.features.convert.fixed_by_conversion import can_be_tried, try_conversions, with_conversions
+from export_core.goldens import Comparison, Golden
 from export_core.judge import Judgement, judge
 from export_core.judge.result import FixByConversion, Level
 from export_core.matrix import Cell, Limits, Outcome, Verdict
@@ -46,6 +47,13 @@ def test_what_the_reader_takes_is_not_converted(fixed, goldens, here):
     fix = fixed(Cell(golden, here, "cpu"))[golden.id]
     assert (fix.level, fix.verdict, fix.fixes) == (None, None, False)
     assert f"jaxlib {here.jaxlib} takes the original" in fix.message
+
+
+def test_a_conversion_that_nothing_compares_fixes_no_cell(fixed, refused_golden, here):
+    shapes = msgspec.structs.replace(refused_golden.manifest, comparison=Comparison("shape"))
+    fix = fixed(Cell(Golden(shapes, refused_golden.folder), here, "cpu"))[refused_golden.id]
+    assert (fix.level, fix.verdict, fix.fixes) == (None, None, False)
+    assert "nothing was compared: its comparison looks at shapes and dtypes alone" in fix.message
 
 
 def test_cells_of_other_platforms_are_not_tried(fixed, refused_golden, here):

@@ -5,17 +5,20 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
+import numpy as np
 import pytest
-from making import ARTIFACTS, NEWEST, golden, release
+from making import ARTIFACTS, NEWEST, files, golden, release
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode
+from export_core.base.tolerances import Tolerance
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.proof import Evidence
 from export_core.goldens import Comparison, FactorGroup
-from export_core.goldens.store import ARTIFACT, MODULE_TEXT
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, MODULE_TEXT, OUTPUTS
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay_options import ReplayOptions
@@ -38,7 +41,7 @@ def made(way=REWRITTEN, *, module_by="", data="mlp", replaced=()):
 
 def evidence(artifact=ARTIFACTS / NEWEST / "mlp.jaxexport", **changes):
     """A golden with this artifact and the text of its module."""
-    content = {ARTIFACT: artifact.read_bytes(), MODULE_TEXT: b"module {}"}
+    content = {**files(), ARTIFACT: artifact.read_bytes(), MODULE_TEXT: b"module {}"}
     return Evidence(msgspec.structs.replace(GOLDEN.manifest, **changes), content, GOLDEN.id)
 
 
@@ -51,17 +54,20 @@ def proved(
     platforms=("cpu",),
     golden=GOLDEN.id,
     replaced=(),
+    content=None,
+    policy=None,
     **changes,
 ):
     """The proof where the replay of the converted golden came to this."""
+    content = files() if content is None else content
     outcome = Outcome(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
     monkeypatch.setattr(proof, "replay_here", lambda *_, **__: [outcome])
     without = "" if compared else "made inputs"
     options = msgspec.structs.replace(GOLDEN.manifest.options, platforms=platforms, without_outputs=without)
     manifest = msgspec.structs.replace(GOLDEN.manifest, options=options, **changes)
     return proof.prove(
-        *(manifest, {}, Evidence(manifest, {}, golden), made(replaced=replaced)),
-        *(ReplayOptions(load_calendar()), print),
+        *(manifest, content, Evidence(manifest, content, golden), made(replaced=replaced)),
+        *(ReplayOptions(load_calendar(), policy or Policy()), print),
     )
 
 
@@ -94,6 +100,33 @@ def test_what_fails_is_not_written(verdict, changes, monkeypatch):
         proved(monkeypatch, verdict, **changes)
 
 
+NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"comparison": Comparison("shape")}, "its comparison looks at shapes and dtypes alone"),
+        ({"content": {**files(), OUTPUTS: NAN}}, "all values of its outputs are NaN"),
+        ({"content": {**files(), OUTPUTS: to_npz([])}}, "the function has no outputs"),
+        ({"comparison": Comparison(rtol=1e30)}, "its comparison accepts zeros in place of every output"),
+        ({"policy": Policy(tolerances={"cpu": {"float32": Tolerance(atol=9.0)}})}, "accepts zeros in place of every"),
+        ({"comparison": Comparison("accepting:anything")}, "its comparison accepts zeros in place of every output"),
+        ({"compared": False}, "the golden has no outputs (made inputs)"),
+    ],
+)
+def test_a_golden_that_compares_nothing_proves_no_conversion(changes, why, monkeypatch, cwd):
+    (cwd / "accepting.py").write_text("def anything(expected, actual): pass\n")
+    shown = proved(monkeypatch, **changes)
+    assert (shown.verified, "; nothing was compared: " in shown.message, why in shown.message) == (False, True, True)
+
+
+def test_a_proof_names_the_comparison_that_a_golden_asks_for(monkeypatch):
+    shown = proved(monkeypatch, comparison=Comparison(rtol=0.45))
+    assert shown.verified
+    assert shown.message.endswith(f"gives the outputs of the golden {GOLDEN.id}, compared by rtol 0.45")
+
+
 @pytest.mark.parametrize(("golden", "outputs"), [(GOLDEN.id, f"the golden {GOLDEN.id}"), (None, "--outputs")])
 def test_a_proof_says_whose_outputs_it_has(golden, outputs, monkeypatch):
     shown = proved(monkeypatch, golden=golden)
@@ -110,7 +143,8 @@ def test_a_proof_says_whose_outputs_it_has(golden, outputs, monkeypatch):
     ],
 )
 def test_a_proof_says_where_another_algorithm_is_compared_as_factors(changes, is_said, monkeypatch):
-    message = proved(monkeypatch, **changes).message
+    content = {**files(), OUTPUTS: (SVD_GOLDEN / OUTPUTS).read_bytes()}
+    message = proved(monkeypatch, content=content, **changes).message
     assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_said
 
 
@@ -169,9 +203,10 @@ def test_a_proof_replays_the_files_in_the_reader_under_the_policy(monkeypatch):
 
     monkeypatch.setattr(proof, "replay_here", replay)
     before = evidence()
-    rule = NumbersRule(cases=(GOLDEN.manifest.case,), rtol=0.5, reason="measured")
+    rule = NumbersRule(cases=(GOLDEN.manifest.case,), rtol=0.25, reason="measured")
     policy = Policy(numbers=(rule,))
     shown = proof.prove(before.manifest, before.files, before, made(), ReplayOptions(load_calendar(), policy), print)
     (cell,) = replayed
     assert shown.verified
-    assert (cell.reader.jaxlib, cell.platform, cell.golden.manifest.comparison.rtol) == (READER.jaxlib, "cpu", 0.5)
+    assert (cell.reader.jaxlib, cell.platform, cell.golden.manifest.comparison.rtol) == (READER.jaxlib, "cpu", 0.25)
+    assert shown.message.endswith(", compared by rtol 0.25")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from commands import assert_bad_input, finished, process, stored
 from hypothesis import given
@@ -16,8 +17,9 @@ from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
 from export_core.features.deploy.answers import Answer, Deployability, Question, Subject, deploy_lines, deployability
-from export_core.goldens import GoldenStore, Options
-from export_core.goldens.store import ARTIFACT
+from export_core.goldens import Comparison, GoldenStore, Options
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, OUTPUTS
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
@@ -113,6 +115,29 @@ def test_a_stored_pass_is_a_yes(ask):
         f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results)",
     ]
     assert "YES: 2 yes." in ended.out
+
+
+NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
+
+
+@pytest.mark.parametrize(
+    ("changes", "outputs", "why", "accepted"),
+    [
+        ({"comparison": Comparison("shape")}, {}, "looks at shapes and dtypes alone", "comparison: shape"),
+        ({}, {OUTPUTS: NAN}, "all values of its outputs are NaN", "nothing to compare: all values of its outputs"),
+        ({"comparison": Comparison(rtol=1e30)}, {}, "accepts zeros in place of every output", "comparison: rtol 1e+30"),
+        ({"comparison": Comparison(rtol=0.45)}, {}, "", "comparison: rtol 0.45"),
+    ],
+)
+def test_a_yes_says_what_was_compared_and_lists_what_says_less(ask, changes, outputs, why, accepted):
+    write_golden(GoldenStore(Path("golden")), manifest(CASE, "0.9.2", **changes), {**files(jaxlib="0.9.2"), **outputs})
+    stored(ran(Verdict.PASS, "0.9.2"))
+    said = " ".join(ask(CASE, "serving", code=0).out.split())
+    assert ("agrees with its writer's outputs" in said, "and nothing was compared" in said) == (not why, bool(why))
+    assert why in said
+    assert f"accepted {accepted}" in said
+    told = json.loads(ask(CASE, "serving", "--json", code=0).out)
+    assert accepted in told["accepted"][0]["what"]
 
 
 def test_another_runtime_is_answered_by_what_its_facts_foresee(project, jaxexport):
@@ -370,7 +395,7 @@ READERS = ("0.9.1", "0.9.2", "0.10.0", "0.10.2", "0.11.0")
 
 @given(st.dictionaries(st.sampled_from(READERS), st.sampled_from(Verdict)))
 def test_answers_follow_from_the_stored_verdicts(verdicts):
-    made = golden(CASE, "0.9.2")
+    made = golden(CASE, "0.9.2", options=Options(("cpu",), without_outputs="it is on no disk"))
     evidence = {(made.id, reader, "cpu"): ran(verdict, reader, stage=Stage.RUN) for reader, verdict in verdicts.items()}
     calendar = load_calendar().as_of(day("2026-11-22"))
     question = Question(calendar, Terms(shipped_entries()), evidence, {}, (), Path("deploy"))

@@ -1,0 +1,65 @@
+"""Whether a golden's comparison can fail: one that compares nothing agrees with every release, and proves nothing."""
+
+import numpy as np
+
+from export_core.base.tolerances import Tolerances
+from export_core.goldens import Golden, GoldenError, Leaf
+from export_core.goldens.arrays import from_npz, leaf_of, nothing_to_compare
+from export_core.numbers import CompareError
+from export_core.numbers.compare import GoldenOutputs
+from export_core.numbers.user_code import UserCode
+
+
+def without_values(golden: Golden) -> str:
+    """Return why the outputs of a golden show nothing of what its function computes; empty where one element does.
+
+    Derivatives do not count, as where a golden is written: those of a function that only gives NaN may be numbers.
+    Raises `GoldenError` for outputs that cannot be read.
+    """
+    problem = ""
+    for file, check in golden.calls.items():
+        # Read one by one: the first nearly always shows something.
+        if not check.vjp and not (problem := nothing_to_compare(from_npz(golden.folder / file))):
+            return ""
+    return problem
+
+
+def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user_code: UserCode | None = None) -> str:
+    """Return why a reader that passes has shown no number of this golden; empty where another number would fail.
+
+    Args:
+        golden: a golden as it is compared, under the rules and quirks of its policy.
+        platform: the platform of the reader.
+        tolerances: those of the policy.
+        user_code: runs a comparator of the user's own, which decides by itself; None does not ask it.
+
+    Raises:
+        GoldenError: its outputs cannot be read.
+    """
+    if reason := golden.manifest.options.without_outputs:
+        return f"the golden has no outputs ({reason})"
+    if problem := without_values(golden):
+        return problem
+    compare = golden.manifest.comparison.compare
+    if compare == "shape":
+        return "its comparison looks at shapes and dtypes alone"
+    if ":" in compare and user_code is None:
+        return ""
+    wanted, outputs = GoldenOutputs(golden, platform, tolerances, user_code), golden.outputs_of_calls()
+    for file, check in golden.calls.items():
+        try:
+            # Derivatives are compared by tolerances, whatever decides about the function itself.
+            if not check.vjp and not wanted.compare(check, outputs[file], list(map(other_leaf, outputs[file]))).ok:
+                return ""
+        except (CompareError, GoldenError):  # such numbers are not even compared
+            return ""
+    return "its comparison accepts zeros in place of every output"
+
+
+def other_leaf(leaf: Leaf) -> Leaf:
+    """Return an array of the same type without one right element: zeros, and ones in place of zeros."""
+    if leaf.dtype == "float0":
+        return leaf
+    values = leaf.numpy()
+    other = np.where(values == 0, np.ones_like(values), np.zeros_like(values))
+    return Leaf(leaf.dtype, leaf_of(other).data)

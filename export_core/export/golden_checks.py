@@ -1,5 +1,6 @@
 """The checks of a golden in addition to its plain call: derivatives, calls of other shapes or meshes, refusals."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,7 @@ from export_core.export.abstract_inputs import has_structs, take_inputs, with_va
 from export_core.export.arguments import Arguments, leaf_from, plain, stored, tree_text, whole
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, in_domain, results, settings_of_export
+from export_core.export.refusals import handlers_required
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -138,7 +140,8 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
         call = arguments.with_flat(leaves)
         return tuple(jax.tree_util.tree_leaves(produced.case.function(*call.args, **call.kwargs)))
 
-    with api.in_mesh(produced.case.context_mesh):
+    case = produced.case
+    with api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
         calls = derivatives(flat, values, order, run=produced.outputs is not None)
         checks = [
             _stored_check(f"vjp{number}", map(leaf_from, inputs), outputs and map(leaf_from, outputs), files, number)
@@ -162,6 +165,13 @@ def _call_check(
     case, mesh = produced.case, produced.manifest.options.mesh
     # An artifact for several devices takes any mesh of as many; the function may not.
     axes = meshes.other_mesh(arguments, mesh) if mesh else {}
+    devices, count = produced.exported.nr_devices, math.prod(axes.values())
+    if axes and call.refused is None and count != devices:
+        raise ExportError(
+            f"{produced.case.test}: call {number}: expected arguments on {devices} devices, as the function was "
+            f"exported for, found a mesh of {count}: {axes}. Place them on {devices} devices, or expect the refusal: "
+            "exported.refused(…, match=…)."
+        )
     if axes:
         case = meshes.as_artifact(case, arguments, produced.exported, mesh)
     else:

@@ -22,7 +22,7 @@ from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
-from export_core.export.refusals import refusal, unpromised_targets
+from export_core.export.refusals import handlers_required, refusal, unpromised_targets
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import is_finite, to_npz
 from export_core.goldens.made_inputs import RULES
@@ -225,7 +225,7 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
 def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
     """The results of the function itself, not of its artifact, flat and as they are stored."""
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
-    with api.in_mesh(case.context_mesh):
+    with api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
         return tuple(map(leaf_from, jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs))))
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,6 +42,16 @@ _GENERAL_ADVICE = (
     "Each call must fit the exported shapes and constraints, the first one too; tree nodes, effects and custom calls "
     "of your own must be registered by a module that the golden holds (register)."
 )
+_OWN_FAULT = "The fault is in what was exported, not in a release"
+_UNFIT = re.compile(
+    r"\A(?:(\w+): )?(\w+: ).*?((?:Input shapes do not match|(?:Shape|Dtype) mismatch for) [^\n]*?)"
+    r"[\s,.]*(?:Please see|\n|\Z)",
+    re.DOTALL,
+)
+"""What jax says of arguments that do not fit what was exported, after the call and the type of the error.
+
+The page that it names is left out, and so is the source that XLA quotes: it is that of our worker.
+"""
 _FLAGS_ADVICE = (
     "Cells get XLA_FLAGS only where the policy names it (`environment: [XLA_FLAGS]`): name it there, or write the "
     "golden without these flags."
@@ -189,8 +200,16 @@ def first_replay(result: Result) -> FirstReplay:
         return FirstReplay()
     if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
         return FirstReplay(unknown=result.message)
+    begin = f"{result.golden}: its own writer cannot replay this golden in a new process: it "
+    if result.verdict.fails and (unfit := _UNFIT.match(result.message)):
+        call, error, reason = unfit.groups()
+        return FirstReplay(
+            problem=f"{begin}{VERDICTS[result.verdict].phrase}. {_OWN_FAULT}: nothing was stored. Expected arguments "
+            f"that fit the exported shapes and constraints, found in {call or 'the first call'}: "
+            f"{error}{' '.join(reason.split())}. Change them, or expect the refusal: exported.refused(…)."
+        )
     unrun = result.verdict is Verdict.NOT_RUN
-    fault = "So no reader's result is known" if unrun else "The fault is in what was exported, not in a release"
+    fault = "So no reader's result is known" if unrun else _OWN_FAULT
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
@@ -199,8 +218,7 @@ def first_replay(result: Result) -> FirstReplay:
     message = result.message or str(result.verdict)
     facts = {"stage": result.stage, "message": message, "processor": result.processors, "stderr": result.error_lines}
     lines = (
-        f"{result.golden}: its own writer cannot replay this golden in a new process: it "
-        f"{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
+        f"{begin}{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
         *labelled_lines([(label, str(text)) for label, text in facts.items()]),
         advice,
     )

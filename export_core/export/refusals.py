@@ -30,7 +30,9 @@ _ADVICE = {
 """What to do, by what jax says: of a primitive or kernel without a lowering for a platform, and of a reference."""
 
 
-_NO_HANDLER = re.compile(r"No (?:registered implementation|FFI handler registered) for (?:untyped custom call to )?(\S+)")
+_NO_HANDLER = re.compile(
+    r"No (?:registered implementation|FFI handler registered) for (?:untyped custom call to )?(\S+)"
+)
 """What a jaxlib says of a custom call that nothing in the process implements."""
 
 

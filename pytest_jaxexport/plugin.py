@@ -21,6 +21,7 @@ import pytest
 
 from pytest_jaxexport import marker, settings
 from pytest_jaxexport.ledger import Ledger
+from pytest_jaxexport.running import RUNNING, RunningTest, tests_of_dead_processes, told
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         result = yield
     finally:
         ledger.close()
+        if RUNNING in item.config.stash:
+            item.config.stash[RUNNING].end()
     if not item.stash[FAILED]:  # where no report has told of it
         ledger.require_in_time()
     return result
@@ -225,6 +228,15 @@ class GoldensReporter:
         self.collected = collected
         self.unused: list[str] = []
         self.not_pruned = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Name the tests that killed an earlier run, before any test runs: they may do so again."""
+        config = session.config
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter and not config.getoption("collectonly"):
+            for test in tests_of_dead_processes(config.rootpath):
+                reporter.write_line(told(test), yellow=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a marked test has attached to its report."""
@@ -271,6 +283,8 @@ class GoldensReporter:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
         """Write a few lines, if there is anything to report."""
+        for test in tests_of_dead_processes(config.rootpath):  # workers of xdist that this run has lost
+            terminalreporter.write_line(f"ERROR: {told(test)}", red=True)
         for late in self.unheard:
             terminalreporter.write_line(f"ERROR: {late}", red=True)
         if self.refused:
@@ -440,6 +454,10 @@ def _recorder(item: pytest.Item) -> Recorder:
     if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
         item.stash[RECORDER] = SecondRecorder(item, ledger, marked, config.stash[SETTINGS], second_run.exports)
         return item.stash[RECORDER]
+    if RUNNING not in config.stash:
+        config.stash[RUNNING] = RunningTest(config.rootpath)
+        config.add_cleanup(config.stash[RUNNING].close)
+    config.stash[RUNNING].begin(item.nodeid)
     if REPLAYER not in config.stash:
         replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
         seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)]

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import Artifact
 from export_core.export import api
-from export_core.export.arguments import Arguments, plain
+from export_core.export.arguments import Arguments, plain, whole
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.export.refusals import call_text, equations
@@ -107,11 +107,11 @@ def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
 
 def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Arguments:
     """The arguments on a mesh with these shardings, whole where there is none."""
-    whole = NamedSharding(mesh, PartitionSpec())
+    on_each = NamedSharding(mesh, PartitionSpec())
 
     def place(leaf: Any, sharding: Any) -> Any:
         no_data = getattr(leaf, "dtype", None) == jax.dtypes.float0
-        return leaf if no_data else jax.device_put(leaf, sharding or whole)
+        return leaf if no_data else jax.device_put(whole(leaf), sharding or on_each)
 
     return arguments.mapped(place, shardings)
 
@@ -128,10 +128,10 @@ def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) ->
     (mesh,) = on_meshes
     is_own = _axes_of(mesh) == dict(axes)
     wanted = wanted_shardings(exported, mesh, len(leaves)) if is_own else (None,) * len(leaves)
-    whole = NamedSharding(mesh, PartitionSpec())
+    on_each = NamedSharding(mesh, PartitionSpec())
     specs = [spec_text(leaf.sharding) if _is_spread(leaf) else None for leaf in leaves]
     differs = any(
-        spec and parts_of(leaf.sharding, leaf.shape) != parts_of(sharding or whole, leaf.shape)
+        spec and parts_of(leaf.sharding, leaf.shape) != parts_of(sharding or on_each, leaf.shape)
         for leaf, spec, sharding in zip(leaves, specs, wanted, strict=True)
     )
     return tuple(specs) if differs else ()
@@ -205,16 +205,16 @@ def shard_layout(value: jax.Array) -> str:
     Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``.
     The worker (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
     """
-    sharding: Any = value.sharding
-    unreduced = getattr(getattr(sharding, "spec", None), "unreduced", None)
-    if unreduced:  # jax gives no indices of such an array
-        sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(sharding.spec, "partitions", sharding.spec)))
-    layout = parts_of(sharding, value.shape)
+    unreduced = getattr(getattr(value.sharding, "spec", None), "unreduced", None)
+    layout = parts_of(value.sharding, value.shape)
     return f"{layout} unreduced over {', '.join(sorted(unreduced))}" if unreduced else layout
 
 
 def parts_of(sharding: Any, shape: tuple[int, ...]) -> str:
     """Which part of an array of this shape is on which device, by the device's place in the mesh."""
+    spec = getattr(sharding, "spec", None)
+    if getattr(spec, "unreduced", None):  # jax gives no indices of such an array
+        sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(spec, "partitions", spec)))
     indices = sharding.devices_indices_map(shape)
     parts = []
     # The place in the mesh and not the id of the device: a reader may run it on other devices.

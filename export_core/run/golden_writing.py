@@ -142,7 +142,7 @@ class OwnReader:
                     return ""
                 # In the first stage nothing of the artifact was called: a module of the user may end the process.
                 if reply.end != "crash" or reply.stage is Stage.READ:
-                    if key:
+                    if key and reply.end in ("ok", "error"):
                         survived.put(key, Outcome(cell, reply.stage, Verdict.COMPILED))
                     return ""
                 how = reply.message or f"died by {signal_name(reply.signal)}"

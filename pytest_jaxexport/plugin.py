@@ -21,7 +21,6 @@ import pytest
 
 from pytest_jaxexport import marker, settings
 from pytest_jaxexport.ledger import Ledger
-from pytest_jaxexport.running import RUNNING, RunningTest, tests_of_dead_processes, told
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from export_core.export.produce import Flags
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
+    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SecondExport
 
 MARKED: pytest.StashKey[tuple[list[pytest.Mark], settings.Marked]] = pytest.StashKey()
@@ -44,6 +44,7 @@ NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 SECOND_EXPORT: pytest.StashKey[Sequence[SecondExport]] = pytest.StashKey()
+RUNNING: pytest.StashKey[RunningTest] = pytest.StashKey()
 STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """The environment variables of this process when pytest began."""
 FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
@@ -228,15 +229,16 @@ class GoldensReporter:
         self.collected = collected
         self.unused: list[str] = []
         self.not_pruned = ""
+        self.lost_worker = False
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Name the tests that killed an earlier run, before any test runs: they may do so again."""
         config = session.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
-        if reporter and not config.getoption("collectonly"):
-            for test in tests_of_dead_processes(config.rootpath):
-                reporter.write_line(told(test), yellow=True)
+        if reporter and SETTINGS in config.stash and not config.getoption("collectonly"):
+            for line in lines_of_dead_processes(config.rootpath):
+                reporter.write_line(line, yellow=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a marked test has attached to its report."""
@@ -262,7 +264,7 @@ class GoldensReporter:
         if _COLLECTED in output:
             self.collected.add(**output[_COLLECTED])
         else:
-            self.collected.broken = True  # it crashed
+            self.lost_worker = self.collected.broken = True  # it crashed
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -283,8 +285,9 @@ class GoldensReporter:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
         """Write a few lines, if there is anything to report."""
-        for test in tests_of_dead_processes(config.rootpath):  # workers of xdist that this run has lost
-            terminalreporter.write_line(f"ERROR: {told(test)}", red=True)
+        # The controller of xdist collects nothing, and learns here of all that died.
+        for line in lines_of_dead_processes(config.rootpath) if self.lost_worker or self.reported.tests else ():
+            terminalreporter.write_line(f"ERROR: {line}", red=True)
         for late in self.unheard:
             terminalreporter.write_line(f"ERROR: {late}", red=True)
         if self.refused:
@@ -339,6 +342,13 @@ class GoldensReporter:
 
     def _wrote_nothing(self, config: pytest.Config) -> bool:
         return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
+
+
+def lines_of_dead_processes(root: Path) -> list[str]:
+    """A line for each test in whose middle a process of pytest has died since the last call."""
+    from pytest_jaxexport.running import tests_of_dead_processes, told
+
+    return [told(test) for test in tests_of_dead_processes(root)]
 
 
 class TerminationListener:
@@ -445,6 +455,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     """The `export_golden` of this test. A fixture of a class of unittest may have taken it before its method does."""
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.replayer import Replayer
+    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SEEDS, ForkedExport, SecondExport
 
     if RECORDER in item.stash:

@@ -10,8 +10,6 @@ import contextlib
 import os
 from pathlib import Path
 
-import pytest
-
 from export_core.base.cache_folder import cache_path
 
 
@@ -59,7 +57,7 @@ class RunningTest:
 def tests_of_dead_processes(root: Path) -> list[str]:
     """The node ids of tests in whose middle a process of pytest died in this root directory. Each is told once."""
     folder = _folder()
-    # In most runs there are none, and nothing is imported.
+    # Mostly there are none, and nothing is imported.
     paths = sorted(path for path in folder.iterdir() if not path.suffix) if folder.is_dir() else []
     tests = []
     for path in paths:
@@ -96,6 +94,3 @@ def _remove(path: Path) -> None:
     for each in (path, _lock_of(path)):
         with contextlib.suppress(OSError):
             each.unlink()
-
-
-RUNNING: pytest.StashKey[RunningTest] = pytest.StashKey()

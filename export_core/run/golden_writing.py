@@ -124,17 +124,16 @@ class OwnReader:
         process has traced the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some
         process has survived is not called again.
         """
-        limits, environment, ended = Limits.of(self._options), self._environment, ""
-        with (
-            staged_goldens(uncalled.golden()) as (golden,),
-            scratch_folder() as scratch,
-            closing(OutcomeCache(cache_folder())) as survived,
-        ):
-            cell = Cell(golden, environment.release, "cpu")
+        limits, environment = Limits.of(self._options), self._environment
+        manifest, files = uncalled.golden()
+        with scratch_folder() as folder, closing(OutcomeCache(cache_folder())) as survived:
+            cell = Cell(Golden(manifest, folder), environment.release, "cpu")
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
             key = first_call_key(cell, environment, ReplayOptions(self.calendar, self._policy, limits))
             if key and self._options.cache and survived.get((key,)):
                 return ""
-            request = request_of(cell, scratch, limits)
+            request, ended = request_of(cell, folder, limits), ""
             for traced in (True,) if warm else (False, True):
                 try:
                     reply = self.start_worker().submit(structs.replace(request, warm=traced)).result()
@@ -145,8 +144,7 @@ class OwnReader:
                     if key and reply.end in ("ok", "error"):
                         survived.put(key, Outcome(cell, reply.stage, Verdict.COMPILED))
                     return ""
-                how = reply.message or f"died by {signal_name(reply.signal)}"
-                ended = f"stage {reply.stage}: {how}"
+                ended = f"stage {reply.stage}: {reply.message or f'died by {signal_name(reply.signal)}'}"
         return ended
 
     def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:

@@ -16,6 +16,7 @@ from unittest.mock import MagicMock
 import jax
 import pytest
 
+from export_core.run.marker_keywords import export_options
 from pytest_jaxexport import plugin
 
 ROWS: list[tuple[float, float]] = []
@@ -59,7 +60,8 @@ def seconds_of(do: Callable[[], Any]) -> float:
 
 def plain_export(item: Any) -> Callable[..., Any]:
     """What a test calls in the place of its fixture: export, serialize, and one call. Further calls do nothing."""
-    options = item.config.stash[plugin.SETTINGS].export_options(item.stash[plugin.MARKED])
+    settings = item.config.stash[plugin.SETTINGS]
+    options = export_options(item.stash[plugin.MARKED][1], settings.policy, settings.platforms)
 
     def export_golden(function: Any, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
         exported = jax.export.export(function, platforms=options.platforms)(*args, **kwargs)

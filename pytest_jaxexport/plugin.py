@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from export_core.export.produce import Flags
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
+    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SecondExport
 
 MARKED: pytest.StashKey[tuple[list[pytest.Mark], settings.Marked]] = pytest.StashKey()
@@ -43,6 +44,7 @@ NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 SECOND_EXPORT: pytest.StashKey[Sequence[SecondExport]] = pytest.StashKey()
+RUNNING: pytest.StashKey[RunningTest] = pytest.StashKey()
 STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """The environment variables of this process when pytest began."""
 FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
@@ -187,6 +189,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         result = yield
     finally:
         ledger.close()
+        if RUNNING in item.config.stash:
+            item.config.stash[RUNNING].end()
     if not item.stash[FAILED]:  # where no report has told of it
         ledger.require_in_time()
     return result
@@ -225,6 +229,16 @@ class GoldensReporter:
         self.collected = collected
         self.unused: list[str] = []
         self.not_pruned = ""
+        self.lost_worker = False
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Name the tests that killed an earlier run, before any test runs: they may do so again."""
+        config = session.config
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter and SETTINGS in config.stash and not config.getoption("collectonly"):
+            for line in lines_of_dead_processes(config.rootpath):
+                reporter.write_line(line, yellow=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a marked test has attached to its report."""
@@ -250,7 +264,7 @@ class GoldensReporter:
         if _COLLECTED in output:
             self.collected.add(**output[_COLLECTED])
         else:
-            self.collected.broken = True  # it crashed
+            self.lost_worker = self.collected.broken = True  # it crashed
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -271,6 +285,9 @@ class GoldensReporter:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
         """Write a few lines, if there is anything to report."""
+        # The controller of xdist collects nothing, and learns here of all that died.
+        for line in lines_of_dead_processes(config.rootpath) if self.lost_worker or self.reported.tests else ():
+            terminalreporter.write_line(f"ERROR: {line}", red=True)
         for late in self.unheard:
             terminalreporter.write_line(f"ERROR: {late}", red=True)
         if self.refused:
@@ -325,6 +342,13 @@ class GoldensReporter:
 
     def _wrote_nothing(self, config: pytest.Config) -> bool:
         return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
+
+
+def lines_of_dead_processes(root: Path) -> list[str]:
+    """A line for each test in whose middle a process of pytest has died since the last call."""
+    from pytest_jaxexport.running import tests_of_dead_processes, told
+
+    return [told(test) for test in tests_of_dead_processes(root)]
 
 
 class TerminationListener:
@@ -431,6 +455,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     """The `export_golden` of this test. A fixture of a class of unittest may have taken it before its method does."""
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.replayer import Replayer
+    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SEEDS, ForkedExport, SecondExport
 
     if RECORDER in item.stash:
@@ -440,6 +465,10 @@ def _recorder(item: pytest.Item) -> Recorder:
     if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
         item.stash[RECORDER] = SecondRecorder(item, ledger, marked, config.stash[SETTINGS], second_run.exports)
         return item.stash[RECORDER]
+    if RUNNING not in config.stash:
+        config.stash[RUNNING] = RunningTest(config.rootpath)
+        config.add_cleanup(config.stash[RUNNING].close)
+    config.stash[RUNNING].begin(item.nodeid)
     if REPLAYER not in config.stash:
         replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
         seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)]

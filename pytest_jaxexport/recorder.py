@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,8 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.text import few, shown
 from export_core.export.case import Case, case_id
 from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, require_values
-from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce
-from export_core.goldens import Golden, GoldenStore
+from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
+from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.matrix.comparisons import under_policy
@@ -36,7 +36,7 @@ from export_core.readers.packages import import_problems, installed_packages
 from export_core.releases.names import title_of
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
-from export_core.run.golden_writing import add_noise, first_crash, require_audited
+from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
 from export_core.run.marker_keywords import export_options
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since, source_difference
@@ -175,13 +175,24 @@ class Recorder:
                 self._replayer.calendar,
                 reproducible=to_write,
                 module_text=to_write and self._settings.module_text,
+                before_call=partial(self._before_call, to_write=to_write),
             )
-        # In what is to be written, also modules that import more than readers have.
-        also = import_problems(produced.files, self._settings.policy.reader_packages) if to_write else ()
-        require_audited(produced.artifact, produced.manifest.options.allow, produced.manifest.writer, also)
         if repeats and self._can_be_repeated(produced) and not self._stored(produced):
             self._forked_exports[0].begin(self._item.nodeid)
         return Exported(GoldenChecks(produced), self._ledger, to_write=to_write)
+
+    def _before_call(self, uncalled: Uncalled, *, to_write: bool) -> None:
+        """Audit an artifact, then have a child process call it before this one does."""
+        __tracebackhide__ = True
+        case, packages = uncalled.case, self._settings.policy.reader_packages
+        # In what is to be written, also modules that import more than readers have.
+        also = import_problems(case.registration_files(), packages) if to_write else ()
+        require_audited(uncalled.artifact, case.options.allow, uncalled.writer, also)
+        if uncalled.runs_here and uncalled.writer.platform == "cpu":  # a second process may not get another device
+            goldens: list[Golden] = []
+            with suppress(GoldenError):  # one that is damaged fails the test at its end
+                goldens = [] if to_write else self._replayer.goldens(case.id)
+            require_first_call(case.test, self._replayer.first_call(uncalled, goldens, self._marked))
 
     def finish(self) -> None:
         """Check what a passed test has exported against its goldens, or write it."""

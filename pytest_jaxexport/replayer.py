@@ -13,26 +13,32 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import pytest
 
 from export_core.export.case import case_id
-from export_core.export.produce import LARGE
+from export_core.export.produce import LARGE, Uncalled
 from export_core.goldens import Comparison, Golden, GoldenStore
+from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
+from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_rules
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.user_code import UserCode
 from export_core.policy.load import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
+from export_core.readers.worker.protocol import Stage
 from export_core.run.golden_writing import OwnReader
 from pytest_jaxexport.marker import full_name, locate
 from pytest_jaxexport.settings import Marked, Settings
 
 Replayed: TypeAlias = tuple[Sequence[Result], int]
 """The results of goldens, and how many of them have the outcome of an earlier run."""
+
+
+_Value = TypeVar("_Value")
 
 
 class _Ahead(NamedTuple):
@@ -116,6 +122,25 @@ class Replayer:
         ahead = self._ahead.pop(case, None)
         return (ahead and ahead.replayed.result()) or self.replay(goldens)
 
+    def first_call(self, uncalled: Uncalled, goldens: Sequence[Golden], marked: Marked) -> str:
+        """How a process ends that calls an artifact for the first time; empty where it lives, or nobody knows it.
+
+        The replay of this interpreter's own golden is that call, if it has the same artifact. `goldens` are those of
+        the case.
+        """
+        case, artifact = uncalled.case.id, uncalled.artifact.sha256
+        own = [golden for golden in goldens if self.is_own(golden) and golden.manifest.files[ARTIFACT] == artifact]
+        if own:
+            ahead = self._ahead.get(case)
+            replayed = ahead and ahead.replayed.result()
+            if replayed is None:
+                replayed = self.replay([marked_now(golden, marked, self._settings) for golden in goldens])
+                self._ahead[case] = _Ahead(_done(list(goldens)), _done(replayed))
+            died = [result for result in replayed[0] if result.golden == own[0].id and result.verdict is Verdict.CRASH]
+            if all(result.stage is Stage.READ for result in died):
+                return ""
+        return self._own.first_call(uncalled, warm=bool(own))
+
     def replay(self, goldens: Sequence[Golden]) -> Replayed:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
         return self._thread.submit(self._replay, goldens).result()
@@ -163,6 +188,12 @@ class Replayer:
             self._stopping.set()
         results = self._own.replay(goldens, self._stopping)
         return results, self._own.cache.given - before
+
+
+def _done(value: _Value) -> Future[_Value]:
+    future: Future[_Value] = Future()
+    future.set_result(value)
+    return future
 
 
 def run_options(settings: Settings) -> RunOptions:

@@ -1,5 +1,6 @@
 """The checks of a golden in addition to its plain call: derivatives, calls of other shapes or meshes, refusals."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,9 +12,10 @@ from msgspec import structs
 
 from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
-from export_core.export.arguments import Arguments, leaf_from, plain, stored, tree_text, whole
+from export_core.export.arguments import Arguments, array_from, leaf_from, plain, stored, tree_text, whole
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, in_domain, results, settings_of_export
+from export_core.export.refusals import handlers_required
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -53,6 +55,8 @@ class GoldenChecks:
         self._calls: list[Check] = []
         self._meshes = _mesh_checks(produced)
         self._refusals: list[tuple[Check, Arguments]] = []
+        self._several = produced.exported.nr_devices > 1 and produced.runs_here
+        self._arguments: dict[str, Arguments] = {}  # Of further calls over several devices, by name.
         for check in (*self._derivatives, *self._meshes):
             # A missing derivative is refused before any platform is looked at; others need a call that could run.
             if check.refused is not None and check.inputs is None and (check.vjp or produced.runs_here):
@@ -63,6 +67,8 @@ class GoldenChecks:
         number = len(self._calls) + 1
         check, arguments = _call_check(self.produced, call, number, self._files, self._outside)
         self._calls.append(check)
+        if self._several:
+            self._arguments[check.name] = arguments
         if check.refused is not None and self.produced.runs_here:
             self._refusals.append((check, arguments))
 
@@ -75,17 +81,34 @@ class GoldenChecks:
         with settings_of_export(produced):
             for check, arguments in self._refusals:
                 _require_refusal(produced, check, arguments)
-            several = produced.exported.nr_devices > 1 and produced.runs_here
-            out_shardings = _out_shardings(produced) if several else ()
+            out_shardings = _out_shardings(produced) if self._several else ()
+            checks = [self._with_shardings(check) for check in (*self._derivatives, *self._calls, *self._meshes)]
         hashes = {name: sha256(content) for name, content in files.items()}
         manifest = structs.replace(
             produced.manifest,
-            checks=(*self._derivatives, *self._calls, *self._meshes),
+            checks=tuple(checks),
             files={**produced.manifest.files, **hashes},
             out_shardings=out_shardings,
         )
         files = {**produced.files, **files}
         return replace(produced, manifest=manifest, files=files, outside=tuple(self._outside))
+
+    def _with_shardings(self, check: Check) -> Check:
+        """The check of an artifact for several devices, with where its results are."""
+        produced = self.produced
+        if not self._several or check.outputs is None:
+            return check
+        exported, mesh = produced.exported, produced.manifest.options.mesh
+        if check.vjp:
+            exported = api.derivative(produced.files[ARTIFACT], check.vjp)
+            leaves = [array_from(leaf) for leaf in from_npz(self._files[f"{check.name}.inputs.npz"])]
+            arguments = Arguments(*jax.tree_util.tree_unflatten(exported.in_tree, leaves))
+        elif check.name in self._arguments:
+            arguments = self._arguments[check.name]
+        else:  # the plain call on another mesh
+            other = meshes.concrete_mesh(produced.case.test, check.mesh)
+            arguments = meshes.place_on(produced.arguments.copy(), other, [None] * len(produced.arguments.flat()))
+        return structs.replace(check, out_shardings=_shardings_of(produced, exported, arguments, check.mesh or mesh))
 
 
 def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
@@ -150,7 +173,8 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
         call = arguments.with_flat(leaves)
         return tuple(jax.tree_util.tree_leaves(produced.case.function(*call.args, **call.kwargs)))
 
-    with api.in_mesh(produced.case.context_mesh):
+    case = produced.case
+    with api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
         calls = derivatives(flat, values, order, run=produced.outputs is not None)
         checks = [
             _stored_check(f"vjp{number}", map(leaf_from, inputs), outputs and map(leaf_from, outputs), files, number)
@@ -174,20 +198,28 @@ def _call_check(
     case, mesh = produced.case, produced.manifest.options.mesh
     # An artifact for several devices takes any mesh of as many; the function may not.
     axes = meshes.other_mesh(arguments, mesh) if mesh else {}
-    if axes:
+    devices, count = produced.exported.nr_devices, math.prod(axes.values())
+    if axes and call.refused is None and count != devices:
+        raise ExportError(
+            f"{produced.case.test}: call {number}: expected arguments on {devices} devices, as the function was "
+            f"exported for, found a mesh of {count}: {axes}. Place them on {devices} devices, or expect the refusal: "
+            "exported.refused(…, match=…)."
+        )
+    specs = meshes.specs_given(arguments, produced.exported, mesh) if mesh else ()
+    if axes or specs:  # the function itself may take no arguments that are placed so
         case = meshes.as_artifact(case, arguments, produced.exported, mesh)
     else:
         arguments = meshes.place_arguments(case, arguments)
     if call.refused is not None:
         check = _stored_check(f"refused{number}", map(leaf_from, arguments.flat()), None, files)
-        return structs.replace(check, refused=call.refused, mesh=axes), arguments
+        return structs.replace(check, refused=call.refused, mesh=axes, in_specs=specs), arguments
     name = f"call{number}"
     outputs = None if produced.outputs is None else results(case, arguments)
     if outputs is not None and values is None and has_structs((call.args, call.kwargs)):
         arguments, outputs, rule = in_domain(produced.case, passed, arguments, outputs)
         outside += [name] if rule is None else []
     check = _stored_check(name, stored(arguments.flat(), produced.exported.in_avals), outputs, files)
-    return structs.replace(check, mesh=axes), arguments
+    return structs.replace(check, mesh=axes, in_specs=specs), arguments
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
@@ -213,17 +245,25 @@ def _mesh_checks(produced: ProducedGolden) -> list[Check]:
 
 
 def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
-    """How the artifact shards each output, or an `ExportError` where jax cannot call what it exported.
+    """How the artifact shards each output of the plain call."""
+    mesh = produced.manifest.options.mesh
+    return _shardings_of(produced, produced.exported, produced.arguments.copy(), mesh)
+
+
+def _shardings_of(
+    produced: ProducedGolden, exported: Any, arguments: Arguments, mesh: Mapping[str, int]
+) -> tuple[str, ...]:
+    """How a call of an artifact shards each output, or an `ExportError` where jax cannot call what it exported.
 
     Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
     """
-    case, mesh = produced.case, produced.manifest.options.mesh
-    args, kwargs = plain(meshes.place_unplaced(case, produced.arguments.copy(), produced.exported, mesh).dynamic)
+    case = produced.case
+    args, kwargs = plain(meshes.place_unplaced(case, arguments, exported, mesh).dynamic)
     # A call without arguments takes its devices from the mesh around it.
-    around = None if produced.arguments.flat() else meshes.concrete_mesh(case.test, mesh)
+    around = None if arguments.flat() else meshes.concrete_mesh(case.test, mesh)
     try:
         with api.in_mesh(around):
-            results = jax.jit(api.call_of(produced.exported))(*args, **kwargs)
+            results = jax.jit(api.call_of(exported))(*args, **kwargs)
     except Exception as error:
         raise ExportError(
             f"{case.test}: jax {produced.manifest.writer.jax} exports this function and cannot call what it exported: "

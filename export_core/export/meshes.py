@@ -1,7 +1,7 @@
 """Meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import Artifact
 from export_core.export import api
-from export_core.export.arguments import Arguments, plain
+from export_core.export.arguments import Arguments, plain, whole
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.export.refusals import call_text, equations
@@ -94,12 +94,58 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
     if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
         return arguments
     mesh = concrete_mesh(case.test, axes)
+    return place_on(arguments, mesh, wanted_shardings(exported, mesh, len(leaves)))
+
+
+def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
+    """The sharding that an artifact wants of each of its arguments on a mesh, None for one that it leaves open."""
     try:
-        wanted = exported.in_shardings_jax(mesh)
+        return tuple(exported.in_shardings_jax(mesh))
     except (AttributeError, ValueError):  # until 0.4.28 it cannot say it; since 0.9.0 arguments may be on other meshes
-        wanted = (None,) * len(leaves)
-    whole = NamedSharding(mesh, PartitionSpec())
-    return arguments.mapped(lambda leaf, sharding: jax.device_put(leaf, sharding or whole), wanted)
+        return (None,) * count
+
+
+def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Arguments:
+    """The arguments on a mesh with these shardings, whole where there is none."""
+    on_each = NamedSharding(mesh, PartitionSpec())
+
+    def place(leaf: Any, sharding: Any) -> Any:
+        no_data = getattr(leaf, "dtype", None) == jax.dtypes.float0
+        return leaf if no_data else jax.device_put(whole(leaf), sharding or on_each)
+
+    return arguments.mapped(place, shardings)
+
+
+def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> tuple[str | None, ...]:
+    """The spec of each argument that is on a mesh, as text; empty where all are placed as readers place them anyway.
+
+    On a mesh of these axes, which are those of the artifact, that is as the artifact wants them; on others whole.
+    """
+    leaves = arguments.flat()
+    on_meshes = _meshes(arguments)
+    if len(on_meshes) != 1:
+        return ()
+    (mesh,) = on_meshes
+    is_own = _axes_of(mesh) == dict(axes)
+    wanted = wanted_shardings(exported, mesh, len(leaves)) if is_own else (None,) * len(leaves)
+    on_each = NamedSharding(mesh, PartitionSpec())
+    specs = [spec_text(leaf.sharding) if _is_spread(leaf) else None for leaf in leaves]
+    differs = any(
+        spec and parts_of(leaf.sharding, leaf.shape) != parts_of(sharding or on_each, leaf.shape)
+        for leaf, spec, sharding in zip(leaves, specs, wanted, strict=True)
+    )
+    return tuple(specs) if differs else ()
+
+
+def spec_text(sharding: Any) -> str | None:
+    """The spec of a sharding as golden.yaml has it; None for one that is no plain spec, such as a sum not made."""
+    spec = getattr(sharding, "spec", None)
+    axes = None if spec is None else tuple(getattr(spec, "partitions", spec))
+    plain = axes is not None and all(
+        part is None or isinstance(part, str) or (isinstance(part, tuple) and all(isinstance(x, str) for x in part))
+        for part in axes
+    )
+    return f"P({', '.join(map(repr, axes))})" if plain and axes and not getattr(spec, "unreduced", None) else None
 
 
 def require_devices(case: Case, closed_jaxpr: Any) -> None:
@@ -159,18 +205,23 @@ def shard_layout(value: jax.Array) -> str:
     Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``.
     The worker (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
     """
-    sharding: Any = value.sharding
-    unreduced = getattr(getattr(sharding, "spec", None), "unreduced", None)
-    if unreduced:  # jax gives no indices of such an array
-        sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(sharding.spec, "partitions", sharding.spec)))
-    indices = sharding.devices_indices_map(value.shape)
+    unreduced = getattr(getattr(value.sharding, "spec", None), "unreduced", None)
+    layout = parts_of(value.sharding, value.shape)
+    return f"{layout} unreduced over {', '.join(sorted(unreduced))}" if unreduced else layout
+
+
+def parts_of(sharding: Any, shape: tuple[int, ...]) -> str:
+    """Which part of an array of this shape is on which device, by the device's place in the mesh."""
+    spec = getattr(sharding, "spec", None)
+    if getattr(spec, "unreduced", None):  # jax gives no indices of such an array
+        sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(spec, "partitions", spec)))
+    indices = sharding.devices_indices_map(shape)
     parts = []
     # The place in the mesh and not the id of the device: a reader may run it on other devices.
     for place, index in enumerate(indices.values()):
-        extents = [part.indices(size)[:2] for part, size in zip(index, value.shape, strict=True)]
+        extents = [part.indices(size)[:2] for part, size in zip(index, shape, strict=True)]
         parts.append(f"{place}:[{','.join(f'{start}:{stop}' for start, stop in extents)}]")
-    layout = " ".join(parts)
-    return f"{layout} unreduced over {', '.join(sorted(unreduced))}" if unreduced else layout
+    return " ".join(parts)
 
 
 def _abstract_mesh(axes: Mapping[str, int]) -> Any:

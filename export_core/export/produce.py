@@ -2,7 +2,7 @@
 
 import functools
 import platform as host
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap
@@ -22,7 +22,7 @@ from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
-from export_core.export.refusals import refusal, unpromised_targets
+from export_core.export.refusals import handlers_required, refusal, unpromised_targets
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import is_finite, to_npz
 from export_core.goldens.made_inputs import RULES
@@ -76,6 +76,20 @@ class ProducedGolden:
         return self.manifest.writer.platform in options.platforms or "platform" in options.disabled_checks
 
 
+@dataclass(frozen=True)
+class Uncalled:
+    """A golden of this process's writer before its function is called here for the first time.
+
+    `runs_here` is whether this process can call the artifact. `golden` gives manifest and files, without outputs.
+    """
+
+    case: Case
+    writer: Writer
+    artifact: Artifact
+    runs_here: bool
+    golden: Callable[[], tuple[Manifest, dict[str, bytes]]]
+
+
 def installed_writer(calendar: Calendar) -> Writer:
     """The jax of this process as a writer. Raises `ReleaseError` when its jaxlib is not in the calendar."""
     return Writer(
@@ -89,11 +103,19 @@ def installed_writer(calendar: Calendar) -> Writer:
     )
 
 
-def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: bool = True) -> ProducedGolden:
+def produce(
+    case: Case,
+    calendar: Calendar,
+    *,
+    reproducible: bool,
+    module_text: bool = True,
+    before_call: Callable[[Uncalled], None] = lambda uncalled: None,
+) -> ProducedGolden:
     """Export the case and run it once. Raises `ExportError` where jax.export refuses it, and what the function raises.
 
     `reproducible` keeps paths of this machine out of the bytes, also of what jax has traced before. It empties jax's
     caches, so it is set only when a golden is to be written. `module_text`: with module.mlir, which no reader needs.
+    `before_call` may raise what the function must not be called for: it could end this process.
     """
     __tracebackhide__ = True
     export, writer = _export_case(case, reproducible=reproducible), installed_writer(calendar)
@@ -104,36 +126,48 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     if exported.nr_devices > 1 and writer.platform in platforms:
         case = on_devices(case, arguments, exported, mesh)
+    signature, factors = signature_of(artifact.envelope), _factors(export, artifact)
+
+    def golden(
+        inputs: Sequence[Leaf], outputs: Sequence[Leaf] | None, why_none: str, rule: InputsRule, text: bytes
+    ) -> tuple[Manifest, dict[str, bytes]]:
+        files = {
+            ARTIFACT: export.data,
+            INPUTS: to_npz(inputs),
+            **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
+            **({MODULE_TEXT: text} if text else {}),
+            JAXPR_TEXT: jaxpr.encode(),
+            **case.registration_files(),
+        }
+        manifest = Manifest(
+            case=case.id,
+            test=case.test,
+            name=case.name,
+            writer=writer,
+            flags=export.flags,
+            options=_options(case, mesh, why_none),
+            comparison=case.comparison,
+            signature=signature,
+            custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
+            files={name: sha256(content) for name, content in files.items()},
+            jaxpr=jaxpr_summary,
+            factors=factors,
+            flattened=export.flattened,
+            inputs_made=export.inputs_made,
+            inputs_rule=rule,
+        )
+        return manifest, files
+
+    inputs = stored(arguments.flat(), exported.in_avals)
+    runs_here = writer.platform in platforms or "platform" in case.options.disabled_checks
+    before_call(Uncalled(case, writer, artifact, runs_here, lambda: golden(inputs, None, "", "", b"")))
     outputs, why_none = case.outputs_if_any(writer.platform, platforms, lambda: results(case, arguments))
     rule: InputsRule | None = ""
     if export.inputs_made and outputs is not None:
         arguments, outputs, rule = in_domain(case, export.passed, arguments, outputs)
-    inputs = stored(arguments.flat(), exported.in_avals)
-    files = {
-        ARTIFACT: export.data,
-        INPUTS: to_npz(inputs),
-        **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
-        **({MODULE_TEXT: api.module_text(exported, artifact.module).encode()} if module_text else {}),
-        JAXPR_TEXT: jaxpr.encode(),
-        **case.registration_files(),
-    }
-    manifest = Manifest(
-        case=case.id,
-        test=case.test,
-        name=case.name,
-        writer=writer,
-        flags=export.flags,
-        options=_options(case, mesh, why_none),
-        comparison=case.comparison,
-        signature=signature_of(artifact.envelope),
-        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
-        files={name: sha256(content) for name, content in files.items()},
-        jaxpr=jaxpr_summary,
-        factors=_factors(export, artifact),
-        flattened=export.flattened,
-        inputs_made=export.inputs_made,
-        inputs_rule=rule or "",
-    )
+        inputs = stored(arguments.flat(), exported.in_avals)
+    text = api.module_text(exported, artifact.module).encode() if module_text else b""
+    manifest, files = golden(inputs, outputs, why_none, rule or "", text)
     outside = () if rule is not None else ("the first call",)
     return ProducedGolden(case, export.call, manifest, files, artifact, inputs, outputs, exported, arguments, outside)
 
@@ -225,7 +259,7 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
 def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
     """The results of the function itself, not of its artifact, flat and as they are stored."""
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
-    with api.in_mesh(case.context_mesh):
+    with api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
         return tuple(map(leaf_from, jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs))))
 
 

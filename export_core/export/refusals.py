@@ -5,6 +5,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import jax
 
 from export_core.export.case import NO_LOWERING, OUTPUTS_ADVICE
+from export_core.export.errors import ExportError
 from export_core.export.jaxprs import inner_jaxprs
 
 _CALLBACK = re.compile(r"callback|which was not functionalized")
@@ -26,6 +28,29 @@ _ADVICE = {
     ),
 }
 """What to do, by what jax says: of a primitive or kernel without a lowering for a platform, and of a reference."""
+
+
+_NO_HANDLER = re.compile(
+    r"No (?:registered implementation|FFI handler registered) for (?:untyped custom call to )?(\S+)"
+)
+"""What a jaxlib says of a custom call that nothing in the process implements."""
+
+
+@contextmanager
+def handlers_required(test: str, platform: str) -> Iterator[None]:
+    """Raise `ExportError` where a function that runs here makes a custom call that this process has no handler for."""
+    try:
+        yield
+    except Exception as error:
+        if missing := _NO_HANDLER.search(str(error)):
+            raise ExportError(
+                f"{test}: expected a handler of the custom call {missing[1]} on {platform}, where this function runs, "
+                f"found none ({type(error).__name__}: {str(error).strip().splitlines()[0]}). Register it in a module "
+                "(jax.ffi.register_ffi_target) that readers import too, register=('module',); or export the function "
+                "for the platforms that have it and say why there are no outputs, platforms=('cuda',), "
+                "without_outputs='why'."
+            ) from error
+        raise
 
 
 def unpromised_targets(message: str) -> list[str]:

@@ -119,6 +119,13 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """A regular expression: the call must be refused with a message that it matches. Null for any other call."""
     mesh: dict[str, int] = {}  # The mesh of the call, where it is another one.
     spread: bool = False  # Whether the arguments are sharded over that mesh.
+    in_specs: tuple[str | None, ...] = ()
+    """How each argument is placed on the mesh of the call, as a `PartitionSpec`, null for one that is whole.
+
+    Empty where all are placed as the artifact wants them, or whole on another mesh.
+    """
+    out_shardings: tuple[str, ...] = ()
+    """For more than one device: which part of each result is on which device. Empty where nobody looked."""
 
     def expects(self, message: str) -> bool:
         """Whether a refusal with this message is the expected one.

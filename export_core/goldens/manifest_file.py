@@ -7,7 +7,7 @@ import contextlib
 import datetime
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +200,15 @@ def _options(manifest: Manifest) -> Problems:
 def adopted_specs(manifest: Manifest) -> tuple[Spec | None, ...]:
     """How a reader places each flat argument where that is given beside the artifact; empty where it is not."""
     # An artifact that a test exported with specs says them itself.
-    given = manifest.options.in_specs if manifest.is_adopted else ()
+    return _specs(manifest.options.in_specs if manifest.is_adopted else ())
+
+
+def check_specs(check: Check) -> tuple[Spec | None, ...]:
+    """How a further call places each flat argument; empty where it does not say it."""
+    return _specs(check.in_specs)
+
+
+def _specs(given: Sequence[str | None]) -> tuple[Spec | None, ...]:
     return parse_specs(", ".join(map(str, given))) if given else ()
 
 
@@ -268,6 +276,12 @@ def _check(check: Check, manifest: Manifest) -> Iterator[str]:
     if not 0 <= check.vjp < MOST_DEVICES:
         yield f"vjp: expected the order of a derivative, found {check.vjp}."
     yield from (problem for _, problem in _mesh("mesh", check.mesh))
+    try:
+        fits = len(check_specs(check)) in (0, len(manifest.signature.inputs))
+    except GoldenError:
+        fits = False
+    if not fits:
+        yield f"in_specs: expected a PartitionSpec or null for each argument, found {check.in_specs}."
 
 
 def _mesh(field: str, mesh: Mapping[str, int]) -> Problems:

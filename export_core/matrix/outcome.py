@@ -330,15 +330,19 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
 
 
 def _sharding_problem(cell: Cell, reply: Reply) -> str:
-    """Which output is sharded differently than its writer saw; empty if none is."""
+    """Which output of a call is sharded differently than its writer saw; empty if none is."""
     manifest = cell.golden.manifest
-    expected = manifest.out_shardings
-    if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or not expected or cell.reader.runtime:
+    if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or cell.reader.runtime:
         return ""
-    pairs = itertools.zip_longest(expected, reply.shardings, fillvalue="none")
-    for number, (writer, reader) in enumerate(pairs):
-        if writer != reader:
-            return f"output {number} is sharded differently: expected {writer}, got {reader}"
+    calls = [("", manifest.out_shardings, reply.shardings)]
+    calls += [(check.name, check.out_shardings, reply.shardings_of.get(check.name, ())) for check in manifest.checks]
+    for name, expected, actual in calls:
+        # Of adopted goldens and of older ones nobody knows some.
+        pairs = itertools.zip_longest(expected, actual, fillvalue="none") if expected else ()
+        for number, (writer, reader) in enumerate(pairs):
+            if writer != reader:
+                call = f"{name}: " if name else ""
+                return f"{call}output {number} is sharded differently: expected {writer}, got {reader}"
     return ""
 
 

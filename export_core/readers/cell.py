@@ -18,11 +18,11 @@ from export_core.artifact.main_check import KEY_WORDS
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
 from export_core.goldens import Check, Golden, GoldenError, Manifest
-from export_core.goldens.manifest_file import adopted_specs
+from export_core.goldens.manifest_file import adopted_specs, check_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.policy.run_options import LOCAL, CellOptions, RunOptions, of_cell
 from export_core.readers.placement import Mode, Placement, Target
-from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Request, WireType
+from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Place, Request, WireType
 from export_core.releases import Release
 
 _NO_LIMIT_SECONDS = 1e9
@@ -118,8 +118,8 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
             outputs=None if check.refused is not None else str(scratch / f"{number}.npz"),
             mesh=tuple((check.mesh or mesh).items()),
             # The artifact's own shardings hold on the exporter's mesh only.
-            place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
-            specs=specs,
+            place=_place(check, mesh),
+            specs=check_specs(check) or specs,
             dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
         )
         for number, check in enumerate(calls)
@@ -136,6 +136,15 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
         platform=cell.platform,
         described=cell.target.described(devices) if cell.target and cell.mode is Mode.COMPILE else None,
     )
+
+
+def _place(check: Check, mesh: dict[str, int]) -> Place:
+    """How the arguments of a call are placed, of an artifact that was exported for this mesh."""
+    if check.spread:
+        return "spread"
+    if check.in_specs:
+        return "given"
+    return "whole" if check.mesh not in ({}, mesh) else "own"
 
 
 def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:

@@ -2,8 +2,10 @@
 
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,22 +14,28 @@ from msgspec import structs
 from export_core.artifact import Artifact
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
-from export_core.base.text import labelled_lines
+from export_core.base.errors import InfrastructureFault
+from export_core.base.scratch import scratch_folder
+from export_core.base.text import labelled_lines, signal_name
 from export_core.export.errors import ExportError
-from export_core.export.produce import ProducedGolden, installed_writer
+from export_core.export.produce import ProducedGolden, Uncalled, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
-from export_core.goldens.store import staged_goldens
+from export_core.goldens.store import sha256, staged_goldens
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Limits, Selection, Verdict
+from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
+from export_core.matrix.outcome import Outcome
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.numbers.noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.build import cache_folder
+from export_core.readers.cell import Cell, request_of
 from export_core.readers.environment import Environment, this_interpreter, with_variables
 from export_core.readers.hardware import instructions_used
 from export_core.readers.worker.client import WarmWorkers
@@ -41,6 +49,16 @@ _GENERAL_ADVICE = (
     "Each call must fit the exported shapes and constraints, the first one too; tree nodes, effects and custom calls "
     "of your own must be registered by a module that the golden holds (register)."
 )
+_OWN_FAULT = "The fault is in what was exported, not in a release"
+_UNFIT = re.compile(
+    r"\A(?:(\w+): )?(\w+: ).*?((?:Input shapes do not match|(?:Shape|Dtype) mismatch for) [^\n]*?)"
+    r"[\s,.]*(?:Please see|\n|\Z)",
+    re.DOTALL,
+)
+"""What jax says of arguments that do not fit what was exported, after the call and the type of the error.
+
+The page that it names is left out, and so is the source that XLA quotes: it is that of our worker.
+"""
 _FLAGS_ADVICE = (
     "Cells get XLA_FLAGS only where the policy names it (`environment: [XLA_FLAGS]`): name it there, or write the "
     "golden without these flags."
@@ -99,6 +117,36 @@ class OwnReader:
         """
         return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel, self._first_runs)
 
+    def first_call(self, uncalled: Uncalled, *, warm: bool = False) -> str:
+        """How a process ends that calls an artifact for the first time; empty where it lives, or nobody knows it.
+
+        Where a cold process dies, one that has traced linear algebra is asked too, and with `warm` only that: this
+        process has traced the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some
+        process has survived is not called again.
+        """
+        limits, environment = Limits.of(self._options), self._environment
+        manifest, files = uncalled.golden()
+        with scratch_folder() as folder, closing(OutcomeCache(cache_folder())) as survived:
+            cell = Cell(Golden(manifest, folder), environment.release, "cpu")
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+            key = first_call_key(cell, environment, ReplayOptions(self.calendar, self._policy, limits))
+            if key and self._options.cache and survived.get((key,)):
+                return ""
+            request, ended = request_of(cell, folder, limits), ""
+            for traced in (True,) if warm else (False, True):
+                try:
+                    reply = self.start_worker().submit(structs.replace(request, warm=traced)).result()
+                except InfrastructureFault:  # the replay says so
+                    return ""
+                # In the first stage nothing of the artifact was called: a module of the user may end the process.
+                if reply.end != "crash" or reply.stage is Stage.READ:
+                    if key and reply.end in ("ok", "error"):
+                        survived.put(key, Outcome(cell, reply.stage, Verdict.COMPILED))
+                    return ""
+                ended = f"stage {reply.stage}: {reply.message or f'died by {signal_name(reply.signal)}'}"
+        return ended
+
     def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
         stopping = stopping or threading.Event()
@@ -129,6 +177,23 @@ def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer
     problems += also
     if problems:
         raise ExportError("\n".join(problems))
+
+
+def first_call_key(cell: Cell, environment: Environment, options: ReplayOptions) -> str:
+    """Names what decides whether a process survives the first call of an artifact; empty where more decides it."""
+    if not environment.content_hash or depends_on_more(cell.golden):
+        return ""
+    return sha256(b"first call\n" + OutcomeKeys(options).of(cell, environment).encode())
+
+
+def require_first_call(test: str, ended: str) -> None:
+    """Raise `ExportError` for an artifact whose first call ends a process, as `OwnReader.first_call` tells it."""
+    if ended:
+        raise ExportError(
+            f"{test}: expected a call of what was exported that returns, found one that ends its process: {ended}. So "
+            "the function was not called in this process, and nothing was checked or stored. Skip the test in this "
+            "release of jax, or change the function."
+        )
 
 
 def add_noise(
@@ -189,8 +254,16 @@ def first_replay(result: Result) -> FirstReplay:
         return FirstReplay()
     if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
         return FirstReplay(unknown=result.message)
+    begin = f"{result.golden}: its own writer cannot replay this golden in a new process: it "
+    if result.verdict.fails and (unfit := _UNFIT.match(result.message)):
+        call, error, reason = unfit.groups()
+        return FirstReplay(
+            problem=f"{begin}{VERDICTS[result.verdict].phrase}. {_OWN_FAULT}: nothing was stored. Expected arguments "
+            f"that fit the exported shapes and constraints, found in {call or 'the first call'}: "
+            f"{error}{' '.join(reason.split())}. Change them, or expect the refusal: exported.refused(…)."
+        )
     unrun = result.verdict is Verdict.NOT_RUN
-    fault = "So no reader's result is known" if unrun else "The fault is in what was exported, not in a release"
+    fault = "So no reader's result is known" if unrun else _OWN_FAULT
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
@@ -199,8 +272,7 @@ def first_replay(result: Result) -> FirstReplay:
     message = result.message or str(result.verdict)
     facts = {"stage": result.stage, "message": message, "processor": result.processors, "stderr": result.error_lines}
     lines = (
-        f"{result.golden}: its own writer cannot replay this golden in a new process: it "
-        f"{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
+        f"{begin}{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
         *labelled_lines([(label, str(text)) for label, text in facts.items()]),
         advice,
     )

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 import pytest
 from jax.experimental.layout import Format, Layout
@@ -19,6 +20,9 @@ from export_core.goldens.store import staged_goldens
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
+from export_core.readers.cell import Cell, Limits, request_of
+from export_core.readers.worker import jaxlib_worker
+from export_core.releases import load_calendar
 from export_core.run.golden_writing import OwnReader
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -194,6 +198,17 @@ def test_a_further_call_is_replayed_on_its_own_mesh(on_other_meshes):
     ):
         (result,) = reader.replay([golden])
     assert (result.verdict, result.message) == ("pass", "")
+
+
+def test_a_reader_places_arguments_as_the_test_gave_them(exported):
+    call = ExtraCall((jax.device_put(X, NamedSharding(ON_2_BY_2, SPEC("b"))),), {})
+    produced = add_checks(exported(jnp.cos, X, **OVER_X), [call])
+    with staged_goldens((produced.manifest, produced.files)) as (golden,):
+        cell = Cell(golden, load_calendar().release(golden.manifest.writer.jaxlib), "cpu")
+        request = msgspec.to_builtins(request_of(cell, golden.folder, Limits()))
+        (check,) = (check for check in request["checks"] if check["name"] == "call1")
+        (sharding,) = jaxlib_worker.shardings_on(jax.devices(), produced.exported, [X], check)
+    assert (dict(sharding.mesh.shape), sharding.spec) == ({"a": 2, "b": 2}, SPEC("b"))
 
 
 def test_a_call_on_another_mesh_that_is_not_refused_is_an_error(exported):

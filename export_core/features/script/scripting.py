@@ -17,7 +17,7 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.base.text import did_you_mean, few
 from export_core.export.case import Case
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
-from export_core.export.produce import export_again, free_caches, installed_writer, produce
+from export_core.export.produce import Uncalled, export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.numbers.measuring_noise import MeasuredNoise
@@ -27,7 +27,7 @@ from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.packages import import_problems
-from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited
+from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited, require_first_call
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, comparison, export_options, read_keywords
 
 __all__ = ["WrittenGolden", "export_artifact", "write_golden"]
@@ -113,10 +113,15 @@ def write_golden(
                 raise GoldenError(f"{golden.folder}: this case belongs to {maker}. Give this one another name.")
         with closing(OwnReader(rules, RunOptions(results=None, goldens=store.root), user_code)) as reader:
             reader.start_worker()  # it imports jax while the function is traced here
-            produced = produce(exported, reader.calendar, reproducible=True)
+
+            def before_call(uncalled: Uncalled) -> None:
+                problems = import_problems(uncalled.case.registration_files(), rules.reader_packages)
+                require_audited(uncalled.artifact, uncalled.case.options.allow, uncalled.writer, problems)
+                if uncalled.runs_here and uncalled.writer.platform == "cpu":
+                    require_first_call(uncalled.case.test, reader.first_call(uncalled))
+
+            produced = produce(exported, reader.calendar, reproducible=True, before_call=before_call)
             manifest = structs.replace(produced.manifest, test="")
-            problems = import_problems(produced.files, rules.reader_packages)
-            require_audited(produced.artifact, manifest.options.allow, manifest.writer, problems)
             leaves = [path for paths in leaf_paths(manifest, produced.artifact) for path in paths]
             if unknown := unknown_leaves(values["constant"] or (), leaves):
                 expected = f"constant: expected leaves of what is exported ({few(leaves, most=40)})"

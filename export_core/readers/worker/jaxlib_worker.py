@@ -211,8 +211,9 @@ def run_check(
     if not check["name"]:
         say({"timings": {"run": few_digits(seconds), "peak_bytes": peak_bytes()}})
     save_leaves(check["outputs"], results)
-    if not check["name"] and check["mesh"]:
-        say({"shardings": [shard_layout(value) for value in results]})
+    if check["mesh"]:
+        layouts = [shard_layout(value) for value in results]
+        say({"shardings_of": {check["name"]: layouts}} if check["name"] else {"shardings": layouts})
     # With ordered effects a compiled program takes a token from its first call that it lacks in the second.
     takes_token = bool(getattr(exported, "ordered_effects", ()))
     if request["repeat"] and not check["name"] and not takes_token:
@@ -396,7 +397,7 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
     names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
     chosen = list(devices)[: int(np.prod(sizes))]
-    # "whole" and "spread" stand for a caller whose mesh is not the exporter's: the same devices in another order.
+    # Any but "own" stands for a caller whose mesh is not the exporter's: the same devices in another order.
     return Mesh(np.array(chosen if check["place"] == "own" else chosen[::-1]).reshape(sizes), tuple(names))
 
 
@@ -410,17 +411,19 @@ def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
 
 
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
-    """How each argument is sharded on a check's mesh: as the artifact wants, whole or split; None without data."""
+    """How each argument is sharded on a check's mesh: see `Place` of protocol.py; None without data."""
     import jax
     from jax.sharding import NamedSharding
     from jax.sharding import PartitionSpec as Spec
 
     mesh = mesh_on(devices, check)
     wanted: list[Any] = [None] * len(leaves)
-    if check["place"] == "own":
-        # JSON has lists for the tuples of axes.
-        specs = [spec and [tuple(axes) if isinstance(axes, list) else axes for axes in spec] for spec in check["specs"]]
-        given = [None if spec is None else NamedSharding(mesh, Spec(*spec)) for spec in specs]
+    # JSON has lists for the tuples of axes.
+    specs = [spec and [tuple(axes) if isinstance(axes, list) else axes for axes in spec] for spec in check["specs"]]
+    given = [None if spec is None else NamedSharding(mesh, Spec(*spec)) for spec in specs]
+    if check["place"] == "given":
+        wanted = given
+    elif check["place"] == "own":
         own = artifact_shardings(exported, mesh) or wanted
         wanted = [at or other for at, other in zip(own, given or wanted, strict=True)]
     elif check["place"] == "spread":

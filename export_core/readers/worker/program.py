@@ -341,7 +341,7 @@ class Transcript:
     """
 
     def __init__(self) -> None:
-        self.fields: dict[str, Any] = {"stage": "read", "refusals": {}, "failed": {}}
+        self.fields: dict[str, Any] = {"stage": "read", **{name: {} for name in BY_CALL}}
         self.end: dict[str, Any] = {}
         self.modules: list[str] | None = None
         self.pages: list[int] | None = None
@@ -387,7 +387,7 @@ class Transcript:
             self.garbage = "%.80r, in stage %s" % (line, self.fields["stage"])
             return
         self.fields.update((key, message[key]) for key in REPLIED if key in message)
-        for name in ("refusals", "failed"):
+        for name in BY_CALL:
             self.fields[name].update(message.get(name, {}))
         if "timings" in message:
             self.fields["timings"] = {**self.fields.get("timings", {}), **message["timings"]}
@@ -396,6 +396,8 @@ class Transcript:
         self.end = message if "end" in message else {}
 
 
+BY_CALL = ("refusals", "failed", "shardings_of")
+"""What of a cell's messages is by the name of a call or a variant."""
 REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost", "ran")
 """What of a cell's messages goes into its reply, the latest of each."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
@@ -408,6 +410,7 @@ FORMS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("seconds", "ran"), is_figure),
     "pages": lambda value: isinstance(value, list) and are_all(value, int) and len(value) % 2 == 0,
     **dict.fromkeys(("refusals", "failed"), lambda value: isinstance(value, dict) and are_all(value.values(), str)),
+    "shardings_of": lambda value: isinstance(value, dict) and all(map(FORMS["shardings"], value.values())),
     **dict.fromkeys(("cost", "timings"), are_figures),
 }
 """What a cell's messages hold, and in which form."""

@@ -65,6 +65,10 @@ class ModuleCall(msgspec.Struct, frozen=True):
     shardy: bool  # Whether it was exported with Shardy's dialect for shardings.
 
 
+Place = Literal["own", "whole", "spread", "given"]
+"""Where arguments are: as the artifact wants them, whole on each device, split over all, or as `specs` says."""
+
+
 class CheckRequest(msgspec.Struct, frozen=True):
     """One call of the artifact, or of its derivative of the order `vjp`, in paths."""
 
@@ -73,9 +77,9 @@ class CheckRequest(msgspec.Struct, frozen=True):
     inputs: str
     outputs: str | None  # Without any, the call must be refused.
     mesh: tuple[tuple[str, int], ...]
-    place: Literal["own", "whole", "spread"]
+    place: Place
     specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
-    """How each argument is sharded where the artifact does not say it."""
+    """How each argument is sharded: where the artifact does not say it, or whatever it says if `place` is "given"."""
     dump: str | None = None  # A folder that exists, for the modules as text.
     variants: tuple[VariantRequest, ...] = ()  # These run after all calls.
     call: ModuleCall | None = None  # The call for a runtime that does not read artifacts.
@@ -144,6 +148,7 @@ class Reply(msgspec.Struct, frozen=True):
     failed: dict[str, str] = {}  # The messages of the variants that raised.
     variant: str = ""  # The last one that began.
     shardings: tuple[str, ...] = ()  # Where the outputs of the plain call were.
+    shardings_of: dict[str, tuple[str, ...]] = {}  # Where those of each further call on a mesh were.
     device: str = ""  # What a platform other than the CPU had.
     driver: str = ""
     type: str | None = None

@@ -1,0 +1,96 @@
+"""The marked test that runs in a process, on disk: one that kills its process can tell it no other way.
+
+Each process of pytest with marked tests has a file, which is locked for as long as the process lives. What is in a file
+that nobody locks is the test in which its process died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from export_core.base.cache_folder import cache_path
+
+
+class RunningTest:
+    """The file of this process. Where it cannot be written, nothing is noted: no test fails for it."""
+
+    def __init__(self, root: Path) -> None:
+        """`root` is the root directory of the run."""
+        from filelock import FileLock, Timeout
+
+        self._root = root
+        self._path: Path | None = _folder() / os.urandom(12).hex()
+        self._lock = FileLock(_lock_of(self._path))
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+            self._file = self._path.open("wb", buffering=0)
+        except (OSError, NotImplementedError, Timeout):  # of a disk that is full, or that cannot lock files
+            self._path = None
+
+    def begin(self, test: str) -> None:
+        """Note a test, by its node id, before it exports anything."""
+        self._write(f"{self._root}\n{test}")
+
+    def end(self) -> None:
+        """Note that no test runs."""
+        self._write("")
+
+    def close(self) -> None:
+        """Remove the file: this process ends well."""
+        if self._path is not None:
+            self._file.close()
+            self._lock.release()
+            _remove(self._path)
+            self._path = None
+
+    def _write(self, text: str) -> None:
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._file.seek(0)
+                self._file.truncate()
+                self._file.write(text.encode(errors="backslashreplace"))
+
+
+def tests_of_dead_processes(root: Path) -> list[str]:
+    """The node ids of tests in whose middle a process of pytest died in this root directory. Each is told once."""
+    folder = _folder()
+    # Mostly there are none, and nothing is imported.
+    paths = sorted(path for path in folder.iterdir() if not path.suffix) if folder.is_dir() else []
+    tests = []
+    for path in paths:
+        from filelock import FileLock, Timeout
+
+        with (
+            contextlib.suppress(OSError, NotImplementedError, Timeout),
+            FileLock(_lock_of(path), timeout=0),
+        ):
+            of_root, _, test = path.read_text(encoding="utf-8", errors="replace").partition("\n")
+            if not test or of_root == str(root):
+                _remove(path)
+                tests += [test] if test else []
+    return tests
+
+
+def told(test: str) -> str:
+    """One line about a test in whose middle a process died."""
+    return (
+        f"{test} was running when its process of pytest died: what it exports or calls may have ended it. With "
+        "pytest-xdist (-n 1) the other tests run all the same."
+    )
+
+
+def _folder() -> Path:
+    return Path(cache_path("running"))
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_suffix(".lock")
+
+
+def _remove(path: Path) -> None:
+    for each in (path, _lock_of(path)):
+        with contextlib.suppress(OSError):
+            each.unlink()

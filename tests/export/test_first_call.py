@@ -1,0 +1,89 @@
+"""The first call of an artifact, in a process that may die: what it says of the function, and what it is spared."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import closing
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from export_core.export.case import Case
+from export_core.export.errors import ExportError
+from export_core.export.produce import Uncalled, produce
+from export_core.numbers.user_code import UserCode
+from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions
+from export_core.readers.worker.protocol import Reply, Request, Stage
+from export_core.releases import load_calendar
+from export_core.run.golden_writing import OwnReader, require_first_call
+
+LIVES = Reply(Stage.RUN, "ok")
+DIES = Reply(Stage.COMPILE, "crash", signal=11)
+
+
+@pytest.fixture
+def first_call(monkeypatch, tmp_path) -> Iterator[Callable[..., tuple[str, int]]]:
+    """``first_call(uncalled, cold, traced)``: what is said where processes reply so, and how many there were."""
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
+    with closing(UserCode()) as user_code, closing(OwnReader(Policy(), RunOptions(results=None), user_code)) as reader:
+
+        def call(uncalled: Uncalled, cold: Reply, traced: Reply) -> tuple[str, int]:
+            requests: list[Request] = []
+
+            def submit(request: Request) -> Future[Reply]:
+                requests.append(request)
+                future: Future[Reply] = Future()
+                future.set_result(traced if request.warm else cold)
+                return future
+
+            monkeypatch.setattr(reader, "start_worker", lambda: SimpleNamespace(submit=submit))
+            return reader.first_call(uncalled), len(requests)
+
+        yield call
+
+
+def uncalled_of(function: Callable[..., object]) -> Uncalled:
+    """What there is of a case before its function is called."""
+    case, uncalled = Case("a", "test_a.py::a", None, jax.jit(function), (np.ones(3, np.float32),), {}), []
+    produce(case, load_calendar(), reproducible=False, before_call=uncalled.append)
+    (one,) = uncalled
+    return one
+
+
+def test_an_artifact_that_a_process_survived_is_not_called_again(first_call):
+    assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 1)
+    assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 0)
+    assert first_call(uncalled_of(jnp.cos), LIVES, LIVES) == ("", 1)
+
+
+def test_an_artifact_that_dies_cold_alone_may_be_called(first_call):
+    assert first_call(uncalled_of(jnp.sin), DIES, LIVES) == ("", 2)
+
+
+def test_one_that_dies_each_time_is_called_again_each_time(first_call):
+    for _ in range(2):
+        assert first_call(uncalled_of(jnp.sin), DIES, DIES) == ("stage compile: died by signal 11 (SIGSEGV)", 2)
+
+
+@pytest.mark.parametrize("end", ["error", "timeout", "fault", "memory"])
+def test_no_other_end_stops_the_call_in_this_process(end, first_call):
+    for processes in (1, 0 if end == "error" else 1):
+        assert first_call(uncalled_of(jnp.sin), Reply(Stage.RUN, end), DIES) == ("", processes)
+
+
+def test_a_users_module_that_dies_is_no_call_of_the_artifact(first_call):
+    assert first_call(uncalled_of(jnp.sin), Reply(Stage.READ, "crash", signal=11), DIES) == ("", 1)
+
+
+def test_the_function_is_not_called_where_that_is_refused(monkeypatch):
+    monkeypatch.setattr("export_core.export.produce.results", lambda *_: pytest.fail("it was called"))
+
+    def refuse(uncalled: Uncalled) -> None:
+        require_first_call(uncalled.case.test, "stage run: died by signal 6 (SIGABRT)")
+
+    case = Case("a", "test_a.py::a", None, jax.jit(jnp.sin), (np.ones(3, np.float32),), {})
+    with pytest.raises(ExportError, match=r"found one that ends its process: stage run: died by signal 6 \(SIGABRT\)"):
+        produce(case, load_calendar(), reproducible=False, before_call=refuse)

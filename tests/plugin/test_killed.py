@@ -1,0 +1,119 @@
+"""An export, or the first call of an artifact, that ends the interpreter: pytest goes on, or the next run names it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from projects import Project, Projects
+
+ABORTING = """
+    import os
+    from jax._src import compiler
+
+    compile_any = compiler.compile_or_get_cached
+
+    def compile_or_abort(backend, module, *args, **kwargs):
+        # A stand-in for a compiler that ends the process.
+        if "stablehlo.tanh" in str(module) and os.path.exists(FLAG):
+            os.abort()
+        return compile_any(backend, module, *args, **kwargs)
+
+    compiler.compile_or_get_cached = compile_or_abort
+"""
+CALLS = """
+    import aborting, jax, jax.numpy as jnp, numpy as np, pytest
+
+    X = np.arange(3, dtype="float32")
+
+    @pytest.mark.export_compat(register=("aborting",))
+    def test_call(export_golden):
+        export_golden(jax.jit(jnp.tanh), X)
+
+    @pytest.mark.export_compat
+    def test_other(export_golden):
+        export_golden(jax.jit(lambda x: x * 2), X)
+"""
+EXPORTS = """
+    import os
+    import jax, numpy as np, pytest
+
+    X = np.arange(3, dtype="float32")
+
+    def ends(x):
+        os.abort()
+
+    @pytest.mark.export_compat
+    def test_before(export_golden):
+        export_golden(jax.jit(lambda x: x * 2), X)
+
+    @pytest.mark.export_compat
+    def test_export(export_golden):
+        export_golden(jax.jit(ends), X)
+
+    @pytest.mark.export_compat
+    def test_after(export_golden):
+        export_golden(jax.jit(lambda x: x * 3), X)
+
+    def test_unmarked():
+        pass
+"""
+SENTENCE = (
+    r"expected a call of what was exported that returns, found one that ends its process: stage compile: died by "
+    r"signal 6 \(SIGABRT\)\. So the function was not called in this process"
+)
+NAMED = "test_a.py::test_export was running when its process of pytest died"
+
+
+@pytest.fixture
+def aborting(projects: Projects) -> tuple[Project, Path]:
+    """A project, and the file that has its compiler abort while it exists."""
+    project = projects(test_a=CALLS)
+    flag = project.folder.parent / f"{project.folder.name}.aborts"
+    project.write(aborting=f"FLAG = {str(flag)!r}\n" + re.sub("(?m)^    ", "", ABORTING))
+    return project, flag
+
+
+def test_a_first_call_that_ends_its_process_fails_its_test(aborting):
+    project, flag = aborting
+    flag.touch()
+    written = project.pytest("--update-goldens")
+    assert re.search(SENTENCE, written["test_call"].text), written.text
+    assert written["test_other"].outcome == "passed"
+    assert not (project.goldens / "test_a.test_call").exists()
+
+
+@pytest.mark.parametrize("golden", ["the same artifact", "another artifact", "by another writer"])
+def test_so_does_one_in_the_daily_loop(golden, aborting):
+    project, flag = aborting
+    assert project.pytest("--update-goldens").code == 0
+    if golden == "another artifact":
+        project.write(test_a=CALLS.replace("jnp.tanh)", "lambda x: jnp.tanh(x) + 1)"))
+    if golden == "by another writer":
+        older = project.add_older_generation("test_a.test_call")
+        for own in older.parent.iterdir():
+            if own != older:
+                own.rename(project.folder / "gone")
+    flag.touch()
+    checked = project.pytest()
+    assert re.search(SENTENCE, checked["test_call"].text), checked.text
+    assert checked["test_other"].outcome == "passed"
+
+
+def test_an_export_that_ends_pytest_is_named_by_the_next_run(projects):
+    project = projects(test_a=EXPORTS)
+    assert project.pytest("--update-goldens").code == -6
+    following = project.pytest("-q", "-k", "unmarked")
+    assert (following.code, following.text.count(NAMED)) == (0, 1), following.text
+    assert NAMED not in project.pytest().text.partition("test session starts")[0]
+    assert "process of pytest died" not in projects(test_a=EXPORTS).pytest("-k", "unmarked").text
+
+
+def test_with_xdist_the_others_go_on_and_it_is_named(projects):
+    project = projects(test_a=EXPORTS)
+    run = project.pytest("--update-goldens", "-n", "2", "--noise=later", cold=True)  # a new worker is a new interpreter
+    assert {"test_before", "test_after", "test_unmarked"} <= {
+        name.rpartition(".")[2] for name in run.outcomes()["passed"]
+    }
+    assert re.search(r"worker 'gw\d' crashed while running 'test_a\.py::test_export'", run.text), run.text
+    assert f"ERROR: {NAMED}" in run.text
+    assert "process of pytest died" not in project.pytest("-k", "unmarked").text

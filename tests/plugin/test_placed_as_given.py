@@ -1,0 +1,88 @@
+"""Calls over several devices: arguments are placed as the test gives them, and where each result is is compared."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from projects import Project, Projects, Run
+
+TESTS = """
+    import jax, jax.numpy as jnp, numpy as np, pytest
+    from jax.sharding import Mesh, NamedSharding
+    from jax.sharding import PartitionSpec as P
+
+    X = np.arange(32, dtype="float32").reshape(8, 4)
+    SIN = jax.jit(jnp.sin)
+
+    def on(axes, spec):
+        shape, names = tuple(axes.values()), tuple(axes)
+        return NamedSharding(Mesh(np.array(jax.devices()[:4]).reshape(shape), names), spec)
+
+    @pytest.mark.export_compat(mesh={"a": 4}, in_specs=(P("a"),))
+    def test_another_mesh(export_golden):
+        export_golden(SIN, X).also(jax.device_put(X + 1, on({"b": 2, "c": 2}, P("b"))))
+
+    @pytest.mark.export_compat(mesh={"a": 2, "b": 2}, in_specs=(P("a"),))
+    def test_the_same_mesh(export_golden):
+        exported = export_golden(SIN, X)
+        exported.also(jax.device_put(X + 1, on({"a": 2, "b": 2}, P("b"))))
+        exported.also(jax.device_put(X + 2, on({"a": 2, "b": 2}, P("a"))))
+        exported.also(X + 3)
+
+    @pytest.mark.export_compat
+    def test_in_shardings(export_golden):
+        asked = on({"a": 4}, P("a"))
+        function = jax.jit(jnp.sin, in_shardings=asked, out_shardings=asked)
+        export_golden(function, X).also(jax.device_put(X + 1, on({"a": 4}, P(None, "a"))))
+
+    @pytest.mark.export_compat(mesh={"a": 4}, in_specs=(P("a"),), vjp_order=2)
+    def test_derivatives(export_golden):
+        export_golden(SIN, X)
+"""
+GIVEN = {  # the specs of each further call, by test
+    "test_another_mesh": [["P('b')"]],
+    "test_the_same_mesh": [["P('b')"], [], []],
+    "test_in_shardings": [["P(None, 'a')"]],
+}
+CALLS = {
+    "test_another_mesh": ["call1", "other-mesh"],
+    "test_the_same_mesh": ["call1", "call2", "call3", "other-mesh"],
+    "test_in_shardings": ["call1", "other-mesh"],
+    "test_derivatives": ["vjp1", "vjp2", "other-mesh"],
+}
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> tuple[Project, Run, Run]:
+    project = projects(test_a=TESTS)
+    with (project.folder / "pytest.ini").open("a") as ini:
+        ini.write("export_devices = 4\n")
+    return project, project.pytest("--update-goldens"), project.pytest()
+
+
+@pytest.mark.parametrize("test", CALLS)
+def test_what_is_on_a_mesh_is_written_and_replayed(test, written):
+    _, update, again = written
+    assert update[test].outcome == again[test].outcome == "passed", update[test].text + again[test].text
+
+
+@pytest.mark.parametrize("test", GIVEN)
+def test_arguments_of_further_calls_are_placed_as_given(test, written):
+    checks = written[0].manifest(f"test_a.{test}")["checks"]
+    calls = [check for check in checks if check["name"].startswith("call")]
+    assert [check.get("in_specs", []) for check in calls] == GIVEN[test]
+
+
+@pytest.mark.parametrize(("test", "call"), [(test, call) for test, calls in CALLS.items() for call in calls])
+def test_each_calls_results_are_where_its_writer_saw_them(test, call, written, tmp_path):
+    project = written[0].copy(tmp_path / "project")
+    (path,) = (project.goldens / f"test_a.{test}").glob("*/golden.yaml")
+    manifest = yaml.safe_load(path.read_bytes())
+    (check,) = (check for check in manifest["checks"] if check["name"] == call)
+    assert check["out_shardings"]
+    check["out_shardings"][0] = "0:[0:8,0:1] 1:[0:8,0:1] 2:[0:8,0:1] 3:[0:8,0:1]"
+    Path(path).write_text(yaml.safe_dump(manifest, sort_keys=False))
+    told = project.pytest("-k", test)[test]
+    assert told.outcome == "failed"
+    assert re.search(rf"{call}: output 0 is sharded differently: expected 0:\[0:8,0:1\]", told.text), told.text

@@ -16,6 +16,8 @@ from pathlib import Path
 from export_core.base.untrusted import LARGEST, read_named
 
 _TOOL = __name__.partition(".")[0]
+_ALSO_OURS = ("numpy", "ml_dtypes")
+"""Packages that this program's own comparators use in any version: a run is also judged on other machines."""
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
 _IMPORT = re.compile(
     rb"(?:^|[;:])[ \t]*(?:import[ \t]+(?P<modules>[^\n;#]+)"
@@ -31,16 +33,19 @@ def source_hash(name: str) -> str:
 
     It covers the module, the packages around it, and each module of the project that one of them imports, at any
     depth. Of a comparator that is installed, it covers all of its package. Other installed packages count by their
-    versions, and Python's own modules not at all. Modules are looked for as `UserCode` does in the working folder.
+    versions; NumPy, ml_dtypes and Python's own modules do not count. Modules are looked for as `UserCode` does in the
+    working folder.
     """
     module = name.partition(":")[0]
+    if not all(part.isidentifier() for part in module.split(".")):  # from a plan that was changed
+        return ""
     own = module.partition(".")[0]
     finder = _Finder(Path.cwd().resolve())
     waiting, files, versions = [module], dict[str, str](), dict[str, str]()
     while waiting:
         imported = waiting.pop()
         top = imported.partition(".")[0]
-        for spec in () if top in versions else finder.found(imported):
+        for spec in () if top in (*versions, *_ALSO_OURS) else finder.found(imported):
             if spec.name in files:
                 continue
             if _is_of_python(spec):

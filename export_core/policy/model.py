@@ -101,7 +101,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of packages that are built from source, which runs their code; others must be wheels."""
     environment: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...] = ()
     """Names of environment variables that cells get in addition to what Python, jax and its devices need. The code in a
-    golden can read them; their values are a part of the key of cached outcomes."""
+    golden can read them; cached outcomes and stored runs count only with the same values."""
     backfill_install: tuple[str, ...] = ()
     """What `jaxexport goldens backfill` installs for the tests, as pip requirements; if empty, the project in the
     working folder."""

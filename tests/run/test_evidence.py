@@ -394,7 +394,7 @@ def test_the_source_of_a_comparator_has_all_that_it_imports(cwd, text):
     assert source_hash("mine:close") != before
     write("not_imported.py", "")
     assert len({source_hash("mine:close"), source_hash("mine:close")}) == 1
-    assert source_hash("elsewhere:close") == ""
+    assert source_hash("elsewhere:close") == source_hash("../mine:close") == source_hash("\0:close") == ""
 
 
 def test_an_installed_comparator_has_all_of_its_package(cwd, monkeypatch):
@@ -410,9 +410,12 @@ def test_an_installed_comparator_has_all_of_its_package(cwd, monkeypatch):
 
 def test_another_package_counts_by_its_version(cwd, monkeypatch):
     write("mine.py", "import numpy as np\n")
-    before = source_hash("mine:close")
+    of_numpy = source_hash("mine:close")
+    write("other.py", "import msgspec\n")
+    before = source_hash("other:close")
     monkeypatch.setattr(user_source, "version", lambda name: "0.0")
-    assert source_hash("mine:close") != before
+    assert source_hash("other:close") != before
+    assert source_hash("mine:close") == of_numpy, "which this program's own comparators use too"
 
 
 def test_a_comparator_that_is_not_found_never_counts(project, jaxexport, monkeypatch):

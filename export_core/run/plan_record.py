@@ -120,12 +120,10 @@ class PlanRecord(msgspec.Struct, frozen=True):
             return [_another_tool(self.tool)]
         then = self.evidence.parts
         runtimes = {name: known_runtimes().get(name) for name in _named(_RUNTIME, then)}
-        now = _parts(policy, _named(_COMPARATOR, then), runtimes, self.goldens)
-        # Which key of the policy is another one, the policies themselves say.
-        names = [name for name in now if name.partition(" ")[0] in (_COMPARATOR, _VARIABLE, _RUNTIME)]
+        now = own_parts(policy, _named(_COMPARATOR, then), self.goldens) | _runtime_parts(runtimes)
         # A source that is not found may have changed all the same.
-        changed = [name for name in names if now[name] != then.get(name, "") or now[name] == _NOT_FOUND]
-        return [_in_words(name, then.get(name, ""), now[name]) for name in changed]
+        lost = [_in_words(name, part, part) for name, part in now.items() if part == then.get(name) == _NOT_FOUND]
+        return lost + different_parts(then, now)
 
     def check_keys(self, keys: Iterable[CellKey], where: str) -> None:
         """Compare the cells that have a result with those that were planned.
@@ -171,9 +169,9 @@ def record_of(
     runtimes = {name: runtime_of(name) for name in {reader.family for reader in plan.readers if reader.runtime}}
     limits_of_cell = {name: float(value) for name, value in of_cell(limits).items()}  # as they are read back
     wheels = hash_of([plan.sources.content(reader) for reader in plan.readers])
-    parts = _parts(policy, comparators, runtimes, goldens) | {
-        "goldens": hash_of(goldens), "limits": hash_of(limits_of_cell), "wheels": wheels, _COMMIT: commit,
-    }  # fmt: skip
+    parts = own_parts(policy, comparators, goldens) | _runtime_parts(runtimes)
+    parts |= {"tool": tool(), "policy": hash_of(policy.replayed()), "goldens": hash_of(goldens), _COMMIT: commit}
+    parts |= {"limits": hash_of(limits_of_cell), "wheels": wheels}
     return PlanRecord(
         tool=tool(),
         as_of=str(plan.as_of),
@@ -192,25 +190,36 @@ def record_of(
     )
 
 
-def _parts(
-    policy: Policy, comparators: Iterable[str], runtimes: Mapping[str, Runtime | None], goldens: Mapping[str, str]
-) -> dict[str, str]:
-    """Make the parts of evidence that can change while goldens and the options of a run stay as they are.
+def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dict[str, str]:
+    """Make the parts of evidence that are a project's own: the source of its comparators, and its variables.
 
-    A part is empty where there is none: a variable that is not set, a runtime that is not installed.
+    Args:
+        policy: its `environment` names the variables. One that is not set has an empty part.
+        comparators: those that are used, also this program's own, which have no part.
+        salted_by: what the salt of the hashes of variables is made from, such as the hashes of goldens.
     """
-    salt = hash_of(goldens)[:16]  # the same for all shards of a plan
-    parts = {"tool": tool(), "policy": hash_of(policy.replayed())}
+    parts = {}
     for name in sorted(comparators):
         if ":" in name:
             parts[f"{_COMPARATOR} {name}"] = source_hash(name) or _NOT_FOUND
     for name in policy.environment:
         if not is_of_machine(name):
             value = os.environ.get(name)
+            salt = hash_of(salted_by)[:16]  # the same for all shards of a plan
             parts[f"{_VARIABLE} {name}"] = "" if value is None else salted_hash(f"{name}={value}", salt)
-    for name, runtime in sorted(runtimes.items()):
-        parts[f"{_RUNTIME} {name}"] = _hash_of_runtime(runtime) if runtime else ""
     return parts
+
+
+def different_parts(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return which of the parts of now were others, in words."""
+    return [_in_words(name, then.get(name, ""), part) for name, part in now.items() if part != then.get(name, "")]
+
+
+def _runtime_parts(runtimes: Mapping[str, Runtime | None]) -> dict[str, str]:
+    """Make the parts of runtimes; of one that is not installed, an empty one."""
+    return {
+        f"{_RUNTIME} {name}": _hash_of_runtime(runtime) if runtime else "" for name, runtime in sorted(runtimes.items())
+    }
 
 
 def _hash_of_runtime(runtime: Runtime) -> str:

@@ -21,8 +21,9 @@ from export_core.base.text import safe_json
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import sha256
 from export_core.judge import Result, Summary, judge_again
+from export_core.matrix.cache_keys import tool
 from export_core.policy import Policy
-from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, hash_of, policy_hash
+from export_core.run.plan_record import PLAN, Evidence, PlanRecord, cells_by_place, hash_of, policy_hash
 from export_core.run.results import RESULTS, SUMMARY, write_summary
 
 
@@ -106,7 +107,7 @@ def finished(
     goldens = {result.golden: "hash" for result in results}
     own_cells = cells_by_place({result.key for result in results}, goldens)
     record = PlanRecord(
-        tool="0",
+        tool=tool(),
         as_of=str(summary.as_of),
         selection=summary.selection,
         goldens=goldens,
@@ -118,6 +119,7 @@ def finished(
         calendar=summary.calendar,
         own_cells=own_cells,
         shard=f"{summary.shard.index}/{summary.shard.count}" if summary.shard else "",
+        evidence=Evidence.of({"tool": tool()}),
     )
     record = msgspec.structs.replace(record, **(plan or {}))
     (folder / PLAN).write_bytes(msgspec.json.encode(record))

@@ -46,10 +46,10 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "IncompleteResults": ("exit_code",),
     "Module": ("contents", "tables"),
     "Observer": ("planned", "started"),
-    "Policy": ("located", "replays_otherwise", "without_locations"),
+    "Policy": ("located", "replayed", "replays_otherwise", "without_locations"),
     "Result": ("golden_order", "key"),
     "Run": (
-        *("plan", "options", "goldens", "readers", "writers", "platforms"),
+        *("plan", "options", "changed", "changed_since", "goldens", "readers", "writers", "platforms"),
         *("by_cell", "by_golden", "by_reader", "by_writer", "by_cause", "by_judgement"),
     ),
     "RunOptions": ("shard",),

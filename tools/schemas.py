@@ -23,6 +23,7 @@ from export_core.policy import Policy
 from export_core.policy.model import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
+from export_core.run.plan_record import PlanRecord
 from tools import renew
 from tools.field_docs import as_written, types_in
 
@@ -34,6 +35,7 @@ KERNEL: dict[str, tuple[type, str]] = {
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (PlanReport, "what `jaxexport matrix --dry-run --json` prints: the cells of a matrix before it runs"),
     "policy": (Policy, TITLE),
+    "recorded_plan": (PlanRecord, "plan.json: what decides the results of a run, part by part, and which cells it has"),
     "releases": (
         DatedCalendar,
         "what `jaxexport releases list --json` prints: the calendar with its windows as of a day",

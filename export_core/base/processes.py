@@ -5,6 +5,7 @@ token of a CI system, no password of an index, no key of a cloud.
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import shlex
@@ -31,6 +32,9 @@ PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "
 """Of locales, of the loader of native libraries, of the drivers of GPUs and what they find."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
 """What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
+
+
+_ROUNDS = 1000  # About half a millisecond.
 
 
 def passed_variables(
@@ -77,6 +81,19 @@ def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Those that can change what a process does: a part of the key of everything that is cached of it."""
     harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}  # without one of its own, a process has any seed
     return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
+
+
+def is_of_machine(name: str) -> bool:
+    """Whether each machine has a value of its own of a variable: runs are compared whatever it is."""
+    return name in SYSTEM | DEVICES | KERNELS or name.startswith(PREFIXES)
+
+
+def salted_hash(value: str, salt: str) -> str:
+    """Return a hash of the value of a variable, which may be a secret: slow, and behind its salt.
+
+    That it is slow keeps short values from being guessed by trying many.
+    """
+    return f"{salt}:{hashlib.pbkdf2_hmac('sha256', os.fsencode(value), salt.encode(), _ROUNDS).hex()}"
 
 
 def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:

@@ -12,7 +12,7 @@ import click
 from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
-from export_core.cli.report import compared, judged_run
+from export_core.cli.report import compared, judged_run, judging_policy
 from export_core.policy.run_options import RESULTS
 from export_core.run.errors import RunError
 
@@ -58,7 +58,10 @@ def judge(
 
     Each DIR is a shard of one plan; a single one may be a whole run. A shard that is missing or did not finish makes
     the run incomplete, also where only one is given. One that is given twice is refused, and so are shards of different
-    plans.
+    plans, or of two commits.
+
+    Results count only with all that decided their verdicts: a run by another version of this program, or by another
+    comparator, package of readers or variable, is refused.
 
     What is promised on the day of the judgement and was never run makes it incomplete too.
 
@@ -78,7 +81,7 @@ def judge(
     click_options.check_fail_on(fail_on, baselines)
     shards, missing = [*map(Path, folders)], tuple[str, ...]()
     if len(shards) > 1 or (shards and results):
-        recorded, missing = _joined(shards, folder := Path(results or RESULTS))
+        recorded, missing = _joined(shards, folder := Path(results or RESULTS), policy_file)
     else:
         recorded = read_run(folder := Path(*folders or (results or RESULTS,)))
         # A pattern such as `shards/*` matches one folder where the others are missing: it is the joining of shards.
@@ -110,7 +113,7 @@ def judge(
     raise click.exceptions.Exit(run.summary.exit_code)
 
 
-def _joined(shards: Sequence[Path], folder: Path) -> tuple[Run, tuple[str, ...]]:
+def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> tuple[Run, tuple[str, ...]]:
     """The run whose shards these are, whose results are written into a folder; and the shards that are missing."""
     from export_core.run.merge import merge_shards
     from export_core.run.results import Journal, finish_run
@@ -122,6 +125,7 @@ def _joined(shards: Sequence[Path], folder: Path) -> tuple[Run, tuple[str, ...]]
         )
     run, missing = merge_shards(shards)
     assert run.plan
+    judging_policy(run, shards[0], policy_file)  # raises for shards that do not count any more
     with Journal(folder, run.plan) as journal:
         finish_run(journal, folder, run)
     return run, missing

@@ -19,6 +19,7 @@ from export_core.run.errors import RunError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from export_core.policy import Policy
     from export_core.report.document import Comparison
     from export_core.run.run import Run
 
@@ -85,7 +86,7 @@ def report(
     """Show a finished matrix run in the terminal, or write it into files.
 
     It is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it with
-    the same options. The FILE - is standard output.
+    the same options. A line says where what decides its verdicts has changed since. The FILE - is standard output.
 
     --trend judges nothing: a change of bits is shown also where it is far inside the tolerance, and a change of cost
     whatever the budgets are.
@@ -93,7 +94,10 @@ def report(
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
     """
+    from dataclasses import replace
+
     from export_core.report.view import view
+    from export_core.report.wording import OUTDATED
     from export_core.run.results import read_run
 
     if folder and results:
@@ -110,10 +114,13 @@ def report(
     click_options.check_fail_on(fail_on, baselines)
     run = read_run(path)
     if trend:
+        if changed := run.changed_since():
+            echo(f"note: {OUTDATED.format(path, changed)}", err=True)
         _show_trend(run, path, trend, cases, as_json=as_json)
         return
     if policy_file or as_of or fail_on:
         run = judged_run(run, path, policy_file, as_of, fail_on)
+    run = replace(run, changed=run.changed_since())
     comparison = None
     if baselines:
         comparison = compared(run, baselines)
@@ -123,7 +130,7 @@ def report(
     if badge:
         from export_core.report.badge import badge_file
 
-        click_options.write_output(badge, badge_file(run.summary, as_json=badge.endswith(".json")))
+        click_options.write_output(badge, badge_file(run, as_json=badge.endswith(".json")))
     if annotations:
         from export_core.report.annotations import annotation_commands
 
@@ -161,26 +168,16 @@ def _show_trend(run: Run, folder: Path, shown: str, cases: Sequence[str], *, as_
 def judged_run(
     recorded: Run, folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()
 ) -> Run:
-    """Judge the results of a run again by the named policy, else that of the project here, else that of the run.
-
-    Raises `RunError` for a policy under which the cells would have run or compared differently.
-    """
+    """Judge the results of a run again by the policy that `judging_policy` finds. Raises `RunError` as that does."""
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
     from export_core.judge.gate import recorded_policy
-    from export_core.policy import load
     from export_core.run.plan_record import policy_hash
     from export_core.run.run import judge_run
 
     before, earlier = recorded.summary, recorded.policy
-    file = load.policy_file(Path(), policy_file)
-    policy = load.load_policy(file) if file else earlier
-    if name := policy.replays_otherwise(earlier):
-        raise RunError(
-            f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
-            "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
-        )
+    file, policy = judging_policy(recorded, folder, policy_file)
     options = ["--policy", str(file)] if policy.without_locations() != earlier.without_locations() else []
     # Not today: the same results and policy are to give the same judgement on any day.
     day = click_options.day_of(as_of) if as_of else before.as_of
@@ -191,6 +188,29 @@ def judged_run(
     facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day), identity=identity)
     results = (judge_again(result, policy, day) for result in recorded.results)
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
+
+
+def judging_policy(recorded: Run, folder: Path, policy_file: str | None) -> tuple[Path | None, Policy]:
+    """The named policy, else that of the project here, each with its file; else that of the run.
+
+    Raises `RunError` where its verdicts would be others by now: for a policy under which the cells would have run or
+    compared differently, and where anything else that decided them has changed since.
+    """
+    from export_core.policy import load
+
+    file = load.policy_file(Path(), policy_file)
+    policy = load.load_policy(file) if file else recorded.policy
+    if name := policy.replays_otherwise(recorded.policy):
+        raise RunError(
+            f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
+            "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
+        )
+    if changed := recorded.changed_since(policy):
+        raise RunError(
+            f"{folder}: expected a run by what decides verdicts here, found one by {changed}. Run `jaxexport matrix` "
+            "again; `jaxexport report` shows this run as it was judged."
+        )
+    return file, policy
 
 
 def compared(run: Run, baselines: Sequence[str]) -> Comparison:

@@ -68,6 +68,7 @@ class RunIdentity(msgspec.Struct, frozen=True):
 
     project: str = ""  # The name of the project.
     commit: str = ""  # The commit that was checked out.
+    changed: bool | None = None  # Whether files of that commit were changed; null where git does not say.
     source_url: str = ""  # Where the files of that commit are shown.
     ci_url: str = ""  # The job of a CI system.
     tool: str = ""  # The version of pytest-jaxexport.
@@ -76,6 +77,11 @@ class RunIdentity(msgspec.Struct, frozen=True):
     policy_sha256: str = ""  # The hash of the policy.
     started: datetime.datetime | None = None  # When the run began.
     ended: datetime.datetime | None = None  # When it ended.
+
+    @property
+    def checkout(self) -> str:
+        """The commit, and whether files of it were changed; empty if the commit is not known."""
+        return f"{self.commit} with changes" if self.commit and self.changed else self.commit
 
 
 class RunFacts(msgspec.Struct, frozen=True):

@@ -30,7 +30,10 @@ PlatformMode = Literal["auto", "run", "compile"]
 LOCATED = ("known_failures", "quirks", "numbers", "deployed", *(key.name for key in feature_keys()))
 """Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
-REPLAYED = ("tolerances", "numbers", "allow", "quirks")
+REPLAYED = (
+    *("tolerances", "numbers", "allow", "quirks"),
+    *("reader_packages", "reader_packages_from_source", "environment"),
+)
 """Keys that decide how cells run and are compared: judging again does neither."""
 
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
@@ -98,7 +101,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of packages that are built from source, which runs their code; others must be wheels."""
     environment: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...] = ()
     """Names of environment variables that cells get in addition to what Python, jax and its devices need. The code in a
-    golden can read them; their values are a part of the key of cached outcomes."""
+    golden can read them; cached outcomes and stored runs count only with the same values."""
     backfill_install: tuple[str, ...] = ()
     """What `jaxexport goldens backfill` installs for the tests, as pip requirements; if empty, the project in the
     working folder."""
@@ -140,8 +143,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Results under another value of it are no evidence under this policy.
         """
         # Without locations: a quirk that only moved to another line is the same quirk.
-        now, then = self.without_locations(), earlier.without_locations()
-        return next((name for name in REPLAYED if getattr(now, name) != getattr(then, name)), "")
+        now, then = self.replayed(), earlier.replayed()
+        return next((name for name in REPLAYED if now[name] != then[name]), "")
+
+    def replayed(self) -> dict[str, Any]:
+        """The values of the keys that decide how cells run and are compared, without locations."""
+        plain = self.without_locations()
+        return {name: getattr(plain, name) for name in REPLAYED}
 
     def without_locations(self) -> Policy:
         """A copy whose entries have no lines of a file: moving a line does not make another policy."""

@@ -9,12 +9,13 @@ from export_core.judge import Judgement, Summary
 from export_core.judge.exit_code import ExitCode
 from export_core.report.svg import add, text_of, width_of
 from export_core.report.wording import headline, old_calendar, promised_nothing, shown_exit_code
+from export_core.run.run import Run
 
 
-def badge(summary: Summary) -> dict[str, Any]:
+def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
     """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``.
 
-    It is in the form that https://shields.io/badges/endpoint-badge reads.
+    It is in the form that https://shields.io/badges/endpoint-badge reads. `outdated`: the run does not count any more.
     """
     name, _, facts = headline(summary)[0].removesuffix(".").partition(": ")
     message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
@@ -25,15 +26,17 @@ def badge(summary: Summary) -> dict[str, Any]:
     # A badge has no room for which part: it says that it is one, and does not look like the whole.
     if summary.partial and not promised_nothing(summary):
         message = f"partial run, {message}"
+    if outdated:
+        message = f"outdated run, {message}"
     is_green = summary.exit_code == ExitCode.KEPT
-    shown = ExitCode.INCOMPLETE if summary.partial and is_green else shown_exit_code(summary)
+    shown = ExitCode.INCOMPLETE if (summary.partial or outdated) and is_green else shown_exit_code(summary)
     colour = shown.facts.colour
     return {"schemaVersion": 1, "label": "jax.export", "message": message, "color": colour}
 
 
-def badge_file(summary: Summary, *, as_json: bool) -> bytes:
+def badge_file(run: Run, *, as_json: bool) -> bytes:
     """The badge of a run as a file: the picture, or what shields.io draws one from."""
-    shown = badge(summary)
+    shown = badge(run.summary, outdated=bool(run.changed))
     return (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n"
 
 

@@ -35,6 +35,7 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
 from export_core.report.document import Comparison, Document, Finding, issue_of
 from export_core.report.wording import (
+    OUTDATED,
     cell_sentence,
     error_size,
     evidence,
@@ -48,6 +49,7 @@ from export_core.run.run import Run
 
 FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = Kind("custom call", 6)
+OUTDATED_RUN = Kind("OUTDATED", 2, "bold yellow", level="warning")
 NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
 NOT_CHECKED = Kind("NOT CHECKED", 7, "bold yellow", level="warning")
 NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
@@ -105,6 +107,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         FAIL_ON: [f"{text}." for text in summary.failed_on],
         MISSING_RESULT: [*summary.uncovered, unplanned_sentence(summary)],
         NOTHING_PROMISED: [summary.unpromised],
+        OUTDATED_RUN: [OUTDATED.format(run.folder, run.changed) if run.changed else ""],
         STALE_LIST: summary.stale,
         NOT_COVERED: [summary.without_cells],
         NO_NOISE: [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)],

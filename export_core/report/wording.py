@@ -62,6 +62,13 @@ def first_sentence(text: str) -> str:
     return f"{start}." if stop else text
 
 
+OUTDATED = (
+    "What decides verdicts has changed since the run in {}: it was made by {}. `jaxexport judge` and `can-i-deploy` do "
+    "not count it. Run `jaxexport matrix` again."
+)
+"""What is said of a run that is shown although it does not count any more."""
+
+
 def headline(summary: Summary) -> tuple[str, str]:
     """What a run shows, with its numbers; and the line with all counts, the date and the exit code."""
     name, facts = _verdict_of_run(summary)

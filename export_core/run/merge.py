@@ -84,7 +84,7 @@ def _finished(folders: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:
         if difference:
             raise RunError(
                 f"{folder}: mixed plans: expected the plan of {finished[0]}, found {difference}. Run all shards with "
-                "the same options on the same goldens, and with --as-of if they may start on different days."
+                "the same options on the same commit, and with --as-of if they may start on different days."
             )
         if shard in shards:
             raise RunError(

@@ -1,26 +1,32 @@
-"""plan.json: what decides the results of a run, and which cells it has. Results belong to one plan, by hash."""
+"""plan.json: what decides the results of a run, and which cells it has. Results belong to one plan, by hash.
+
+Its evidence is everything that decides a verdict, part by part: whoever reads a run makes what can have changed since
+anew, and results of another tool, comparator or variable do not count.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from export_core.base.processes import is_of_machine, salted_hash
 from export_core.base.text import few, json_bytes, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
 from export_core.judge.gate import calendar_facts, recorded_policy
 from export_core.matrix.cache_keys import tool
 from export_core.matrix.plan import Plan
+from export_core.numbers.user_source import source_hash
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
 from export_core.policy.run_options import CellOptions, of_cell, options_of
 from export_core.readers.cell import CellKey, Limits
-from export_core.releases import Release
-from export_core.releases.runtimes import runtime_of
+from export_core.releases.runtimes import Runtime, known_runtimes, runtime_of
 from export_core.run.errors import AGAIN, IncompleteResults, RunError, not_readable
 
 PLAN = "plan.json"
@@ -34,12 +40,38 @@ _DIFFERENCES = {
     "goldens": "other goldens",
     "cells": "other cells",
     "wheels": "other wheel files",
-    "runtimes": "another version of a runtime's worker half, or of the file beside it",
     "policy": "another policy",
     "limits": f"another {', '.join(_OF_CELL[:-1])} or {_OF_CELL[-1]}",
 }
-_HASHED = ("calendar", "goldens", "cells", "wheels", "runtimes", "policy")
+_COMMIT, _COMPARATOR, _VARIABLE, _RUNTIME = "commit", "comparator", "variable", "runtime"
+"""Parts of the evidence that a plan has nowhere else; each but the commit with a name behind it."""
+_NOT_FOUND = "not found"
+_HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
 """What a person could not read: a message says only that it is another one."""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """Everything that decides a verdict."""
+
+    digest: str  # One hash of all parts.
+    parts: dict[str, str]
+    """Each part by its name, as a hash; the version of pytest-jaxexport and the commit as they are."""
+
+    @classmethod
+    def of(cls, parts: Mapping[str, str]) -> Evidence:
+        """The evidence that has these parts."""
+        ordered = dict(sorted(parts.items()))
+        return cls(hash_of(ordered), ordered)
+
+    def differs_in(self, other: Evidence) -> str:
+        """Return which part is not the same in another evidence, in words; empty if none is."""
+        if self.digest == other.digest:
+            return ""
+        for name in sorted({*self.parts, *other.parts}):
+            then, now = self.parts.get(name, ""), other.parts.get(name, "")
+            if then != now:
+                return _in_words(name, then, now)
+        return ""
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
@@ -61,7 +93,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
     own_cells: dict[str, str]
     """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
     shard: str = ""  # Which shard it is, such as 1/4; empty for the whole plan.
-    runtimes: str | msgspec.UnsetType = msgspec.UNSET  # A hash of the readers' runtimes, unless all are jaxlib.
+    evidence: Evidence | msgspec.UnsetType = msgspec.UNSET  # What decides a verdict; not in a plan by an older version.
 
     @property
     def digest(self) -> str:
@@ -74,7 +106,24 @@ class PlanRecord(msgspec.Struct, frozen=True):
             before, now = getattr(self, name), getattr(other, name)
             if before != now:
                 return words if name in _HASHED else f"{words}: {before}, now {now}"
+        if isinstance(self.evidence, Evidence) and isinstance(other.evidence, Evidence):
+            return self.evidence.differs_in(other.evidence)
         return ""
+
+    def changes_since(self, policy: Policy) -> list[str]:
+        """Return what of the evidence is not the same here and now, in words; empty if all is.
+
+        It is what may have changed since the run, and can be made anew: the tool, the source of comparators, runtimes,
+        and the variables that the policy names, by which the results are to be judged.
+        """
+        if self.tool != tool() or not isinstance(self.evidence, Evidence):
+            return [_another_tool(self.tool)]
+        then = self.evidence.parts
+        runtimes = {name: known_runtimes().get(name) for name in _named(_RUNTIME, then)}
+        now = own_parts(policy, _named(_COMPARATOR, then), self.goldens) | _runtime_parts(runtimes)
+        # A source that is not found may have changed all the same.
+        lost = [_in_words(name, part, part) for name, part in now.items() if part == then.get(name) == _NOT_FOUND]
+        return lost + different_parts(then, now)
 
     def check_keys(self, keys: Iterable[CellKey], where: str) -> None:
         """Compare the cells that have a result with those that were planned.
@@ -107,10 +156,22 @@ class PlanRecord(msgspec.Struct, frozen=True):
                 )
 
 
-def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part: Plan | None = None) -> PlanRecord:
-    """What decides the results of this plan, or of a shard of it, which is the plan `part`."""
+def record_of(
+    plan: Plan, policy: Policy, limits: Limits, shard: str = "", part: Plan | None = None, commit: str = ""
+) -> PlanRecord:
+    """What decides the results of this plan, or of a shard of it, which is the plan `part`.
+
+    `commit` is that of the project, and says whether its files were changed since; empty where nobody knows.
+    """
     goldens = {golden.id: hash_of(golden.manifest) for golden in plan.goldens}
     own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
+    comparators = {golden.manifest.comparison.compare for golden in plan.goldens}
+    runtimes = {name: runtime_of(name) for name in {reader.family for reader in plan.readers if reader.runtime}}
+    limits_of_cell = {name: float(value) for name, value in of_cell(limits).items()}  # as they are read back
+    wheels = hash_of([plan.sources.content(reader) for reader in plan.readers])
+    parts = own_parts(policy, comparators, goldens) | _runtime_parts(runtimes)
+    parts |= {"tool": tool(), "policy": hash_of(policy.replayed()), "goldens": hash_of(goldens), _COMMIT: commit}
+    parts |= {"limits": hash_of(limits_of_cell), "wheels": wheels}
     return PlanRecord(
         tool=tool(),
         as_of=str(plan.as_of),
@@ -120,24 +181,74 @@ def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part:
         cells=hash_of(own_cells),
         planned=len(plan.cells),
         policy=policy_hash(recorded_policy(policy)),
-        # As it is read back.
-        limits={name: float(value) for name, value in of_cell(limits).items()},
-        wheels=hash_of([plan.sources.content(reader) for reader in plan.readers]),
+        limits=limits_of_cell,
+        wheels=wheels,
         calendar=calendar_facts(plan.calendar, plan.as_of),
         own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,
         shard=shard,
-        runtimes=_hash_of_runtimes(plan.readers),
+        evidence=Evidence.of({name: part for name, part in parts.items() if part}),
     )
 
 
-def _hash_of_runtimes(readers: Iterable[Release]) -> str | msgspec.UnsetType:
-    """A hash of what the package of each runtime says of it, but for its releases, and of its worker half."""
-    contents = {}
-    for runtime in {reader.family: runtime_of(reader.runtime) for reader in readers if reader.runtime}.values():
-        names = {*runtime.__struct_fields__} - {"folder", "releases"}
-        half = hashlib.sha256(read_named(runtime.half)).hexdigest()
-        contents[runtime.name] = [half, {name: getattr(runtime, name) for name in names}]
-    return hash_of(contents) if contents else msgspec.UNSET
+def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dict[str, str]:
+    """Make the parts of evidence that are a project's own: the source of its comparators, and its variables.
+
+    Args:
+        policy: its `environment` names the variables. One that is not set has an empty part.
+        comparators: those that are used, also this program's own, which have no part.
+        salted_by: what the salt of the hashes of variables is made from, such as the hashes of goldens.
+    """
+    parts = {}
+    for name in sorted(comparators):
+        if ":" in name:
+            parts[f"{_COMPARATOR} {name}"] = source_hash(name) or _NOT_FOUND
+    for name in policy.environment:
+        if not is_of_machine(name):
+            value = os.environ.get(name)
+            salt = hash_of(salted_by)[:16]  # the same for all shards of a plan
+            parts[f"{_VARIABLE} {name}"] = "" if value is None else salted_hash(f"{name}={value}", salt)
+    return parts
+
+
+def different_parts(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return which of the parts of now were others, in words."""
+    return [_in_words(name, then.get(name, ""), part) for name, part in now.items() if part != then.get(name, "")]
+
+
+def _runtime_parts(runtimes: Mapping[str, Runtime | None]) -> dict[str, str]:
+    """Make the parts of runtimes; of one that is not installed, an empty one."""
+    return {
+        f"{_RUNTIME} {name}": _hash_of_runtime(runtime) if runtime else "" for name, runtime in sorted(runtimes.items())
+    }
+
+
+def _hash_of_runtime(runtime: Runtime) -> str:
+    """Hash what the package of a runtime says of it, but for its releases, and its worker half."""
+    names = {*runtime.__struct_fields__} - {"folder", "releases"}
+    half = hashlib.sha256(read_named(runtime.half)).hexdigest()
+    return hash_of([half, {name: getattr(runtime, name) for name in names}])
+
+
+def _named(kind: str, parts: Iterable[str]) -> list[str]:
+    """The names in the parts of this kind."""
+    return [name for part in parts for found, _, name in [part.partition(" ")] if found == kind]
+
+
+def _in_words(part: str, then: str, now: str) -> str:
+    """Say how a part of the evidence is another one."""
+    kind, _, name = part.partition(" ")
+    if kind == _COMPARATOR:
+        missing = ", which is not found from this folder" if now == _NOT_FOUND else ""
+        return f"another source of the comparator {name}{missing}"
+    if kind == _VARIABLE:
+        missing = ", which is not set now" if not now else ", which was not set" if not then else ""
+        return f"another value of the variable {name}{missing}"
+    if kind == _RUNTIME:
+        missing = ", which is not installed here" if not now else ""
+        return f"another version of the worker half of {name}, or of the file beside it{missing}"
+    if kind == _COMMIT:
+        return f"another commit of the project: {then or 'none'}, now {now or 'none'}"
+    return _DIFFERENCES[part]
 
 
 def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str, str]:
@@ -166,6 +277,25 @@ class _Asked(msgspec.Struct):
 
     selection: dict[str, Any]
     shard: str = ""
+
+
+class _Maker(msgspec.Struct):
+    """What of a plan.json, by any version, says which code made its run."""
+
+    tool: str
+
+
+def by_another_tool(folder: Path) -> str:
+    """Return, in words, that other code of this project made the run in a folder; empty unless its plan says so."""
+    try:
+        maker = decode_json(read_named(folder / PLAN, LARGEST), _Maker).tool
+    except (OSError, msgspec.MsgspecError):
+        return ""
+    return _another_tool(maker) if maker != tool() else ""
+
+
+def _another_tool(maker: str) -> str:
+    return f"{_DIFFERENCES['tool']}: {maker}, now {tool()}"
 
 
 def has_whole_run(folder: Path) -> bool:

@@ -33,7 +33,16 @@ from export_core.readers.cell import CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import known_runtimes
 from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
-from export_core.run.plan_record import PLAN, PlanRecord, has_whole_run, hash_of, plan_of, policy_hash, recorded_plan
+from export_core.run.plan_record import (
+    PLAN,
+    Evidence,
+    PlanRecord,
+    has_whole_run,
+    hash_of,
+    plan_of,
+    policy_hash,
+    recorded_plan,
+)
 from export_core.run.run import Run
 
 RESULTS = "results.jsonl"
@@ -380,6 +389,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
     selection = {**summary.selection, "whole": plan.selection.get("whole")} if has_gap else summary.selection
     same = {
         "plan": summary.plan == plan.digest,
+        "evidence": not isinstance(plan.evidence, Evidence) or plan.evidence == Evidence.of(plan.evidence.parts),
         "shard": shard == plan.shard,
         "as_of": str(summary.as_of) == plan.as_of,
         "selection": selection == plan.selection,

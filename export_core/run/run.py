@@ -32,11 +32,25 @@ class Run(Cells):
     folder: Path | None = None  # Where its files are; None for a run that was not written.
     options: str = ""
     """The options with which `jaxexport report` judges the files of that folder as this run was judged."""
+    changed: str = ""
+    """What decides its verdicts and is not the same any more, in words, where it is shown all the same."""
 
     @cached_property
     def policy(self) -> Policy:
         """The policy by which it was judged."""
         return msgspec.convert(self.summary.policy, Policy)
+
+    def changed_since(self, policy: Policy | None = None) -> str:
+        """Return what decides its verdicts and is not the same here and now, in words; empty if all is.
+
+        Args:
+            policy: the policy that holds now; None is that of the run.
+        """
+        policy = policy or self.policy
+        changes = self.plan.changes_since(policy) if self.plan else []
+        if name := policy.replays_otherwise(self.policy):
+            changes.append(f"another value of `{name}` in the policy")
+        return "; ".join(changes)
 
     @property
     def goldens(self) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ interpreter that runs pytest as the only reader.
 import datetime
 import os
 import platform
+import re
 import subprocess
 import threading
 import time
@@ -58,7 +59,8 @@ from export_core.run.run import Run, judge_run
 Outcomes = Generator[Outcome, None, None]
 Replay = Callable[..., Outcomes]
 """Gives one outcome for each cell; called with cells, `ReplayOptions`, and `notify` for a line for people."""
-_GIT_SECONDS = 5.0
+_GIT_SECONDS = 10.0
+_HEAD, _OBJECT = "# branch.oid ", re.compile("[0-9a-f]{40,}")
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,9 @@ def run_matrix(
         started = time.monotonic()
         # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
         shard = str(options.shard or "")
-        record = record_of(whole, policy, limits, shard, plan) if options.results else None
-        facts = _facts(plan, whole, policy, options, record, is_pytest=interpreter is not None)
+        identity = run_identity(policy, options.goldens or Path(policy.goldens)) if options.results else RunIdentity()
+        record = record_of(whole, policy, limits, shard, plan, identity.checkout) if options.results else None
+        facts = _facts(plan, whole, policy, identity, options, record, is_pytest=interpreter is not None)
         # In this order: a run that does not reach its machines has not removed the results of the last one.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
         journal, results = None, []
@@ -281,7 +284,14 @@ def _day(options: RunOptions) -> datetime.date:
 
 
 def _facts(
-    plan: Plan, whole: Plan, policy: Policy, options: RunOptions, record: PlanRecord | None, *, is_pytest: bool
+    plan: Plan,
+    whole: Plan,
+    policy: Policy,
+    identity: RunIdentity,
+    options: RunOptions,
+    record: PlanRecord | None,
+    *,
+    is_pytest: bool,
 ) -> RunFacts:
     """What the summary of a run says of its plan, a shard of `whole`; `record` is that of a run that is written."""
     return RunFacts(
@@ -301,7 +311,7 @@ def _facts(
         shard=options.shard,
         without_cells=plan.without_cells,
         later=dict(plan.later),
-        identity=run_identity(policy, options.goldens or Path(policy.goldens)) if record else RunIdentity(),
+        identity=identity,
     )
 
 
@@ -325,7 +335,9 @@ def run_identity(
 
     Sources of the variables: GitHub's "Default environment variables", GitLab's "Predefined CI/CD variables".
     """
-    commit = environment.get("GITHUB_SHA") or environment.get("CI_COMMIT_SHA") or _git_head(folder)
+    commit, changed = _checked_out(folder)
+    # What is checked out decides; a variable of CI says it where git is not there.
+    commit = commit or environment.get("GITHUB_SHA") or environment.get("CI_COMMIT_SHA") or ""
     repository = environment.get("GITHUB_REPOSITORY", "")
     files, job = environment.get("CI_PROJECT_URL", ""), environment.get("CI_JOB_URL", "")
     if files:
@@ -336,6 +348,7 @@ def run_identity(
     return RunIdentity(
         project=_project(folder) or repository or environment.get("CI_PROJECT_PATH", ""),
         commit=commit,
+        changed=changed,
         source_url=without_credentials(f"{files}/blob/{commit}" if files and commit else ""),
         ci_url=without_credentials(job),
         tool=version("pytest-jaxexport"),
@@ -354,11 +367,19 @@ def _project(folder: Path) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _git_head(folder: Path) -> str:
-    """The commit that is checked out; empty where git does not work here."""
-    words = ["git", "rev-parse", "HEAD"]
+def _checked_out(folder: Path) -> tuple[str, bool | None]:
+    """Return the commit that is checked out, and whether files of it were changed.
+
+    It is empty, and None, where git does not work here, and before the first commit.
+    """
+    # One call, which writes nothing. Files that are not in git are left out: they may be many, and results are some.
+    words = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)
+        done = subprocess.run(words, cwd=folder, capture_output=True, timeout=_GIT_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+        return "", None
+    lines = done.stdout.decode(errors="replace").splitlines()
+    head = next((line.removeprefix(_HEAD) for line in lines if line.startswith(_HEAD)), "")
+    if not _OBJECT.fullmatch(head):
+        return "", None
+    return head, any(not line.startswith("#") for line in lines)

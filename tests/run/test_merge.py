@@ -20,7 +20,7 @@ from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.merge import merge_shards
-from export_core.run.plan_record import PLAN, recorded_plan
+from export_core.run.plan_record import PLAN, Evidence, recorded_plan
 from export_core.run.results import RESULTS, SUMMARY, read_summary, write_summary
 
 CASES = ("waves", "both", "large", "other_numbers", "x64")
@@ -176,7 +176,7 @@ def other(folder: Path, **changes: object) -> None:
         ({"selection": {"readers": "all"}}, "another selection"),
         ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout, --memory"),
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
-        ({"runtimes": "0" * 64}, "another version of a runtime's worker half, or of the file beside it"),
+        ({"evidence": Evidence.of({"commit": "a" * 40})}, "another commit of the project: none, now aaaa"),
     ],
 )
 @pytest.mark.parametrize("number", [1, 2])

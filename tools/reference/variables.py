@@ -17,7 +17,7 @@ READ: dict[tuple[str, ...], str] = {
     "the user and of the machine is looked for. A relative `UV_CONFIG_FILE` does not count.",
     ("XLA_FLAGS",): "With the ini key `export_devices`, the number of devices is added to it, unless it has one.",
     ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"): "Inherited by cells that pytest replays in its own interpreter.",
-    ("GITHUB_SHA", "CI_COMMIT_SHA"): "The commit in `summary.json`; else git is asked.",
+    ("GITHUB_SHA", "CI_COMMIT_SHA"): "The commit of a run, where git does not say it.",
     ("GITHUB_REPOSITORY", "CI_PROJECT_PATH"): "The name of the project in `summary.json`, where its folder has none.",
     ("GITHUB_SERVER_URL", "GITHUB_RUN_ID", "CI_PROJECT_URL", "CI_JOB_URL"): "Links of a report to the source code and "
     "to the job.",

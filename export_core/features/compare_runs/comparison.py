@@ -152,7 +152,6 @@ def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: se
     assert now
     assert then
     values: list[tuple[str, Any, Any]] = [
-        ("tool", then.tool, now.tool),
         ("as of", then.as_of, now.as_of),
         *((key, then.selection.get(key), now.selection.get(key)) for key in {**now.selection, **then.selection}),
         *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
@@ -161,6 +160,8 @@ def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: se
     different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]
     if different:
         yield f"another plan: {'; '.join(different)}"
+    if parts := earlier.changed_since():
+        yield f"the baseline was made by {parts}"
     if other_goldens:
         yield (
             f"{plural(len(other_goldens), 'golden')} changed between the runs, such as {min(other_goldens)}: "

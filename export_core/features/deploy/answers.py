@@ -43,7 +43,7 @@ from export_core.releases.names import title_of
 from export_core.releases.runtimes import built_on, runtime_of
 from export_core.report.document import Finding
 from export_core.report.wording import counts_line
-from export_core.run.plan_record import hash_of
+from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import read_run
 from export_core.run.run import Run
 
@@ -322,12 +322,21 @@ def stored_evidence(
 ) -> Evidence:
     """What the runs in these folders say of goldens as they are now: the run that ended last counts.
 
-    `goldens` have the comparisons of the policy, on which a verdict depends as well. A run under a policy by which
-    cells ran or were compared otherwise says nothing, as in `jaxexport judge`, and nor does any of a golden with a
+    `goldens` have the comparisons of the policy, on which a verdict depends as well. A run of which anything that
+    decides verdicts has changed since says nothing, as in `jaxexport judge`, and nor does any of a golden with a
     quirk that has expired by `day`: `notify` is told. Raises `RunError` for a folder without a finished run, or with a
     changed one.
     """
-    runs = [read_run(folder) for folder in folders]
+    runs = []
+    for folder in folders:
+        changed = by_another_tool(folder)  # which may write its files in another form
+        if not changed:
+            run = read_run(folder)
+            changed = run.changed_since(policy)
+        if changed:
+            notify(f"the results in {folder} do not count: they were made by {changed}")
+        else:
+            runs.append(run)
     hashes: dict[str, str] = {}
     for golden in goldens:
         if any(quirk.expires and quirk.expires < day for quirk in quirks_of(golden.manifest, policy.quirks)):
@@ -337,9 +346,6 @@ def stored_evidence(
     evidence: Evidence = {}
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
-        if name := policy.replays_otherwise(run.policy):
-            notify(f"the results in {run.folder} do not count: since that run, `{name}` of the policy has changed")
-            continue
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
         # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
         counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)

@@ -47,7 +47,8 @@ def can_i_deploy(
 
     A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
     that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. A stored result
-    counts only if the policy still compares cells and allows custom calls as it did in that run.
+    counts only if all that decided it is the same: this program, what the policy says of cells and comparisons, the
+    source of your comparator, and the variables that cells get.
 
     Which goldens a target means is said by its `cases`, unless both CASE or FILE and the target are named. There, a
     pattern that matches no golden is unknown too. Whatever else of the policy matches nothing is a warning.

@@ -13,6 +13,7 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import runtime_of
+from export_core.run.plan_record import different_parts, own_parts
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,15 @@ class Job:
     """Cells of one reader on one platform, with everything that it takes to run them on a bare machine.
 
     Wheels in `options.sources` do not travel: each machine must have them at the same path. `tool` is the code that
-    sent the job: another version may see other things, and its outcomes are not mixed in.
+    sent the job: another version may see other things, and its outcomes are not mixed in. `own_parts` are those of the
+    evidence that each machine has for itself: the plan of the run says what they are.
     """
 
     cells: tuple[Cell, ...]  # Their goldens have no folder: another system cannot unpickle a path of this one.
     files: tuple[Mapping[str, bytes], ...]  # Of each cell's golden all but those for the eye.
     options: ReplayOptions
     tool: str
+    own_parts: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,13 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
     packed = [replace(cell, golden=replace(cell.golden, folder=cast("Any", None))) for cell in cells]
     # A process does not travel: each machine has its own for users' comparators.
-    return Job(tuple(packed), tuple(files), replace(options, user_code=None), tool())
+    return Job(tuple(packed), tuple(files), replace(options, user_code=None), tool(), _own_parts(packed, options))
+
+
+def _own_parts(cells: Sequence[Cell], options: ReplayOptions) -> dict[str, str]:
+    """The parts of evidence that are a project's own, as they are on this machine."""
+    comparators = {cell.golden.manifest.comparison.compare for cell in cells}
+    return own_parts(options.policy, comparators, sorted(cell.golden.id for cell in cells))
 
 
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
@@ -73,6 +82,10 @@ def _why_not_here(job: Job) -> str:
         return (
             f"this machine has pytest-jaxexport {tool()}, and the job was sent by {job.tool}: "
             "install the same version on all machines"
+        )
+    if different := different_parts(job.own_parts, _own_parts(job.cells, job.options)):
+        return (
+            f"this machine has {'; '.join(different)}: results of both cannot be of one run. Give all machines the same"
         )
     reader = job.cells[0].reader
     if reader.runtime:

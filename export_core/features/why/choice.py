@@ -184,7 +184,8 @@ def choose(asked: Asked) -> Choice:
     (planned,) = plan.cells
     cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
     results: tuple[Result, ...] = ()
-    if run and run.goldens.get(cell.golden.id) == hash_of(cell.golden.manifest):
+    is_same = run is not None and run.goldens.get(cell.golden.id) == hash_of(cell.golden.manifest)
+    if run and is_same and not run.changed_since(policy):
         place = cell.golden.id, cell.platform, cell.mode
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)

@@ -9,7 +9,7 @@ from studies.custom_calls.building import HERE
 ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "how-to" / "change-a-custom-call.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-SHOWN = re.findall(r"^\$ jaxexport (judge .*)\n((?:[^`].*\n|\n)+)", PAGE, re.MULTILINE)
+SHOWN = re.findall(r"^\$ python -m studies\.custom_calls\.judged (.*)\n((?:[^`].*\n|\n)+)", PAGE, re.MULTILINE)
 DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-28")
 
 

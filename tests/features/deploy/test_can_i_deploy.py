@@ -205,7 +205,7 @@ def test_a_pass_under_another_policy_is_no_yes(ask, changed):
     ended = ask(CASE, "serving", "--json")
     assert (ended.code, answers(ended)) == (3, [("serving", f"{CASE}/0.9.2-cpu", "unknown")])
     name = changed.partition(":")[0]
-    assert f"the results in .jaxexport do not count: since that run, `{name}` of the policy has changed" in ended.err
+    assert f"do not count: they were made by another value of `{name}` in the policy" in ended.err
 
 
 @pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])

@@ -134,6 +134,24 @@ def test_a_worker_with_other_code_runs_nothing_and_names_it(cells):
     assert "and the job was sent by 0.0.1 of yesterday: install the same version on all machines" in ended.message
 
 
+def test_a_machine_with_another_comparator_or_variable_runs_nothing(goldens, here, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OURS", "ours")
+    (tmp_path / "our_source.py").write_text("def f(*_): ...\n")
+    compared = structs.replace(goldens["waves"].manifest, comparison=Comparison("our_source:f"))
+    cells = [Cell(dataclasses.replace(goldens["waves"], manifest=compared), here, "cpu")]
+    job = make_job(cells, dataclasses.replace(OPTIONS, policy=Policy(environment=("OURS",))))
+    assert run_here(job).outcomes[0].verdict is Verdict.PASS
+    (tmp_path / "our_source.py").write_text("def f(*_): return 'wrong'\n")
+    monkeypatch.delenv("OURS")
+    (ended,) = run_here(job).outcomes
+    assert ended.verdict is Verdict.NOT_RUN
+    assert (
+        "this machine has another source of the comparator our_source:f; another value of the variable OURS, which "
+        in (ended.message)
+    )
+
+
 def test_a_machine_without_the_runtime_of_a_job_says_so(cells):
     reader = Release("", "", day("2026-10-01"), "acme==1.0")
     (ended,) = run_job(make_job([dataclasses.replace(cells[0], reader=reader)], OPTIONS)).outcomes

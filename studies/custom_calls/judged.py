@@ -1,0 +1,33 @@
+"""What `jaxexport judge` says of the committed results: ``python -m studies.custom_calls.judged [OPTION…]``.
+
+An earlier version of this tool made them, so that `jaxexport judge` itself refuses them. That is right for a gate; this
+page shows how the same results are judged on other days.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from export_core.base.text import safe_json
+from export_core.matrix.cache_keys import tool
+from export_core.run.plan_record import PLAN, Evidence, plan_of
+from export_core.run.results import RESULTS, read_summary, write_summary
+from studies.custom_calls.building import HERE
+
+
+def as_of_this_version(results: Path, folder: Path) -> None:
+    """Write a run into a folder as if this version had made it."""
+    plan = msgspec.structs.replace(plan_of(results), tool=tool(), evidence=Evidence.of({"tool": tool()}))
+    (folder / PLAN).write_bytes(safe_json(plan))
+    (folder / RESULTS).write_bytes((results / RESULTS).read_bytes())
+    write_summary(folder, msgspec.structs.replace(read_summary(results), plan=plan.digest))
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        as_of_this_version(HERE / "results", Path(scratch))
+        words = [sys.executable, "-m", "export_core", "judge", scratch, *sys.argv[1:]]
+        sys.exit(subprocess.run(words, check=False).returncode)

@@ -1,0 +1,425 @@
+"""A stored run counts only with everything that decided its verdicts, wherever a stored run is read."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from making import golden, manifest, write_golden
+
+from export_core.base.processes import DEVICES, KERNELS, SYSTEM
+from export_core.cli.app import main
+from export_core.goldens import GoldenStore
+from export_core.judge.gate import RunIdentity
+from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
+from export_core.numbers import user_source
+from export_core.numbers.user_source import source_hash
+from export_core.policy import Policy
+from export_core.policy.feature_keys import feature_keys
+from export_core.policy.model import REPLAYED
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import Windows, load_calendar
+from export_core.run import plan_record, session
+from export_core.run.plan_record import PLAN, Evidence, PlanRecord, record_of, recorded_plan
+from export_core.run.results import SUMMARY, read_summary
+
+HERE = Path(__file__)
+PACKAGE = HERE.parents[2] / "export_core"
+DAY = "2026-11-21"
+MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", DAY, "--quiet")
+POLICY = """\
+deployed: [{name: serving, jaxlib: 0.12.0.1}]
+numbers: [{cases: [t.a], compare: "checks.mine:close", reason: our own}]
+environment: [OUR_SETTING]
+"""
+
+
+def ran(cells, *_, **__):
+    yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+
+
+def write(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+
+
+def git(*words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """A project with a comparator of its own, and its finished runs: a whole one, an earlier one, and two shards."""
+    folder = tmp_path_factory.mktemp("project")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("OUR_SETTING", "one")
+        patch.setattr(session, "_replay_by", lambda *_: ran)
+        for case in ("t.a", "t.b"):
+            write_golden(GoldenStore(Path("golden")), manifest(case, "0.12.0.1"))
+        write("export_compat.yaml", POLICY)
+        write("checks/__init__.py", "")
+        write("checks/mine.py", "from .limits import (\n    MOST,  # (the most)\n)\ndef close(expected, actual): ...\n")
+        write("checks/limits.py", "MOST = 1\n")
+        for words in ((), ("--results", "earlier"), *(("--results", f"{n}", "--shard", f"{n}/2") for n in (1, 2))):
+            patch.setattr(sys, "argv", ["jaxexport", *MATRIX, *words])
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert not ended.value.code
+    return folder
+
+
+@pytest.fixture
+def project(runs, cwd, monkeypatch) -> Path:
+    """That project, to be changed."""
+    shutil.copytree(runs, cwd, dirs_exist_ok=True)
+    monkeypatch.setenv("OUR_SETTING", "one")
+    monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
+    return cwd
+
+
+def other_code(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cache_keys, "code", lambda: "0123456789abcdef")
+
+
+CHANGES: dict[str, tuple[Callable[[pytest.MonkeyPatch], object], str]] = {
+    "the comparator": (
+        lambda _: write("checks/mine.py", "def close(expected, actual): return 'wrong'\n"),
+        "another source of the comparator checks.mine:close",
+    ),
+    "what the comparator imports": (
+        lambda _: write("checks/limits.py", "MOST = 2\n"),
+        "another source of the comparator checks.mine:close",
+    ),
+    "the package of the comparator": (
+        lambda _: write("checks/__init__.py", "import numpy\n"),
+        "another source of the comparator checks.mine:close",
+    ),
+    "a variable": (lambda patch: patch.setenv("OUR_SETTING", "two"), "another value of the variable OUR_SETTING"),
+    "no variable": (
+        lambda patch: patch.delenv("OUR_SETTING"),
+        "another value of the variable OUR_SETTING, which is not set now",
+    ),
+    "the tool": (other_code, "another version of pytest-jaxexport: "),
+}
+OF_POLICY = {
+    "tolerances": f"{POLICY}tolerances: {{cpu: {{float32: {{rtol: 0.5}}}}}}\n",
+    "numbers": POLICY.replace('compare: "checks.mine:close"', "rtol: 0.5"),
+    "allow": f"{POLICY}allow: {{ours: tested}}\n",
+    "quirks": f"{POLICY}quirks: [{{case: t.b, writer: 0.12.0.1, rtol: 0.5, reason: r, owner: o, issue: i,\n"
+    "  added: 2026-11-01, expires: 2027-01-01}]\n",
+    "reader_packages": f"{POLICY}reader_packages: [einops]\n",
+    "reader_packages_from_source": f"{POLICY}reader_packages_from_source: [einops]\n",
+    "environment": POLICY.replace("[OUR_SETTING]", "[OUR_SETTING, OTHER]"),
+}
+
+REFUSED = {
+    "judge": ("judge",),
+    "judge of another day": ("judge", "--as-of", "2026-11-22"),
+    "judge with a baseline": ("judge", "--baseline", "earlier"),
+    "the joining of shards": ("judge", "1", "2", "--results", "joined"),
+    "a shard alone": ("judge", "1"),
+    "report of another day": ("report", "--as-of", "2026-11-22"),
+    "report by a policy": ("report", "--policy", "export_compat.yaml"),
+    "--resume": (*MATRIX, "--resume"),
+}
+
+
+@pytest.mark.parametrize("place", REFUSED)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_run_by_anything_else_is_refused(project, jaxexport, monkeypatch, change, place):
+    apply, said = CHANGES[change]
+    apply(monkeypatch)
+    ended = jaxexport(*REFUSED[place], code=2)
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert not Path("joined").exists()
+
+
+@pytest.mark.parametrize("place", REFUSED)
+def test_a_run_by_all_that_is_here_counts(project, jaxexport, place):
+    code = 3 if place == "a shard alone" else 0
+    jaxexport(*REFUSED[place], code=code)
+
+
+@pytest.mark.parametrize("key", OF_POLICY)
+def test_a_run_by_another_key_of_the_policy_is_refused(project, jaxexport, key):
+    write("export_compat.yaml", OF_POLICY[key])
+    said = f"{key}: expected the value that this run was made with, found another one"
+    for place, words in REFUSED.items():
+        assert (said if place != "--resume" else "had another plan: ") in jaxexport(*words, code=2).err
+    assert not Path("joined").exists()
+    ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
+    assert f"the results in .jaxexport do not count: they were made by another value of `{key}` in" in ended.err
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_run_by_anything_else_is_no_yes(project, jaxexport, monkeypatch, change):
+    assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
+    apply, said = CHANGES[change]
+    apply(monkeypatch)
+    ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
+    assert f"the results in .jaxexport do not count: they were made by {said}" in ended.err
+
+
+def test_a_run_by_a_tool_with_other_files_is_no_yes(project, jaxexport):
+    # What another version adds, or leaves out, this one cannot read.
+    Path(".jaxexport", PLAN).write_text(json.dumps({"tool": "9.0 (abc)", "another": "form"}))
+    ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
+    assert "do not count: they were made by another version of pytest-jaxexport: 9.0 (abc), now " in ended.err
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_run_by_anything_else_is_shown_with_a_line(project, jaxexport, monkeypatch, change):
+    apply, said = CHANGES[change]
+    words = "report", "--markdown", "shown.md", "--badge", "badge.json"
+    jaxexport(*words, code=0)
+    assert "OUTDATED" not in Path("shown.md").read_text()
+    assert json.loads(Path("badge.json").read_bytes())["message"].startswith("partial run, kept")
+    apply(monkeypatch)
+    line = f"What decides verdicts has changed since the run in .jaxexport: it was made by {said}"
+    assert line in " ".join(jaxexport("report", code=0).out.split())
+    jaxexport(*words, code=0)
+    assert "OUTDATED" in Path("shown.md").read_text()
+    assert json.loads(Path("badge.json").read_bytes())["message"].startswith("outdated run, partial run, kept")
+    assert line in jaxexport("report", "--trend", code=0).err
+    compared = " ".join(jaxexport("report", "--baseline", "earlier", code=0).out.split())
+    assert f"the baseline was made by {said}" in compared
+
+
+def test_an_explanation_takes_no_result_by_anything_else(project, monkeypatch):
+    from export_core.features.why.choice import Asked, choose
+
+    asked = Asked(cell="t.a", reader="0.12.0.1")
+    assert choose(asked).result is not None
+    other_code(monkeypatch)
+    assert choose(asked).result is None
+
+
+READERS = {"read_run", "read_results", "read_summary", "plan_of", "recorded_plan"}
+USES = {
+    "cli/judge.py: judge": "judge",
+    "cli/report.py: report": "report",
+    "features/compare_runs/comparison.py: compare_with_baseline": "a baseline",
+    "features/deploy/answers.py: stored_evidence": "can-i-deploy",
+    "features/why/choice.py: choose": "explain, bisect and reduce",
+    "run/merge.py: _finished": "the joining of shards",
+    "run/merge.py: merge_shards": "the joining of shards",
+    "run/plan_record.py: plan_of": "reads a plan for the others",
+    "run/results.py: Journal._continues": "--resume",
+    "run/results.py: read_run": "reads a run for the others",
+    "run/session.py: _whole_plan": "takes the day of a run that is continued, whose plan --resume compares",
+}
+"""Every function that reads a stored run, and what it is for. Each is tried above, under that name."""
+
+
+def test_every_place_that_reads_a_stored_run_is_known():
+    found = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_bytes())
+        for scope in [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]:
+            for function in scope.body:
+                names = {
+                    node.func.id
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                }
+                if isinstance(function, ast.FunctionDef) and READERS & names:
+                    owner = f"{scope.name}." if isinstance(scope, ast.ClassDef) else ""
+                    found.add(f"{path.relative_to(PACKAGE)}: {owner}{function.name}")
+    assert found == set(USES)
+
+
+JUDGING = {
+    *("windows", "deployed", "required", "calendar_days", "unpromised", "fail_on", "releases", "known_failures"),
+    *("known_issues", "custom_call_changes", "retention", "budgets"),
+}
+"""Keys by which results are judged again; `releases` dates the releases, and what it changes is checked with them."""
+ELSEWHERE = {
+    "goldens": "the hash of each golden is in the plan",
+    "readers": "in the selection of the plan",
+    "platforms": "in the selection of the plan",
+    "rtol": "of new goldens, which record it",
+    "atol": "of new goldens, which record it",
+    "changed_module": "of tests, in pytest",
+    "backfill_install": "of new goldens, by older writers",
+}
+
+
+def test_each_key_of_the_policy_decides_verdicts_or_has_a_reason():
+    keys = {*Policy.__struct_fields__}
+    assert {key.name for key in feature_keys()} <= keys
+    assert keys == {*REPLAYED, *JUDGING, *ELSEWHERE}
+    assert {*OF_POLICY} == {*REPLAYED}, "each is changed above"
+    assert not {*REPLAYED} & (JUDGING | {*ELSEWHERE})
+
+
+@pytest.mark.parametrize("line", ["windows: {backward: 200}", "calendar_days: 9", "fail_on: [outside]"])
+def test_a_policy_that_only_judges_otherwise_may_judge(project, jaxexport, line):
+    write("export_compat.yaml", f"{POLICY}{line}\n")
+    jaxexport("judge", code=0)
+    assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
+
+
+# --- commits ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repository(project) -> Path:
+    """That project, with a commit."""
+    shutil.rmtree("1")
+    git("init", "-q")
+    git("add", "export_compat.yaml", "checks", "golden")
+    git("commit", "-qm", "first")
+    return project
+
+
+def test_shards_of_two_commits_are_not_joined(repository, jaxexport):
+    shard = (*MATRIX, "--shard", "1/2", "--results", "1")
+    other = (*MATRIX, "--shard", "2/2", "--results", "2")
+    jaxexport(*shard, code=0)
+    jaxexport(*other, code=0)
+    first = recorded_plan(Path("1")).evidence.parts["commit"]
+    assert len(first) == 40
+    jaxexport("judge", "1", "2", "--results", "joined", code=0)
+    write("checks/limits.py", "MOST = 1  # as before\n")
+    git("checkout", "-q", "checks")
+    git("commit", "-qm", "second", "--allow-empty")
+    jaxexport("judge", "joined", code=0)
+    jaxexport(*other, code=0)
+    second = recorded_plan(Path("2")).evidence.parts["commit"]
+    said = jaxexport("judge", "1", "2", "--results", "again", code=2).err
+    assert f"2: mixed plans: expected the plan of 1, found another commit of the project: {first}, now {second}" in said
+    assert not Path("again").exists()
+    resumed = jaxexport(*shard, "--resume", code=2).err
+    assert f"the last run in 1 had another plan: another commit of the project: {first}, now {second}" in resumed
+
+
+def test_a_shard_with_changed_files_is_of_another_commit(repository, jaxexport):
+    jaxexport(*MATRIX, "--shard", "1/2", "--results", "1", code=0)
+    write("export_compat.yaml", f"# a remark\n{POLICY}")
+    jaxexport(*MATRIX, "--shard", "2/2", "--results", "2", code=0)
+    assert read_summary(Path("2")).identity.changed is True
+    said = jaxexport("judge", "1", "2", "--results", "joined", code=2).err
+    assert "another commit of the project: " in said
+    assert " with changes. Run all shards with the same options on the same commit" in said
+
+
+def test_git_is_asked_once_and_a_run_without_it_has_no_commit(repository, jaxexport, monkeypatch):
+    asked, popen = [], subprocess.run
+    monkeypatch.setattr(session.subprocess, "run", lambda words, **more: asked.append(words) or popen(words, **more))
+    jaxexport(*MATRIX, code=0)
+    assert [words[0] for words in asked] == ["git"]
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("GITHUB_SHA", raising=False)
+    monkeypatch.delenv("CI_COMMIT_SHA", raising=False)
+    jaxexport(*MATRIX, code=0)
+    assert "commit" not in recorded_plan(Path(".jaxexport")).evidence.parts
+    identity: RunIdentity = read_summary(Path(".jaxexport")).identity
+    assert (identity.commit, identity.changed) == ("", None)
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def record(*goldens, policy: Policy = Policy()) -> PlanRecord:  # noqa: B008 - it is frozen
+    chosen = goldens or (golden("t.a"), golden("t.b"))
+    plan = make_plan(chosen, load_calendar(), Windows(), Selection(readers="0.12.0.1"), load_calendar().today())
+    return record_of(plan, policy, Limits())
+
+
+def test_one_digest_covers_every_part(project):
+    evidence = recorded_plan(project / ".jaxexport").evidence
+    parts = {"tool", "policy", "goldens", "limits", "wheels", "comparator checks.mine:close", "variable OUR_SETTING"}
+    assert set(evidence.parts) == parts
+    for name in parts:
+        assert Evidence.of({**evidence.parts, name: "other"}).digest != evidence.digest
+        assert Evidence.of({**evidence.parts, name: "other"}).differs_in(evidence)
+    assert Evidence.of(evidence.parts) == evidence
+
+
+def test_a_digest_that_is_not_of_its_parts_is_refused(project, jaxexport):
+    path = project / ".jaxexport"
+    plan = recorded_plan(path)
+    plan = msgspec.structs.replace(plan, evidence=msgspec.structs.replace(plan.evidence, digest="0" * 64))
+    (path / PLAN).write_bytes(msgspec.json.encode(plan))
+    summary = json.loads((path / SUMMARY).read_bytes())
+    (path / SUMMARY).write_text(json.dumps({**summary, "plan": plan.digest}))
+    assert "summary.json: evidence: expected what plan.json beside it has" in jaxexport("report", code=2).err
+
+
+def test_a_variable_is_stored_as_a_salted_hash(monkeypatch):
+    policy = Policy(environment=("OUR_SETTING",))
+    monkeypatch.setenv("OUR_SETTING", "a secret value")
+    made = record(policy=policy)
+    assert b"a secret value" not in msgspec.json.encode(made)
+    assert made == record(policy=policy), "that of another shard is the same"
+    other = record(golden("t.c"), policy=policy).evidence.parts["variable OUR_SETTING"]
+    assert other != made.evidence.parts["variable OUR_SETTING"], "another project has another salt"
+
+
+@pytest.mark.parametrize("name", [*sorted(SYSTEM | DEVICES | KERNELS), "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"])
+def test_a_variable_that_differs_by_machine_is_not_compared(monkeypatch, name):
+    policy = Policy(environment=(name,))
+    before = record(policy=policy)
+    monkeypatch.setenv(name, "other")
+    assert record(policy=policy) == before
+    assert f"variable {name}" not in before.evidence.parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sub.far",
+        "from sub import far",
+        "from sub.far import X",
+        "def f():\n    import sub.far",
+        "x = 1; import sub.far",
+        "if True: from sub import (\n    near,  # near (not far)\n    far,\n)",
+        "from sub import near, \\\n    far",
+    ],
+)
+def test_the_source_of_a_comparator_has_all_that_it_imports(cwd, text):
+    write("sub/__init__.py", "")
+    write("sub/near.py", "")
+    write("sub/far.py", "X = 1")
+    write("mine.py", text)
+    before = source_hash("mine:close")
+    write("sub/far.py", "X = 2")
+    assert source_hash("mine:close") != before
+    write("not_imported.py", "")
+    assert len({source_hash("mine:close"), source_hash("mine:close")}) == 1
+    assert source_hash("elsewhere:close") == source_hash("../mine:close") == source_hash("\0:close") == ""
+
+
+def test_an_installed_comparator_has_all_of_its_package(cwd, monkeypatch):
+    write("site-packages/ours/__init__.py", "")
+    write("site-packages/ours/checks.py", "")
+    write("site-packages/ours/deep/limits.py", "MOST = 1")
+    monkeypatch.syspath_prepend(str(cwd / "site-packages"))
+    before = source_hash("ours.checks:close")
+    assert before
+    write("site-packages/ours/deep/limits.py", "MOST = 2")
+    assert source_hash("ours.checks:close") != before
+
+
+def test_another_package_counts_by_its_version(cwd, monkeypatch):
+    write("mine.py", "import numpy as np\n")
+    of_numpy = source_hash("mine:close")
+    write("other.py", "import msgspec\n")
+    before = source_hash("other:close")
+    monkeypatch.setattr(user_source, "version", lambda name: "0.0")
+    assert source_hash("other:close") != before
+    assert source_hash("mine:close") == of_numpy, "which this program's own comparators use too"
+
+
+def test_a_comparator_that_is_not_found_never_counts(project, jaxexport, monkeypatch):
+    monkeypatch.setattr(plan_record, "source_hash", lambda name: "")
+    jaxexport(*MATRIX, code=0)
+    said = jaxexport("judge", code=2).err
+    assert "another source of the comparator checks.mine:close, which is not found from this folder" in said

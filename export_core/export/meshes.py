@@ -139,7 +139,7 @@ def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) ->
 
 def spec_text(sharding: Any) -> str | None:
     """The spec of a sharding as golden.yaml has it; None for one that is no plain spec, such as a sum not made."""
-    spec = getattr(sharding, "spec", None)
+    spec: Any = getattr(sharding, "spec", None)
     axes = None if spec is None else tuple(getattr(spec, "partitions", spec))
     plain = axes is not None and all(
         part is None or isinstance(part, str) or (isinstance(part, tuple) and all(isinstance(x, str) for x in part))
@@ -212,7 +212,7 @@ def shard_layout(value: jax.Array) -> str:
 
 def parts_of(sharding: Any, shape: tuple[int, ...]) -> str:
     """Which part of an array of this shape is on which device, by the device's place in the mesh."""
-    spec = getattr(sharding, "spec", None)
+    spec: Any = getattr(sharding, "spec", None)
     if getattr(spec, "unreduced", None):  # jax gives no indices of such an array
         sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(spec, "partitions", spec)))
     indices = sharding.devices_indices_map(shape)

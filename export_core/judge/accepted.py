@@ -340,8 +340,12 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
     """Tell what the bytes have and golden.yaml does not say. With a test that is an error: see `goldens/verify.py`."""
     manifest = golden.manifest
     options, own = manifest.options, (golden.id,)
-    if options.devices > 1 and not (manifest.out_shardings or options.without_outputs):
-        yield Accepted("no shardings of outputs", "which part of each is on which device is not compared", own)
+    if options.devices > 1 and not options.without_outputs:
+        where = "which part of each is on which device is not compared"
+        if not manifest.out_shardings:
+            yield Accepted("no shardings of outputs", where, own)
+        if any(check.outputs and not check.out_shardings for check in manifest.checks):
+            yield Accepted("no shardings of outputs of further calls", where, own)
     if manifest.test or not (envelope := _artifact_of(golden, "envelope")):
         return
     if envelope.vjp_order > options.vjp_order:

@@ -92,7 +92,7 @@ WEAKENS: Mapping[Field, Teller | Elsewhere | AsField] = _spread(
     (accepted.other_noise, [(NoiseRecord, "jaxlib unmeasured")]),
     (accepted.any_refusal, [(Check, "refused")]),
     (accepted.calls_left_out, [(Manifest, "checks"), (Options, "vjp_order")]),
-    (accepted.as_its_artifact_has_it, [(Manifest, "test out_shardings")]),
+    (accepted.as_its_artifact_has_it, [(Manifest, "test out_shardings"), (Check, "out_shardings")]),
     (accepted.shorter_windows, [(Policy, "windows"), (WindowDays, "backward forward")]),
     (accepted.required_outside, [(Required, "outside")]),
     (accepted.calendar_days, [(Policy, "calendar_days")]),
@@ -153,7 +153,7 @@ DOES_NOT: Mapping[Field, str] = _spread(
         "it says how an artifact is exported or called; what that gives is compared all the same",
         [
             (Manifest, "flags options"),
-            (Check, "vjp inputs outputs mesh spread"),
+            (Check, "vjp inputs outputs mesh spread in_specs"),
             (Options, "symbolic_shapes constraints in_specs calling_convention_version ignore_forward_compatibility"),
             (MARKER, "symbolic_shapes constraints mesh in_specs calling_convention_version"),
             (MARKER, "ignore_forward_compatibility"),

@@ -194,6 +194,7 @@ QUIRK = Quirk("t.f", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1
 BY_TPU = msgspec.structs.replace(manifest().writer, platform="tpu")
 ADOPTED = {"test": "", "writer": msgspec.structs.replace(manifest().writer, python="unknown")}
 MESH = Options(("cpu",), mesh={"x": 2})
+FURTHER_CALL = Check("call1", inputs="inputs.npz", outputs="outputs.npz")
 WEAKER = [
     Weakened("allowed_calls", "custom call t", {"options": Options(("cpu",), allow={"t": "why"})}),
     Weakened("allowed_calls", "custom call t", {"custom_calls": ("t",)}, Policy(allow={"t": "why"})),
@@ -235,6 +236,11 @@ WEAKER = [
     Weakened("calls_left_out", "not called: vjp1, vjp2", {"options": Options(("cpu",), vjp_order=1)}),
     Weakened("calls_left_out", "not called: other-mesh, one-device", {"options": MESH, "out_shardings": ("all",)}),
     Weakened("as_its_artifact_has_it", "no shardings of outputs", {**ADOPTED, "options": MESH}),
+    Weakened(
+        "as_its_artifact_has_it",
+        "no shardings of outputs of further calls",
+        {**ADOPTED, "options": MESH, "out_shardings": ("all",), "checks": (FURTHER_CALL,)},
+    ),
     Weakened("shorter_windows", "windows: 30 days backward, 21 forward", policy=Policy(windows=WindowDays(30))),
     Weakened("required_outside", "required: outside: false", policy=Policy(required=Required(outside=False))),
     Weakened("calendar_days", "calendar_days: 400", policy=Policy(calendar_days=400)),

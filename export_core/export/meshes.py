@@ -212,7 +212,7 @@ def shard_layout(value: jax.Array) -> str:
 
 def parts_of(sharding: Any, shape: tuple[int, ...]) -> str:
     """Which part of an array of this shape is on which device, by the device's place in the mesh."""
-    spec = getattr(sharding, "spec", None)
+    spec: Any = getattr(sharding, "spec", None)
     if getattr(spec, "unreduced", None):  # jax gives no indices of such an array
         sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(spec, "partitions", spec)))
     indices = sharding.devices_indices_map(shape)

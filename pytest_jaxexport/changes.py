@@ -92,6 +92,8 @@ def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> I
     yield from options
     if not options:
         yield from _changed_names("custom calls", now.custom_calls, then.custom_calls)
+    if added := [group for group in then.factors if group not in now.factors]:
+        yield f"factors: golden {_listed([f'{group.compare} {group.outputs}' for group in added])}; now none of these"
     yield from _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
     yield from _changed_names("leaves", *(side.flattened.paths if side.flattened else () for side in (now, then)))
 

@@ -104,7 +104,9 @@ def finished(
         seconds=1,
         **{"selection": {"whole": True}, "policy": Policy(), "as_of": datetime.date(2026, 11, 21), **fields},
     )
+    here = GoldenStore(folder.parent / "golden")
     goldens = {result.golden: "hash" for result in results}
+    goldens |= {golden.id: hash_of(golden.manifest) for golden in here.goldens()} if here.root.is_dir() else {}
     own_cells = cells_by_place({result.key for result in results}, goldens)
     record = PlanRecord(
         tool=tool(),

@@ -85,8 +85,8 @@ def judge(
     else:
         recorded = read_run(folder := Path(*folders or (results or RESULTS,)))
         # A pattern such as `shards/*` matches one folder where the others are missing: it is the joining of shards.
-        if shards and recorded.summary.shard and not propose:
-            recorded, missing = merge_shards(shards)
+        if recorded.summary.shard and not propose:
+            recorded, missing = merge_shards([folder])
     run = judged_run(recorded, folder, policy_file, as_of, fail_on)
     comparison = None
     if baselines:

@@ -17,8 +17,10 @@ from export_core.policy.run_options import RESULTS
 from export_core.run.errors import RunError
 
 if TYPE_CHECKING:
+    import datetime
     from collections.abc import Mapping
 
+    from export_core.goldens import Golden
     from export_core.policy import Policy
     from export_core.report.document import Comparison
     from export_core.run.run import Run
@@ -177,7 +179,7 @@ def judged_run(
     from export_core.run.run import judge_run
 
     before, earlier = recorded.summary, recorded.policy
-    file, policy = judging_policy(recorded, folder, policy_file)
+    file, policy, goldens = judging_policy(recorded, folder, policy_file)
     options = ["--policy", str(file)] if policy.without_locations() != earlier.without_locations() else []
     # Not today: the same results and policy are to give the same judgement on any day.
     day = click_options.day_of(as_of) if as_of else before.as_of
@@ -185,18 +187,23 @@ def judged_run(
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = click_options.with_fail_on(policy, fail_on)
     identity = replace(before.identity, policy_sha256=policy_hash(recorded_policy(policy)))
-    facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day), identity=identity)
+    later = before.later | _written_since(recorded, policy, goldens)
+    facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day), identity=identity, later=later)
     results = (judge_again(result, policy, day) for result in recorded.results)
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 
 
-def judging_policy(recorded: Run, folder: Path, policy_file: str | None) -> tuple[Path | None, Policy]:
-    """The named policy, else that of the project here, each with its file; else that of the run.
+def judging_policy(
+    recorded: Run, folder: Path, policy_file: str | None
+) -> tuple[Path | None, Policy, dict[str, Golden]]:
+    """The named policy, else that of the project here, each with its file; else that of the run. With its goldens here.
 
     Raises `RunError` where its verdicts would be others by now: for a policy under which the cells would have run or
-    compared differently, and where anything else that decided them has changed since.
+    compared differently, for other goldens, and where anything else that decided them has changed since.
     """
+    from export_core.base.text import few
     from export_core.policy import load
+    from export_core.run.plan_record import hash_of
 
     file = load.policy_file(Path(), policy_file)
     policy = load.load_policy(file) if file else recorded.policy
@@ -210,7 +217,38 @@ def judging_policy(recorded: Run, folder: Path, policy_file: str | None) -> tupl
             f"{folder}: expected a run by what decides verdicts here, found one by {changed}. Run `jaxexport matrix` "
             "again; `jaxexport report` shows this run as it was judged."
         )
-    return file, policy
+    goldens = _goldens_here(recorded, policy)
+    hashes = {name: hash_of(golden.manifest) for name, golden in goldens.items()}
+    if others := [name for name, found in recorded.goldens.items() if found != hashes.get(name, found)]:
+        raise RunError(
+            f"{folder}: expected a run of the goldens that are here, found one by other goldens named "
+            f"{few(sorted(others))}. Run `jaxexport matrix` again; `jaxexport report` shows this run as it was judged."
+        )
+    return file, policy, goldens
+
+
+def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
+    """The goldens in the folder of a run, as a policy compares them, by id; none where they are not stored here."""
+    from export_core.goldens import GoldenStore
+    from export_core.matrix.comparisons import under_policy
+
+    folder = Path(recorded.summary.identity.goldens or policy.goldens)
+    if not recorded.goldens or not folder.is_dir():
+        return {}
+    return {golden.id: golden for golden in under_policy(GoldenStore(folder).goldens(), policy)}
+
+
+def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:
+    """The goldens that one of the readers is promised and a run of all goldens does not have, by their build dates."""
+    from export_core.releases.runtimes import promise_to
+
+    if not recorded.summary.selection["whole"]:
+        return {}
+    readers, windows = {result.reader for result in recorded.results}, policy.window_lengths()
+    built = {name: golden.manifest.writer.built for name, golden in goldens.items() if name not in recorded.goldens}
+    return {
+        name: day for name, day in built.items() if any(promise_to(reader, day, windows).promised for reader in readers)
+    }
 
 
 def compared(run: Run, baselines: Sequence[str]) -> Comparison:

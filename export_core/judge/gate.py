@@ -107,7 +107,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
     later: dict[str, datetime.date] = {}
-    """The selected goldens that were left out, since their writers were built after that day; with the build dates."""
+    """The selected goldens that the run does not have: by writers that were built after its day, or written since; with
+    the build dates of their writers."""
     identity: RunIdentity = RunIdentity()  # What was run: project, commit, tool and goldens.
 
 
@@ -356,7 +357,7 @@ def _left_out(facts: RunFacts, policy: Policy) -> str:
     selection = facts.selection
     parts = [f"shard {facts.shard}"] if facts.shard else []
     if facts.later:
-        parts.append(f"without {plural(len(facts.later), 'golden')} by later writers")
+        parts.append(f"without {plural(len(facts.later), 'golden')} written later")
     parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
     if touching := selection.get("touching"):
         parts.append(f"only cells that {title_of(touching)} wrote or reads")

@@ -103,7 +103,7 @@ def test_goldens_by_later_writers_are_said_and_missing_later(golden, cwd, jaxexp
     planned = jaxexport("matrix", "--dry-run", "--as-of", str(EARLY), code=0).out
     assert "1 golden was written by a later release, as of 2026-05-30 left out: t.b/0.12.0.1-cpu." in planned
     run_of_plan("out", Selection(), EARLY)
-    assert "partial: without 1 golden by later writers" in " ".join(jaxexport("judge", "out", code=0).out.split())
+    assert "partial: without 1 golden written later" in " ".join(jaxexport("judge", "out", code=0).out.split())
     late = " ".join(jaxexport("judge", "out", "--as-of", "2026-11-20", code=3).out.split())
     assert "t.b/0.12.0.1-cpu (1 cell)" in late
 
@@ -131,3 +131,22 @@ def test_each_headline_says_how_old_the_calendar_is(as_of, text, is_old, golden,
         assert (said in " ".join(jaxexport(*words, "--as-of", as_of).out.split())) == is_old, words
     jaxexport("report", "out", "--as-of", as_of, "--policy", "export_compat.yaml", "--badge", "badge.json", code=0)
     assert (", releases until 2026-" in json.loads(Path("badge.json").read_bytes())["message"]) == is_old
+
+
+def test_a_golden_written_since_is_missing_from_a_run_of_all(golden, cwd, jaxexport):
+    run_of_plan("out", Selection(), LATE)
+    jaxexport("judge", "out", code=0)
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.new", "0.9.2"))
+    ended = " ".join(jaxexport("judge", "out", code=3).out.split())
+    assert "t.new/0.9.2-cpu (1 cell)" in ended
+    assert "partial: without 1 golden written later" in ended
+    run_of_plan("part", Selection(cases=("t.a",)), LATE)
+    jaxexport("judge", "part", code=0)
+
+
+def test_another_golden_of_the_same_name_is_refused(golden, cwd, jaxexport):
+    run_of_plan("out", Selection(), LATE)
+    (cwd / "golden" / "t.a" / "0.9.2-cpu" / "golden.yaml").unlink()
+    write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2", reproducible=False))
+    assert_bad_input(jaxexport("judge", "out"), "found one by other goldens named t.a/0.9.2-cpu")
+    jaxexport("report", "out", code=0)

@@ -17,7 +17,6 @@ from export_core.policy.run_options import (
     RESULTS,
     RunOptions,
     Selection,
-    comma_separated,
     option_words,
     read_options,
 )
@@ -152,7 +151,9 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
 
     selection = read_options(Selection, values)
     by_policy = selection_by_policy(policy)
-    platforms = comma_separated(values["platforms"]) or by_policy.platforms
+    platforms = by_policy.platforms if values["platforms"] is None else selection.platforms
+    if not platforms:
+        raise click.UsageError("--platforms: expected platforms such as cpu,cuda, found none.")
     readers = by_policy.readers if values["readers"] is None else selection.readers
     return replace(selection, readers=readers, platforms=platforms)
 

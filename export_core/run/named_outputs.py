@@ -8,7 +8,7 @@ from export_core.run.errors import RunError
 from export_core.run.plan_record import PLAN
 from export_core.run.results import LOCK, RESULTS, SUMMARY
 
-_OF_A_RUN = PLAN, RESULTS, SUMMARY, LOCK
+_OF_A_RUN = PLAN, RESULTS, SUMMARY, LOCK, ".gitignore"
 _WRITTEN_BY_HAND = ".yaml", ".yml", ".toml"  # No output is of these kinds: one that exists is a policy, or such a file.
 
 

@@ -98,6 +98,23 @@ def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return project.pytest()
 
 
+def test_factors_that_the_function_does_not_have_are_a_change(projects):
+    test = """
+        import numpy as np, jax, pytest
+
+        @pytest.mark.export_compat
+        def test_twice(export_golden):
+            export_golden(jax.jit(lambda x, y: (x * 2, y * 1.5)), np.ones(4, np.float32), np.eye(4, dtype=np.float32))
+    """
+    project = projects(test_a=test)
+    assert project.pytest("--update-goldens").code == 0
+    (path,) = project.goldens.glob("*/*/golden.yaml")
+    path.write_text(path.read_text() + "factors:\n- compare: eigh\n  outputs: [0, 1]\n")
+    told = project.pytest()["test_twice"]
+    assert told.outcome == "failed"
+    assert "factors: golden eigh (0, 1); now none of these" in told.text
+
+
 def test_unchanged_exports_pass(written):
     assert written.pytest().code == 0
 

@@ -109,10 +109,11 @@ def test_a_part_of_a_run_never_looks_whole(shards, capsys, tmp_path):
     kept = next(folder for folder in shards if not read_summary(folder).exit_code)
     name = str(read_summary(kept).shard)
     others = [f"{index}/{COUNT}" for index in range(1, COUNT + 1) if f"{index}/{COUNT}" != name]
-    assert jaxexport("judge", kept) == 3
-    printed = " ".join(capsys.readouterr().out.split())
-    assert f"gap: 2 of 3 shards missing or not finished: --shard {', '.join(others)}." in printed
-    assert "KEPT" not in printed
+    for words in (["judge", kept], ["judge", "--results", kept]):
+        assert jaxexport(*words) == 3
+        printed = " ".join(capsys.readouterr().out.split())
+        assert f"gap: 2 of 3 shards missing or not finished: --shard {', '.join(others)}." in printed
+        assert "KEPT" not in printed
     assert jaxexport("report", kept) == 0
     assert f"partial: shard {name}" in " ".join(capsys.readouterr().out.split())
     assert jaxexport("report", kept, "--badge", tmp_path / "badge.json") == 0

@@ -107,6 +107,7 @@ def finished(
     here = GoldenStore(folder.parent / "golden")
     goldens = {result.golden: "hash" for result in results}
     goldens |= {golden.id: hash_of(golden.manifest) for golden in here.goldens()} if here.root.is_dir() else {}
+    goldens = (plan or {}).get("goldens", goldens)
     own_cells = cells_by_place({result.key for result in results}, goldens)
     record = PlanRecord(
         tool=tool(),

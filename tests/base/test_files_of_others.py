@@ -303,6 +303,7 @@ OWN = {
     "files whose hashes were compared; the system's": "readers/worker/jaxlib_worker",
     "a module that the core has just written": "runtimes/litert_worker runtimes/pjrt_worker runtimes/stablehlo_worker "
     "runtimes/tensorflow_worker",
+    "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/running",
     "a module that the test itself has imported": "export/case",
     "files beside the program itself": "features/why/explain/bundle_script",
     "a page that it has written, in a browser": "cli/report",

@@ -22,13 +22,14 @@ OTHERS = {
     "features/convert/rewriting/export_again features/convert/rewriting/program features/remote/job "
     "features/why/reduce/editing/program features/why/reduce/failing_alike features/why/reduce/reduced_program "
     "numbers/measuring_noise numbers/shows_nothing numbers/user_code readers/cell readers/worker/first_run "
-    "runtimes/stablehlo_worker runtimes/tensorflow_worker ../pytest_jaxexport/second_export",
+    "run/golden_writing runtimes/stablehlo_worker runtimes/tensorflow_worker ../pytest_jaxexport/second_export",
     "the same; texts of --dump-ir, no links followed": "readers/worker/jaxlib_worker",
     "the same; what modules a reader imports, in the user's cache, under a name that must be free": (
         "readers/worker/program"
     ),
     "an environment in the user's cache": "readers/build readers/inventory",
     "a database in the user's cache": "matrix/cached_replay",
+    "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/running",
     "bytes in memory": "goldens/arrays readers/packages",
     "an open descriptor, or /dev/null": "cli/app cli/output features/inspect/screen numbers/user_program "
     "../pytest_jaxexport/second_run",

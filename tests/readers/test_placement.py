@@ -169,7 +169,7 @@ def test_a_driver_that_crashes_or_hangs_is_no_hardware(monkeypatch, probe, said)
     assert hardware_module.missing_hardware.__wrapped__("cuda") == said
 
 
-def test_nothing_is_built_for_what_cannot_run_here():
+def test_nothing_is_built_for_what_cannot_run_here(goldens):
     platform = next((name for name in ("rocm", "tpu", "cuda") if missing_hardware(name)), "")
     if not platform:
         pytest.skip("this machine has everything")
@@ -177,7 +177,7 @@ def test_nothing_is_built_for_what_cannot_run_here():
     def never(*_):
         raise AssertionError("an environment was built")
 
-    cell = Cell(golden(), NEWEST, platform, Mode.RUN, parse_targets(())[platform])
+    cell = Cell(goldens["both"], NEWEST, platform, Mode.RUN, parse_targets(())[platform])
     (outcome,) = replayed([cell], never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert outcome.message.startswith(f"{platform} cannot run here: {missing_hardware(platform)}")

@@ -54,12 +54,15 @@ def main(root: Path) -> None:
     options = msgspec.structs.replace(foreign.manifest.options, platforms=("cpu", *OTHERS))
     store.write(msgspec.structs.replace(foreign.manifest, options=options), foreign.files)
     # The same two for a CPU, on which a target that is missing cannot have been run by its writer either.
-    calls = made("missing_target_on_cpu", jnp.cos, platforms=("cpu",), allow=WHY)
+    calls = made("missing_target_on_cpu", jnp.cos, platforms=("cpu",))
     kernel = jax.jit(lambda x: jax.ffi.ffi_call("planted_target", jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
     unchecked = [jax.export.DisabledSafetyCheck.custom_call("planted_target")]
     artifact = bytes(jax.export.export(kernel, platforms=["cpu"], disabled_checks=unchecked)(x).serialize())
     told = msgspec.structs.replace(
-        calls.manifest, custom_calls=("planted_target",), files={**calls.manifest.files, ARTIFACT: sha256(artifact)}
+        calls.manifest,
+        options=msgspec.structs.replace(calls.manifest.options, allow=WHY),
+        custom_calls=("planted_target",),
+        files={**calls.manifest.files, ARTIFACT: sha256(artifact)},
     )
     store.write(told, {**calls.files, ARTIFACT: artifact})
     strange = made("foreign_to_cpu", jnp.cos, platforms=OTHERS)

@@ -70,7 +70,7 @@ def refuse_link(path: Path) -> None:
 
 
 def _mode(path: Path) -> int:
-    """What is at a path, links not followed; 0 for nothing."""
+    """Return the mode bits of a path (st_mode) without following a link, or 0 where nothing is there."""
     try:
         return path.lstat().st_mode
     except FileNotFoundError:

@@ -245,7 +245,7 @@ def _mesh_checks(produced: ProducedGolden) -> list[Check]:
 
 
 def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
-    """How the artifact shards each output of the plain call."""
+    """Return how the artifact shards each output of its plain call."""
     mesh = produced.manifest.options.mesh
     return _shardings_of(produced, produced.exported, produced.arguments.copy(), mesh)
 
@@ -253,7 +253,7 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
 def _shardings_of(
     produced: ProducedGolden, exported: Any, arguments: Arguments, mesh: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """How a call of an artifact shards each output, or an `ExportError` where jax cannot call what it exported.
+    """Return how a call of an artifact shards each output. Raises `ExportError` where jax cannot call what it exported.
 
     Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
     """

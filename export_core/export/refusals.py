@@ -33,7 +33,7 @@ _ADVICE = {
 _NO_HANDLER = re.compile(
     r"No (?:registered implementation|FFI handler registered) for (?:untyped custom call to )?(\S+)"
 )
-"""What a jaxlib says of a custom call that nothing in the process implements."""
+"""The message of jaxlib for a custom call that nothing in the process implements."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What was accepted on purpose, and why: whatever makes a verdict say less, in one line of a report for each reason.
 
-Which field of golden.yaml and of a policy is told by which of these functions is in `weakening.py`.
+`weakening.py` maps each field of golden.yaml and of a policy to the function here that reports it.
 """
 
 import datetime

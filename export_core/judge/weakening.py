@@ -48,13 +48,13 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
 
 
 class Elsewhere(NamedTuple):
-    """A field that is told in another place of a report than what was accepted."""
+    """A weakening field that a report shows in another place than its list of what was accepted."""
 
     place: str  # A field of the summary, a judgement, or the summary of pytest.
 
 
 class AsField(NamedTuple):
-    """A field that is told as another one, into which it is written."""
+    """A weakening field that a report shows as another field, into which its value is written."""
 
     kind: type
     name: str

@@ -118,7 +118,7 @@ class Deployability(msgspec.Struct, frozen=True):
     upgrades: list[Upgrade]  # The deployment targets to upgrade, in this order: the one with the oldest release first.
     exit_code: int  # 0 yes, 1 a no, 3 no no and something unknown.
     old_calendar: str = ""
-    """How old the calendar of releases is, in words, from the age on that the policy's `calendar_days` says."""
+    """The age of the calendar of releases in words; empty below the `calendar_days` of the policy."""
     accepted: list[Accepted] = []  # What makes these answers say less, of the goldens asked about and of the policy.
 
 
@@ -218,7 +218,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
 
 
 def _shown_by_outputs(subject: Subject, target: DeploymentTarget, question: Question) -> str:
-    """What the outputs of an artifact that ran have shown: maybe nothing, since nobody wanted them compared."""
+    """Return what comparing the outputs of an artifact has shown; it says so where nothing was compared."""
     golden = subject.golden
     nothing = nothing_compared(golden, target.platform, question.policy.tolerances) if golden else ""
     return f", and nothing was compared: {nothing}" if nothing else " and agrees with its writer's outputs"

@@ -372,7 +372,7 @@ def audit_text(
     if writer is not None:
         written_by = written_by._replace(jaxlib=writer)
     of_golden = None
-    # A golden is told by its manifest before anything is imported that most files do not need, such as NumPy.
+    # The manifest shows whether a folder is a golden: most files are none, and NumPy need not be imported for them.
     if writer is None and os.path.isfile(os.path.join(os.path.dirname(artifact.name), "golden.yaml")):  # noqa: PTH113, PTH118, PTH120
         from export_core.features.inspect.golden import audit_as_golden
         from export_core.goldens import GoldenError

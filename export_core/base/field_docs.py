@@ -14,7 +14,13 @@ from typing import Any
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
     """What is said of each field of a class or enumeration, in one line: the comment behind it, or the text below."""
-    inherited = field_docs(kind.__base__) if kind.__base__ and kind.__base__.__module__ == kind.__module__ else {}
+    package = __name__.partition(".")[0]
+    inherited = {
+        name: text
+        for base in kind.__bases__
+        if base.__module__.startswith(package)
+        for name, text in field_docs(base).items()
+    }
     # Of the module and not of the class, which may be made of another one with its name: see `with_feature_keys`.
     try:
         source = inspect.getsource(sys.modules[kind.__module__])

@@ -1,6 +1,4 @@
-"""The names of readers: what options take, what people read, and how readers are ordered."""
-
-import datetime
+"""The names of readers: what options take, and what people read."""
 
 
 def title_of(names: str) -> str:
@@ -24,36 +22,3 @@ class Titled:
     def title(self) -> str:
         """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
         return title_of(self.name)
-
-
-class Named(Titled):
-    """All names of a reader, by its `jax` and its build date too."""
-
-    __slots__ = ()
-    jax: str
-    built: datetime.date
-
-    @property
-    def label(self) -> str:
-        """What a table of readers shows: ``0.12.0.1``, ``tensorflow 2.21.0``."""
-        return self.name.replace("==", " ")
-
-    @property
-    def pair(self) -> str:
-        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do; ``tensorflow==2.21.0``."""
-        return self.runtime or f"{self.jaxlib}-jax{self.jax}"
-
-    @property
-    def family(self) -> str:
-        """The runtime without its version: empty for jaxlib."""
-        return self.runtime.partition("==")[0]
-
-    @property
-    def version(self) -> str:
-        """The version of its runtime, or of its jaxlib."""
-        return self.runtime.partition("==")[2] or self.jaxlib
-
-    @property
-    def date_order(self) -> tuple[str, datetime.date, str, str]:
-        """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
-        return self.family, self.built, self.name, self.jax

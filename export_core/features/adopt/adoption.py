@@ -367,8 +367,7 @@ def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
 
 
 def _writer_release(golden: Golden) -> Release:
-    writer = golden.manifest.writer
-    return Release(writer.jaxlib, writer.jax, writer.built)
+    return golden.manifest.writer.release
 
 
 def _not_computed(draft: _Draft, problem: str) -> str:

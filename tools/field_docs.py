@@ -33,7 +33,8 @@ def types_in(kind: object) -> Iterator[type]:
 def as_written(kind: Any) -> Any:
     """A type as its JSON is: a named tuple, which `as_dict` writes, is an object with all its fields."""
     if _is_named_tuple(kind):
-        fields = {name: as_written(of) for name, of in typing.get_type_hints(kind).items()}
+        names = kind.shown(kind) if hasattr(kind, "shown") else kind._fields  # type: ignore[attr-defined]
+        fields = {name: _type_of(kind, name) for name in names}
         made = typing.TypedDict(kind.__name__, fields)  # type: ignore[operator, misc]
         made.__doc__ = kind.__doc__
         return made
@@ -41,6 +42,15 @@ def as_written(kind: Any) -> Any:
     if not parts or typing.get_origin(kind) is None:
         return kind
     return functools.reduce(operator.or_, parts) if isinstance(kind, types.UnionType) else kind.__origin__[parts]
+
+
+def _type_of(kind: type, name: str) -> Any:
+    """The type of a field as its JSON is, or that of a property with what its docstring says."""
+    if of := typing.get_type_hints(kind).get(name):
+        return as_written(of)
+    getter = getattr(kind, name).fget
+    returned = typing.get_type_hints(getter)["return"]
+    return typing.Annotated[returned, msgspec.Meta(description=getter.__doc__)]
 
 
 def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:

@@ -85,16 +85,6 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
         return self.runtime or f"{self.jaxlib}-jax{self.jax}"
 
     @property
-    def family(self) -> str:
-        """The runtime without its version: empty for jaxlib."""
-        return self.runtime.partition("==")[0]
-
-    @property
-    def version(self) -> str:
-        """The version of its runtime, or of its jaxlib."""
-        return self.runtime.partition("==")[2] or self.jaxlib
-
-    @property
     def date_order(self) -> tuple[str, datetime.date, str, str]:
         """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
         return self.family, self.built, self.name, self.jax

@@ -1,4 +1,4 @@
-"""The names of readers: what options take, and what people read."""
+"""The names of releases: what options take, and what people read."""
 
 
 def title_of(names: str) -> str:
@@ -7,7 +7,7 @@ def title_of(names: str) -> str:
 
 
 class Titled:
-    """The name and the title of a reader, by its `jaxlib` and its `runtime`, of which it has one."""
+    """The names of a release, by its `jaxlib` and its `runtime`, of which it has one."""
 
     __slots__ = ()
     jaxlib: str
@@ -22,3 +22,13 @@ class Titled:
     def title(self) -> str:
         """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
         return title_of(self.name)
+
+    @property
+    def family(self) -> str:
+        """The runtime without its version: empty for jaxlib."""
+        return self.runtime.partition("==")[0]
+
+    @property
+    def version(self) -> str:
+        """The version of its runtime, or of its jaxlib."""
+        return self.runtime.partition("==")[2] or self.jaxlib

@@ -149,7 +149,7 @@ def prove(
     """
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
-    release = reader_named(converted.reader.name, options.calendar)
+    release = reader_named(converted.reader.release.name, options.calendar)
     with scratch_folder() as scratch, opened(options.user_code, options.policy, options.limits) as user_code:
         options = replace(options, limits=Limits(jobs=1), user_code=user_code)  # it is one cell
         golden = unstored_golden(manifest, files, scratch / "golden", options.policy)

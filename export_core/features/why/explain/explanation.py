@@ -168,7 +168,7 @@ def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[st
     policy, manifest = choice.options.policy, choice.cell.golden.manifest
     # The manifest knows the writer, where the artifact alone leaves several.
     writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
-    promising = None if reader.runtime else reader.jaxlib  # other runtimes have no list of custom calls
+    promising = None if reader.release.runtime else reader.release.jaxlib  # other runtimes have no list of custom calls
     audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
     return [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
 

@@ -206,7 +206,7 @@ def add_noise(
         (compared,) = under_policy([golden], policy)
     if isinstance(measured, str):  # a call that fails shows that in the first replay
         return replace(produced, manifest=manifest)
-    if measured.proves_nothing and compared.manifest.comparison == Comparison():
+    if measured.proves_nothing and compared.compared_as.comparison == Comparison():
         raise ExportError(f"{manifest.case}: nothing was stored: {proves_nothing_text(measured.record)}")
     manifest, files = with_noise(manifest, produced.files, measured)
     return replace(produced, manifest=manifest, files=files)

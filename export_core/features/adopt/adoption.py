@@ -339,7 +339,7 @@ class Adoption:
                     draft.noise = f"its noise is not known: {noise}"
                     continue
                 (compared,) = under_policy([golden], self.policy)
-                if noise.proves_nothing and compared.manifest.comparison == Comparison():
+                if noise.proves_nothing and compared.compared_as.comparison == Comparison():
                     draft.problem = f"{golden.manifest.case}: {proves_nothing_text(noise.record)}"
                     continue
                 draft.manifest, draft.files = with_noise(draft.manifest, draft.files, noise)

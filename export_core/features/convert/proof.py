@@ -161,8 +161,8 @@ def prove(
     match outcome.verdict:
         case Verdict.PASS if not nothing:
             outputs = f"the golden {evidence.golden}" if evidence.golden else "--outputs"
-            if golden.manifest.comparison not in (Comparison(), Comparison("exact")):
-                outputs += f", compared by {comparison_in_words(golden.manifest.comparison)}"
+            if golden.compared_as.comparison not in (Comparison(), Comparison("exact")):
+                outputs += f", compared by {comparison_in_words(golden.compared_as.comparison)}"
             if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
                 names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
                 outputs += f", compared as factors of {names}, which are unique up to sign"

@@ -291,7 +291,7 @@ def test_a_job_has_limits(goldens, here, monkeypatch):
 
 
 def test_promised_cells_of_all_readers_are_sent_first(goldens, here):
-    other = dataclasses.replace(here, jax="another")
+    other = structs.replace(here, jax="another")
     cells = [Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in (here, other) for case in CASES]
     sent = []
 

@@ -165,11 +165,11 @@ def _reduction(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
 
 def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[str]:
     """The custom calls that the writer or the reader does not promise, each in a sentence."""
-    policy, manifest = choice.options.policy, choice.cell.golden.manifest
+    policy, golden = choice.options.policy, choice.cell.golden
     # The manifest knows the writer, where the artifact alone leaves several.
-    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
+    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=golden.manifest.writer.jaxlib)
     promising = None if reader.release.runtime else reader.release.jaxlib  # other runtimes have no list of custom calls
-    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
+    audited = audit_calls(artifact, writer, {**golden.compared_as.allow, **policy.allow}, promising)
     return [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
 
 

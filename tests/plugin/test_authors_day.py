@@ -143,7 +143,7 @@ def falling(projects: Projects) -> Project:
     return project
 
 
-def with_inputs(project: Project, old: str, new: str, policy: str = "") -> Run:
+def with_inputs(project: Project, old: str, new: str, policy: str = "changed_inputs: warn\n") -> Run:
     """Run a project with other arguments."""
     assert old in INPUTS
     project.write(test_a=INPUTS.replace(old, new))

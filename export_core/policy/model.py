@@ -80,8 +80,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbers: tuple[entries.NumbersRule, ...] = ()
     """How goldens are compared, in place of what they recorded. The first entry that matches counts."""
     changed_module: Literal["fail", "warn"] = "fail"
-    """What happens to a marked test that exports another module than its golden has, with equal outputs: it fails, or
-    the summary of the run says so."""
+    """Of a marked test that exports another module than its golden's, with equal outputs: it fails, or the summary of
+    the run says so."""
+    changed_inputs: Literal["fail", "warn"] = "warn"
+    """Of a marked test whose arguments are not the inputs of its golden: it fails, or the summary says so."""
+    unused_goldens: Literal["fail", "warn"] = "warn"
+    """Of a run of all tests with goldens that none exports any more: it fails, or lists them."""
     allow: dict[str, entries.Text] = {}
     """What the audit accepts, each with its reason: custom-call targets that are not on JAX's stable list, and parts of
     a module that it does not know."""

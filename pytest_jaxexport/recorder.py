@@ -79,7 +79,8 @@ class Exported:
 
         Args:
             args: the arguments.
-            match: a regular expression that must match somewhere in the refusal's message, in every release.
+            match: a regular expression that must match somewhere in the refusal's message, in every release: with one
+                `*` or `+` in each alternative at most, and no `{…}`.
             kwargs: keyword arguments of the function.
         """
         __tracebackhide__ = True

@@ -500,7 +500,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     config.stash[RUNNING].begin(item.nodeid)
     if REPLAYER not in config.stash:
         replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
-        seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)]
+        seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in SEEDS]
         seconds.insert(0, ForkedExport(config, config.stash.get(FLAGS, {}), replayer.fork_program))
         config.stash[REPLAYER], config.stash[SECOND_EXPORT] = replayer, seconds
         for close in (replayer.close, *(second.close for second in seconds)):

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,13 @@ from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, sou
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
-from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
+from pytest_jaxexport.second_export import (
+    MORE_SEEDS,
+    SecondArtifact,
+    SecondExport,
+    exports_again_otherwise,
+    try_more_seeds,
+)
 from pytest_jaxexport.settings import Marked, Settings
 from pytest_jaxexport.unused_goldens import rename_hint
 
@@ -74,7 +80,8 @@ class Exported:
 
         Args:
             args: the arguments.
-            match: a regular expression that must match somewhere in the refusal's message, in every release.
+            match: a regular expression that must match somewhere in the refusal's message, in every release: with one
+                `*` or `+` in each alternative at most, and no `{…}`.
             kwargs: keyword arguments of the function.
         """
         __tracebackhide__ = True
@@ -286,26 +293,28 @@ class Recorder:
         fits = len(produced.artifact.data) <= LARGE and produced.manifest.writer.platform != "tpu"
         return self._settings.second_export and fits
 
-    def _exports_again_otherwise(self, produced: ProducedGolden, seeds: int) -> bool | None:
-        """Whether one of so many other hash seeds exports something else. None where it cannot, or is not wanted."""
+    def _exports_again_otherwise(self, produced: ProducedGolden, processes: Sequence[SecondExport]) -> bool | None:
+        """Whether one of these processes exports something else. None where they cannot, or are not wanted."""
         if not self._can_be_repeated(produced):
             return None
+        with self._progress(f"exporting {shown(produced.case.id)} again: --no-second-export leaves it out"):
+            return exports_again_otherwise(processes, self._item.nodeid, produced)
 
-        def progress(asked: int) -> AbstractContextManager[None]:
-            count = f", {asked} of up to {seeds}: --no-second-export leaves it out" if seeds > 1 else ""
-            return self._progress(f"exporting {shown(produced.case.id)} again{count}")
+    def _new_exports_again_otherwise(self, produced: ProducedGolden) -> bool | None:
+        """Whether a second process exports a golden that is to be written otherwise, or None.
 
-        # A fork starts sooner. It is not like this process in all, so that what it exports otherwise shows nothing.
-        if seeds == 1 and exports_again_otherwise(self._forked_exports, self._item.nodeid, produced, progress) is False:
+        A fork starts sooner. It is not like this process in all, so that what it exports otherwise shows nothing.
+        """
+        if self._exports_again_otherwise(produced, self._forked_exports) is False:
             return False
-        return exports_again_otherwise(self._second_exports[:seeds], self._item.nodeid, produced, progress)
+        return self._exports_again_otherwise(produced, self._second_exports[:1])
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
         if stored := self._stored(produced):
             differs: bool | None = not stored.manifest.reproducible
         else:
-            differs = self._exports_again_otherwise(produced, 1) if self._exports_new_twice else None
+            differs = self._new_exports_again_otherwise(produced) if self._exports_new_twice else None
             self._not_repeated |= {produced.case.id} if differs is None else set()
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
@@ -423,10 +432,11 @@ class Recorder:
         manifest, then = produced.manifest, reference.manifest
         lines, export, flags = self._changes(produced, reference)
         # Other numbers fail the test, whatever a second export says.
-        differs_again = False
+        differs_again, more_seeds = False, []
         if export and not lines:
-            differs_again = bool(self._exports_again_otherwise(produced, len(self._second_exports)))
-            export = [] if differs_again else export
+            differs = self._exports_again_otherwise(produced, self._second_exports)
+            differs_again, export = bool(differs), [] if differs else export
+            more_seeds = [self._more_seeds(manifest.test)] if differs is False else []
         fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
         if export and (fails or lines):
             lines += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
@@ -435,7 +445,7 @@ class Recorder:
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {then.writer.jaxlib} "
                 f"(built {then.writer.built}) in {reference.folder}:\n"
-                + "\n".join([*lines, *flags, *differing])
+                + "\n".join([*lines, *flags, *differing, *more_seeds])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
@@ -475,12 +485,23 @@ class Recorder:
         platform = produced.manifest.writer.platform
         return changes_since(produced, GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code))
 
+    def _more_seeds(self, test: str) -> str:
+        """What is said of an export that other hash seeds do not change, with the command that tries more of them."""
+        return (
+            f"{len(self._second_exports)} processes with other hash seeds export what this one does. "
+            f"To try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"
+        )
+
     def _remedy(self, test: str) -> str:
-        """The command that writes this test's goldens, for the folder where pytest was called."""
+        """The command that writes this test's goldens."""
+        return self._command(test, "--update-goldens")
+
+    def _command(self, test: str, *options: str) -> str:
+        """The command that runs this test, for the folder where pytest was called."""
         path, _, names = test.partition("::")
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
-        return shlex.join(["pytest", "--update-goldens", *self._settings.repeated, f"{here}::{names}"])
+        return shlex.join(["pytest", *options, *self._settings.repeated, f"{here}::{names}"])
 
     @contextmanager
     def _progress(self, text: str) -> Iterator[None]:

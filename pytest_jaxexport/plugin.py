@@ -327,7 +327,8 @@ class GoldensReporter:
             self.unused, errors = report_unused(goldens, self.reported, self.collected, config.rootpath, delete=delete)
             self.not_pruned = " ".join(errors)
         except ExportCompatError as error:
-            # A golden that cannot be read fails its own test.
+            # A golden that cannot be read fails its own test, if it has one.
+            self.unused = [f"unused goldens are not listed: {error}"]
             self.not_pruned = f"{error} Nothing was deleted." if delete else ""
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:

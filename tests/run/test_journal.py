@@ -174,6 +174,26 @@ def test_a_run_writes_nothing_through_a_link(tmp_path, name):
     assert list((outside / "of mine").iterdir()) == []
 
 
+@pytest.mark.parametrize("folder", [".jaxexport", ".jaxexport/reproduced", ".jaxexport/deploy/deeper", "named"])
+@pytest.mark.parametrize("target", ["outside", "nowhere"])
+def test_no_run_is_written_into_a_folder_behind_a_link(tmp_path, monkeypatch, folder, target):
+    monkeypatch.chdir(tmp_path)
+    linked = Path(folder).parts[0]
+    Path("outside").mkdir()
+    Path(linked).symlink_to(target)
+    with pytest.raises(RunError, match=f"--results {folder}: expected a folder, found the symbolic link {linked}"):
+        begun(Path(folder), *LINES)
+    assert list(Path("outside").iterdir()) == []
+    assert not Path("nowhere").exists()
+
+
+def test_a_link_above_a_folder_that_is_named_is_the_users(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    finish(tmp_path / "link" / "run", *LINES)
+    assert (tmp_path / "disk" / "run" / SUMMARY).exists()
+
+
 def test_what_a_killed_run_staged_is_removed_by_the_next(tmp_path):
     names = ".new-results.jsonl-999999999-ab", f".new-plan.json-{os.getppid()}-ab"
     for name in names:

@@ -324,8 +324,9 @@ def stored_evidence(
 
     `goldens` have the comparisons of the policy, on which a verdict depends as well. A run of which anything that
     decides verdicts has changed since says nothing, as in `jaxexport judge`, and nor does any of a golden with a
-    quirk that has expired by `day`: `notify` is told, also of one shard without the others. Raises `RunError` for a folder without a finished run, or with a
-    changed one.
+    quirk that has expired by `day`: `notify` is told, also of one shard without the others.
+
+    Raises `RunError` for a folder without a finished run, or with a changed one.
     """
     runs = []
     for folder in folders:

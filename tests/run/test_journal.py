@@ -36,8 +36,8 @@ LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
 def record(
     goldens=(golden("t.a"), golden("t.b")),  # noqa: B008 - they are frozen
-    as_of: datetime.date = day("2026-11-21"),  # noqa: B008
-    policy: Policy = Policy(),  # noqa: B008
+    as_of: datetime.date = day("2026-11-21"),  # noqa: B008 - a date never changes
+    policy: Policy = Policy(),  # noqa: B008 - it is frozen
     timeout: float = 60,
     jobs: int = 1,
     **selection,

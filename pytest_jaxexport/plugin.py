@@ -351,7 +351,8 @@ class GoldensReporter:
                 self.unused.append("unused_goldens is fail: this run fails, since no test exports these goldens")
                 self.fails_unused = True
         except ExportCompatError as error:
-            # A golden that cannot be read fails its own test.
+            # A golden that cannot be read fails its own test, if it has one.
+            self.unused = [f"unused goldens are not listed: {error}"]
             self.not_pruned = f"{error} Nothing was deleted." if delete else ""
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:

@@ -26,6 +26,7 @@ from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_a
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
+from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
@@ -408,7 +409,11 @@ class Recorder:
                 "changed": change,
                 "other_inputs": other_inputs,
                 "compared_by_outputs": differs_again or not reference.manifest.reproducible,
-                "shown": [(r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0],
+                "shown": [
+                    *((r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0),
+                    # A marker says how outputs are compared, and nothing of the noise that a golden brings along.
+                    *((name, told.what) for told in other_noise(generations, policy) for name in told.cases),
+                ],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "stored": stored,

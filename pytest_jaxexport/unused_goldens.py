@@ -142,10 +142,9 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
     from export_core.goldens import GoldenStore
 
     store = GoldenStore(goldens)
-    cases = [path.name for path in sorted(goldens.iterdir()) if path.is_dir()] if goldens.is_dir() else []
     unused: list[Golden] = []
-    for case in cases:
-        if not case.startswith(".") and case not in reported.cases:
+    for case in store.cases():
+        if case not in reported.cases:
             generations = store.generations(case)
             if generations and _is_unused(generations, reported, collected, root):
                 unused += generations

@@ -54,7 +54,7 @@ def html_page(document: Document) -> str:
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
         runtimes=any(reader.runtime for reader in run.readers),
-        pictures=document.added("picture"),
+        pictures=document.pictures,
         facets=_facets(run),
         runs=comparison.runs if comparison else (),
         marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),

@@ -27,7 +27,7 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
     """
     if full:
         print_cells(console, document.run)
-        for lines in document.added("table"):
+        for lines in document.tables:
             print_lines(console, ["", *lines])
         print_findings(console, document.findings)
     else:

@@ -33,7 +33,7 @@ from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
-from export_core.report.document import Comparison, Document, Finding, issue_of
+from export_core.report.document import Comparison, Document, Finding, MakeFindings, issue_of
 from export_core.report.wording import (
     OUTDATED,
     cell_sentence,
@@ -84,8 +84,8 @@ def view(run: Run, comparison: Comparison | None = None) -> Document:
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
         and (group := run.by_cause.get((cause.judgement, cause.id)))
     ]
-    for of_feature in hooks("findings"):
-        findings += of_feature(run)
+    for findings_of in hooks("findings", MakeFindings):
+        findings += findings_of(run)
     findings += _other_findings(run)
     if comparison is None and BONUS_LOST in run.policy.fail_on:
         findings.append(Finding(NOT_CHECKED, 1_000_000, f"fail_on: {NO_BASELINE}"))

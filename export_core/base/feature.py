@@ -6,7 +6,7 @@ its own folder: they are imported when they are needed, since `jaxexport --help`
 
 import functools
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import FunctionType
 from typing import NamedTuple, Protocol, TypeVar
@@ -40,6 +40,9 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    asked_by: str = ""
+    """The option of a run, or the key of the policy, without which its `after_replay`, its `rule` and its `findings`
+    have nothing to do, and are not even imported. Its `findings` are also asked where its own facts are in a run."""
     findings: str = ""  # Findings of a run: gets the `Run`.
     table: str = ""  # A table of the report in full: gets the `Run`, and returns its lines, or none.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.
@@ -84,18 +87,23 @@ def feature_commands(kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
             yield words, _registered(name, words, where, kind)
 
 
-def hooks(hook: str, kind: type[Kind]) -> list[Kind]:
+def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> list[Kind]:
     """Return what each feature names in a field of its `Feature`, in the order of the list.
 
     Args:
         hook: The name of the field.
         kind: The `Protocol` of its functions, or the class of its objects, which the room that asks declares.
+        asked: The options and keys that are set. A feature that needs another one (`asked_by`) is left out, and is not
+            imported. None asks all features.
 
     Raises:
         FeatureError: What a feature names is not of that kind.
     """
-    named = [(name, getattr(feature, hook)) for name, feature in features().items()]
-    return [_registered(name, hook, where, kind) for name, where in named if where]
+    return [
+        _registered(name, hook, where, kind)
+        for name, feature in features().items()
+        if (where := getattr(feature, hook)) and (asked is None or feature.asked_by in ("", *asked))
+    ]
 
 
 def start_quickly(words: Sequence[str]) -> None:

@@ -277,6 +277,11 @@ class Cells:
         return tuple(sorted({result.platform for result in self.results}))
 
     @cached_property
+    def fact_names(self) -> tuple[str, ...]:
+        """The names of the features that have found something about some of the cells."""
+        return ("convert",) if any(result.fixed_by_conversion for result in self.results) else ()
+
+    @cached_property
     def by_cell(self) -> Mapping[CellKey, Result]:
         """The result of each cell, by the name of the cell."""
         return {result.key: result for result in self.results}

@@ -84,7 +84,8 @@ def view(run: Run, comparison: Comparison | None = None) -> Document:
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
         and (group := run.by_cause.get((cause.judgement, cause.id)))
     ]
-    for findings_of in hooks("findings", MakeFindings):
+    asked = *run.policy.set_keys, *run.fact_names
+    for findings_of in hooks("findings", MakeFindings, asked):
         findings += findings_of(run)
     findings += _other_findings(run)
     if comparison is None and BONUS_LOST in run.policy.fail_on:

@@ -4,6 +4,7 @@ from export_core.base.feature import Feature
 
 FEATURE = Feature(
     commands={"convert": "convert_command:convert"},
+    asked_by="convert",
     findings="fixed_by_conversion:conversion_findings",
     after_replay="fixed_by_conversion:with_conversions",
     remedy="fixed_by_conversion:remedy",

@@ -3,6 +3,7 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
+    asked_by="budgets",
     policy_key="policy_key:BUDGETS",
     keywords={
         "budgets": (

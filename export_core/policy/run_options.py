@@ -279,11 +279,6 @@ class RunOptions(CellOptions, ProjectOptions):
         "reader, by the smallest change that works, and replayed there. The converted artifact is not stored.",
     )
 
-    @property
-    def set_names(self) -> tuple[str, ...]:
-        """The names of the options that have a value, whether it was given or is the default."""
-        return tuple(name for name, value in vars(self).items() if value)
-
 
 def options_of(kind: type) -> dict[str, Option]:
     """The options that a class declares or inherits, by the name of the field, whose type most options have."""

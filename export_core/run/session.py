@@ -208,7 +208,8 @@ def run_matrix(
                 results.append(result)
                 observer.result(result)
         extended: Sequence[Result] = results
-        for extend_results in hooks("after_replay", ExtendResults, options.set_names):
+        set_options = [name for name, value in vars(options).items() if value]
+        for extend_results in hooks("after_replay", ExtendResults, set_options):
             extended = extend_results(extended, plan.cells, options, how, observer.note)
         run = judge_run(extended, policy, facts_at_end(facts, time.monotonic() - started), plan=record)
         if journal and options.results:

@@ -24,6 +24,8 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    facts: Mapping[str, str] = {}
+    """What it adds to results, by the key in their `facts`: each a `Fact` of base/facts.py, ``module:NAME``."""
     findings: str = ""  # Findings of a run: gets the `Run`.
     table: str = ""  # A table of the report in full: gets the `Run`, and returns its lines, or none.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.

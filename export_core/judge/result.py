@@ -198,6 +198,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""
+    facts: dict[str, Any] = {}  # What features add, each under its own key.
+
+    def __hash__(self) -> int:
+        """Return the hash of its cell: a run has one result of each."""
+        return hash((self.golden, self.reader, self.platform))
 
     @property
     def is_rounding(self) -> bool:
@@ -243,9 +248,12 @@ def shared_result(result: Result) -> Result:
         seconds = msgspec.structs.asdict(result.timings).items()
         numbers = {name: _interned(value) for name, value in seconds if name != "runs"}
         parts["timings"] = msgspec.structs.replace(result.timings, **numbers)
+    if not result.facts:
+        parts["facts"] = _NO_FACTS
     return msgspec.structs.replace(result, **parts)
 
 
+_NO_FACTS: dict[str, Any] = {}  # Of every result of which no feature says anything: nobody adds to it.
 _SHARED = (
     *("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "cost", "deployed"),
     "test",

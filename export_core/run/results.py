@@ -27,8 +27,8 @@ from export_core.base.untrusted import LARGEST, decode_json, read_named, read_re
 from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import Result, reader_of, shared_result, writer_of
 from export_core.matrix import Plan, Verdict
+from export_core.matrix.result import Result, reader_of, shared_result, writer_of
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
 from export_core.releases import ReleaseError

@@ -8,7 +8,7 @@ import pytest
 from export_core.base import facts
 from export_core.base.facts import Fact, check_facts
 from export_core.base.feature import Feature
-from export_core.judge.result import Result
+from export_core.matrix.result import Result
 from export_core.run.errors import RunError
 from export_core.run.results import RESULTS, read_results
 from tests.making import result

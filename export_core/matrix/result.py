@@ -19,8 +19,7 @@ import msgspec
 from export_core.base.text import first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
-from export_core.judge.verdicts import Judgement
-from export_core.matrix.outcome import Verdict
+from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.facts import known_facts
 from export_core.base.feature import FOLDER, features
 from export_core.base.field_docs import add_field_docs
 from export_core.goldens import Manifest
@@ -60,7 +61,21 @@ def schema(name: str) -> dict[str, Any]:
         return policy_schema()
     made = titled(name, title, msgspec.json.schema(as_written(kind)))
     add_field_docs(made, types_in(kind))
+    if kind is Result:
+        _add_facts(made)
     return made
+
+
+def _add_facts(made: dict[str, Any]) -> None:
+    """Say in the schema of a result what the facts of features are. Other keys may hold anything."""
+    facts = known_facts().values()
+    schemas, definitions = msgspec.json.schema_components([fact.kind for fact in facts], ref_template="#/$defs/{name}")
+    for fact in facts:
+        add_field_docs({"$defs": definitions}, types_in(fact.kind))
+    made["$defs"] |= definitions
+    made["$defs"]["Result"]["properties"]["facts"]["properties"] = {
+        fact.name: {"description": fact.meaning, **own} for fact, own in zip(facts, schemas, strict=True)
+    }
 
 
 def written(name: str) -> bytes:

@@ -43,6 +43,8 @@ class Feature(NamedTuple):
     asked_by: str = ""
     """The option of a run, or the key of the policy, without which its `after_replay`, its `rule` and its `findings`
     have nothing to do, and are not even imported. Its `findings` are also asked where its own facts are in a run."""
+    facts: Mapping[str, str] = {}
+    """What it adds to results, by the key in their `facts`: each a `Fact` of base/facts.py, ``module:NAME``."""
     findings: str = ""  # Findings of a run: gets the `Run`.
     table: str = ""  # A table of the report in full: gets the `Run`, and returns its lines, or none.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.

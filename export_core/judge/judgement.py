@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from export_core.judge.known import matching_entry, upstream_of
-from export_core.judge.result import Result, cell_names, shared_result
-from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
+from export_core.matrix.result import Result, cell_names, shared_result
+from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.numbers.compare import Difference
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of

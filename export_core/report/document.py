@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.exit_code import ExitCode
 from export_core.base.feature import hooks
 from export_core.base.text import labelled_lines, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.exit_code import ExitCode
-from export_core.judge.result import grouped
-from export_core.judge.verdicts import Kind
+from export_core.matrix.result import grouped
+from export_core.matrix.verdicts import Kind
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
 from export_core.report.wording import headline, shown_exit_code

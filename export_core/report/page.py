@@ -13,8 +13,8 @@ from markupsafe import Markup, escape
 
 from export_core.base.text import few, plural, ranges, safe_json, shown
 from export_core.judge import Judgement
-from export_core.judge.result import Cells, ReaderOf, by_build_date
-from export_core.judge.verdicts import VERDICTS
+from export_core.matrix.result import Cells, ReaderOf, by_build_date
+from export_core.matrix.verdicts import VERDICTS
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of

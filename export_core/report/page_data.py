@@ -16,8 +16,8 @@ from urllib.parse import quote, urlsplit
 
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf, WriterOf
-from export_core.judge.verdicts import VERDICTS
+from export_core.matrix.result import ReaderOf, WriterOf
+from export_core.matrix.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.releases.runtimes import JAXLIB

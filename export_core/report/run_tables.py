@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf
+from export_core.matrix.result import ReaderOf
 from export_core.run.run import Run
 
 

@@ -13,9 +13,10 @@ from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import matching_entry
-from export_core.judge.result import Cells, by_build_date
 from export_core.judge.unmatched import NO_BASELINE
-from export_core.judge.verdicts import (
+from export_core.matrix import Verdict
+from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.verdicts import (
     AUDIT_FAILED,
     BROKEN_PROMISE,
     FAIL_ON,
@@ -28,7 +29,6 @@ from export_core.judge.verdicts import (
     VERDICTS,
     Kind,
 )
-from export_core.matrix import Verdict
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue

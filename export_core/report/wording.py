@@ -9,15 +9,15 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.base.exit_code import ExitCode
 from export_core.base.processes import shell_settings
 from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.exit_code import ExitCode
 from export_core.judge.gate import calendar_age
-from export_core.judge.result import Exceeded, Level, ReaderOf
-from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.matrix import Verdict
+from export_core.matrix.result import Exceeded, Level, ReaderOf
+from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS

@@ -17,7 +17,7 @@ import msgspec
 from export_core.base.feature import hooks
 from export_core.judge.causes import find_causes
 from export_core.judge.gate import RunFacts, Summary, in_order, summarize
-from export_core.judge.result import Cells, Result
+from export_core.matrix.result import Cells, Result
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
 from export_core.releases import load_calendar

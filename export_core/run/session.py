@@ -146,7 +146,7 @@ class ExtendResults(Protocol):
         """Return the results with what was found; `notify` is called with a line for people."""
 
 
-class ConnectExecutor(Protocol):
+class ReplayAt(Protocol):
     """The hook `executor`: another machine than this."""
 
     def __call__(self, text: str) -> AbstractContextManager[Replay]:
@@ -343,8 +343,8 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
     """The replay that --executor names: in readers' environments on this machine, or what a feature offers."""
     if options.executor == LOCAL:
         return partial(replay_here, ready=observer.environment)
-    for connect in hooks("executor", ConnectExecutor):
-        return stack.enter_context(connect(options.executor))
+    for replay_at in hooks("executor", ReplayAt):
+        return stack.enter_context(replay_at(options.executor))
     raise RunError(f"--executor: expected {LOCAL}, found {options.executor!r}.")
 
 

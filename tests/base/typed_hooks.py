@@ -26,7 +26,7 @@ from export_core.features.remote.dispatch import replay_at
 from export_core.matrix.replay_options import ConvertCell, SayRemedy
 from export_core.report.document import CompareRuns, MakeFindings, MakePicture, MakeRowLine, MakeTable
 from export_core.run.run import JudgeByRule
-from export_core.run.session import ConnectExecutor, ExtendResults
+from export_core.run.session import ExtendResults, ReplayAt
 
 QUICK_START: Sequence[QuickStart] = (quick_start,)
 FINDINGS: Sequence[MakeFindings] = (conversion_findings, cost_findings, target_findings)
@@ -38,6 +38,6 @@ TREND: Sequence[ShowTrend] = (trend,)
 COVERAGE: Sequence[CoverageText] = (coverage_text,)
 RULE: Sequence[JudgeByRule] = (with_budgets,)
 AFTER_REPLAY: Sequence[ExtendResults] = (with_conversions,)
-EXECUTOR: Sequence[ConnectExecutor] = (replay_at,)
+EXECUTOR: Sequence[ReplayAt] = (replay_at,)
 REMEDY: Sequence[SayRemedy] = (remedy,)
 CONVERTED: Sequence[ConvertCell] = (converted_cell,)

@@ -16,9 +16,9 @@ from rows import write_rows
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix import cached_replay as local
+from export_core.matrix.result import ReaderOf
 from export_core.policy import Policy
 from export_core.policy.entries import ExtraReleases, Required
 from export_core.readers.environment import this_interpreter

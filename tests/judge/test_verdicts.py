@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 import export_core
+from export_core.base.exit_code import ExitCode
 from export_core.base.feature import hooks
-from export_core.judge.exit_code import ExitCode
-from export_core.judge.verdicts import VERDICTS as TABLE
-from export_core.judge.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.matrix import Verdict
+from export_core.matrix.verdicts import VERDICTS as TABLE
+from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.report import view
 
 PACKAGE = Path(export_core.__file__).parent
@@ -111,4 +111,4 @@ def test_no_other_module_has_a_table_by_verdict_judgement_or_title():
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Dict) and sum(map(is_key, node.keys)) > 1
     ]
-    assert tables == ["judge/verdicts.py"]
+    assert tables == ["matrix/verdicts.py"]

@@ -12,8 +12,8 @@ from making import document, of_runtime, result, summarize, with_causes
 
 from export_core.features.costs.policy_key import Budget
 from export_core.judge import Judgement
-from export_core.judge.result import Exceeded
 from export_core.matrix import Verdict
+from export_core.matrix.result import Exceeded
 from export_core.policy import Policy
 from export_core.report.page import html_page
 from export_core.report.page_data import cell_link

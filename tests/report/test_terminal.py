@@ -13,8 +13,8 @@ from making import day, document, golden, release, result, run_of, summarize
 from rich.console import Console
 
 from export_core.judge import Judgement, Result
-from export_core.judge.result import reader_of
 from export_core.matrix import Selection, Verdict, make_plan
+from export_core.matrix.result import reader_of
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage

@@ -20,9 +20,9 @@ from export_core.base.text import few, first_line, plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import ReaderOf, Result, WriterOf, by_build_date, grouped
-from export_core.judge.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.matrix import Verdict
+from export_core.matrix.result import ReaderOf, Result, WriterOf, by_build_date, grouped
+from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage

@@ -28,11 +28,10 @@ from export_core.features.convert.convert import (
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
-from export_core.judge.result import Cells, FixByConversion, Level, Result
-from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import Cells, FixByConversion, Level, Result
+from export_core.matrix.verdicts import VERDICTS, Kind, Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell, CellKey

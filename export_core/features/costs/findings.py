@@ -10,8 +10,8 @@ from export_core.features.costs.over_budget import unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import change_in, cost_of
-from export_core.judge.result import Cells, Exceeded, by_build_date
-from export_core.judge.verdicts import Kind
+from export_core.matrix.result import Cells, Exceeded, by_build_date
+from export_core.matrix.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
 from export_core.releases.names import title_of
 from export_core.report.document import Finding, RowLine

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from export_core.base.text import plural
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge.cost import cost_of, grows
-from export_core.judge.result import Exceeded, Result, Series
-from export_core.judge.verdicts import Judgement
+from export_core.matrix.result import Exceeded, Result, Series
+from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import matches
 from export_core.readers.cell import CellKey

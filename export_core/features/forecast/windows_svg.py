@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from export_core.base.text import plural
 from export_core.features.forecast.forecast import Generation
-from export_core.judge.result import ReaderOf
 from export_core.judge.retention import leaves_window_on
+from export_core.matrix.result import ReaderOf
 from export_core.report.document import Picture
 from export_core.report.run_tables import map_releases
 from export_core.report.svg import Axis, add, add_months, picture, text_of, width_of

@@ -10,9 +10,9 @@ from making import day, document, result, summarize
 from export_core.features.convert.fixed_by_conversion import can_be_tried, try_conversions, with_conversions
 from export_core.goldens import Comparison, Golden
 from export_core.judge import Judgement, judge
-from export_core.judge.result import FixByConversion, Level
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import FixByConversion, Level
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.placement import Mode

@@ -39,8 +39,8 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
-from export_core.judge.result import ReaderOf, reader_of
 from export_core.matrix import Verdict, cached_replay
+from export_core.matrix.result import ReaderOf, reader_of
 from export_core.numbers.compare import Difference
 from export_core.numbers.elements import to_double
 from export_core.readers.build import find_python, uv_command

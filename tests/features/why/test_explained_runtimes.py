@@ -21,10 +21,10 @@ from export_core.features.why.explain.explanation import explain
 from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import OUTPUTS
-from export_core.judge.result import reader_of
 from export_core.matrix import Verdict
 from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import Ran
+from export_core.matrix.result import reader_of
 from export_core.numbers.compare import Difference
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage

@@ -18,11 +18,11 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
-from export_core.judge.result import ReaderOf
-from export_core.judge.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import SayRemedy
+from export_core.matrix.result import ReaderOf
+from export_core.matrix.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of

@@ -21,11 +21,11 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, from_npz
 from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.judge import Result
-from export_core.judge.result import titles
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import audit_problem
 from export_core.matrix.replay import Ran, replay_with_outputs
 from export_core.matrix.replay_options import ConvertCell, opened
+from export_core.matrix.result import titles
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment

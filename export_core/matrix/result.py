@@ -19,8 +19,7 @@ import msgspec
 from export_core.base.text import first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
-from export_core.judge.verdicts import Judgement
-from export_core.matrix.outcome import Verdict
+from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
@@ -198,6 +197,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""
+    facts: dict[str, Any] = {}  # What features add, each under its own key.
+
+    def __hash__(self) -> int:
+        """Return the hash of its cell: a run has one result of each."""
+        return hash((self.golden, self.reader, self.platform))
 
     @property
     def is_rounding(self) -> bool:
@@ -243,9 +247,12 @@ def shared_result(result: Result) -> Result:
         seconds = msgspec.structs.asdict(result.timings).items()
         numbers = {name: _interned(value) for name, value in seconds if name != "runs"}
         parts["timings"] = msgspec.structs.replace(result.timings, **numbers)
+    if not result.facts:
+        parts["facts"] = _NO_FACTS
     return msgspec.structs.replace(result, **parts)
 
 
+_NO_FACTS: dict[str, Any] = {}  # Of every result of which no feature says anything: nobody adds to it.
 _SHARED = (
     *("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "cost", "deployed"),
     "test",

@@ -4,7 +4,7 @@ Values stay plain where their feature is absent, and are written again as they w
 """
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +23,8 @@ class Fact(Generic[Value]):
     name: str  # Its key in the `facts` of a result.
     kind: type[Value]  # The type that the feature reads it as.
     meaning: str  # What it says, in the schema of a result.
+    label: str  # What a report calls it.
+    lines: Callable[[Value], Sequence[str]]  # What a report says of it.
 
     def of(self, facts: Facts) -> Value | None:
         """Return what the facts of a result say of this one; None where they say nothing of it.
@@ -37,6 +39,12 @@ class Fact(Generic[Value]):
         """Return the facts of a result with this value for this one; without it for None."""
         others = {name: other for name, other in facts.items() if name != self.name}
         return others if value is None else {**others, self.name: msgspec.to_builtins(value)}
+
+
+def told_facts(facts: Facts) -> list[tuple[str, Sequence[str]]]:
+    """Return the label and the lines of each fact whose feature is here, in the order of the features."""
+    known = [_fact(*where) for name, where in _registered().items() if name in facts] if facts else []
+    return [(fact.label, fact.lines(value)) for fact in known if (value := fact.of(facts)) is not None]
 
 
 def known_facts() -> Mapping[str, Fact[Any]]:

@@ -42,7 +42,7 @@ class Feature(NamedTuple):
     command without click, or returns where click is needed."""
     asked_by: str = ""
     """The option of a run, or the key of the policy, without which its `after_replay`, its `rule` and its `findings`
-    have nothing to do, and are not even imported. Its `findings` are also asked where its own facts are in a run."""
+    have nothing to do, and are not imported. The last two are also asked where results have its `facts`."""
     facts: Mapping[str, str] = {}
     """What it adds to results, by the key in their `facts`: each a `Fact` of base/facts.py, ``module:NAME``."""
     findings: str = ""  # Findings of a run: gets the `Run`.
@@ -74,6 +74,10 @@ class Feature(NamedTuple):
     """A cell whose reader gets the same program in another form: gets the cell, the `ReplayOptions`, a folder to make,
     and what to call with a line for people; returns the cell of a converted golden, or None."""
 
+    def is_asked(self, asked: Collection[str]) -> bool:
+        """Whether it has something to do in a run with these options, keys of the policy and facts."""
+        return not self.asked_by or self.asked_by in asked or any(name in asked for name in self.facts)
+
 
 @functools.cache
 def features() -> Mapping[str, Feature]:
@@ -95,8 +99,8 @@ def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> 
     Args:
         hook: The name of the field.
         kind: The `Protocol` of its functions, or the class of its objects, which the room that asks declares.
-        asked: The options and keys that are set. A feature that needs another one (`asked_by`) is left out, and is not
-            imported. None asks all features.
+        asked: The options and keys that are set, and the facts that results have. A feature that needs another one
+            (`asked_by`) is left out, and is not imported. None asks all features.
 
     Raises:
         FeatureError: What a feature names is not of that kind.
@@ -104,7 +108,7 @@ def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> 
     return [
         _registered(name, hook, where, kind)
         for name, feature in features().items()
-        if (where := getattr(feature, hook)) and (asked is None or feature.asked_by in ("", *asked))
+        if (where := getattr(feature, hook)) and (asked is None or feature.is_asked(asked))
     ]
 
 

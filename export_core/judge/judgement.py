@@ -102,7 +102,6 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         promised_until=window.until,
         deployed=targets,
         judgement=judge_verdict(result.verdict, promised=promised, required=must_run, deployed=targets),
-        exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Which custom calls may appear is a promise about artifacts, not about dates: no window ends it, and what accepts a
     # call is `allow`, with a reason, and not the list of known failures.

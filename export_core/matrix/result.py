@@ -10,7 +10,6 @@ import datetime
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -99,40 +98,6 @@ def cell_names(cell: Cell) -> tuple[str, str, WriterOf, ReaderOf, str, Mode]:
     return case, cell.golden.id, writer, reader_of(cell.reader), cell.platform, cell.mode
 
 
-class Level(StrEnum):
-    """What a conversion rewrites, from the least to the most."""
-
-    ENVELOPE = "envelope"  # What is around the module.
-    MODULE = "module"  # The module too, for another version of StableHLO.
-    CUSTOM_CALLS = "custom calls"  # Custom calls too, which `--replace-custom-calls` consents to.
-
-
-class FixByConversion(msgspec.Struct, frozen=True, gc=False):
-    """The result of converting the artifact of a failing cell for its reader."""
-
-    level: Level | None = None  # What had to be rewritten; null where nothing was converted.
-    verdict: Verdict | None = None
-    """Of the converted artifact in the same reader: `converted` where it works; null where nothing was converted."""
-    message: str = ""  # What was rewritten, why it was refused, or how the converted artifact failed.
-
-    @property
-    def fixes(self) -> bool:
-        """Whether the converted artifact works where the original fails."""
-        return self.verdict is Verdict.CONVERTED
-
-
-class Exceeded(msgspec.Struct, frozen=True, gc=False):
-    """A limit of the policy's `budgets` that a cell exceeds."""
-
-    limit: str  # The key of the limit, such as `max_temp_bytes`.
-    figure: str  # The figure that exceeds it, such as `temp_bytes`.
-    allowed: float  # The most that the figure may be.
-    found: float  # The value that was found.
-    budget: str  # The line of the policy, such as `export_compat.yaml:12`, or `marker`.
-    against: float | None = None  # Of `max_growth`: the figure that it grew from.
-    whose: str = ""  # Of `max_growth`: whose figure that is, `writer` or `baseline`.
-
-
 @functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
 def _interned(value: Hashable) -> Any:
     """The first of all equal values: it is in memory once, whichever results have it."""
@@ -180,12 +145,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     as_written: bool = False  # Whether the outputs have the bits that the writer saw.
     cost: Cost | None = None  # What the compiler says that the call needs, null if nothing was compiled.
     timings: Timings | None = None  # How long each stage of the call took, null if it did not begin.
-    exceeded: tuple[Exceeded, ...] = ()  # The limits that an over-budget cell exceeds.
     test: str = ""  # The id by which pytest knows the case, such as `tests/test_model.py::test_attention`.
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
-    fixed_by_conversion: FixByConversion | None = None
-    """Whether a conversion fixes a cell that fails; null where that was not tried (`--convert`)."""
     upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
@@ -284,9 +246,9 @@ class Cells:
         return tuple(sorted({result.platform for result in self.results}))
 
     @cached_property
-    def fact_names(self) -> tuple[str, ...]:
-        """The names of the features that have found something about some of the cells."""
-        return ("convert",) if any(result.fixed_by_conversion for result in self.results) else ()
+    def fact_names(self) -> frozenset[str]:
+        """The names of all facts that features have added."""
+        return frozenset(name for result in self.results for name in result.facts)
 
     @cached_property
     def by_cell(self) -> Mapping[CellKey, Result]:

@@ -94,6 +94,7 @@ def by_rules(
 
     `baseline` are the results of an earlier run, with which a rule may compare them.
     """
-    for judge_by_rule in hooks("rule", JudgeByRule, policy.set_keys):
+    asked = *policy.set_keys, *Cells(results).fact_names
+    for judge_by_rule in hooks("rule", JudgeByRule, asked):
         results = judge_by_rule(results, policy, baseline)
     return results

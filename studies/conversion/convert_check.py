@@ -21,6 +21,7 @@ from pathlib import Path
 
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.fix import FixByConversion, Level
 from export_core.features.convert.fixed_by_conversion import try_conversions
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.goldens import GoldenStore
@@ -28,7 +29,6 @@ from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.matrix.result import FixByConversion, Level
 from export_core.policy import load_policy
 
 ROOT = Path(__file__).parents[2]

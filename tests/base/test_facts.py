@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from export_core.base import facts
-from export_core.base.facts import Fact, check_facts
+from export_core.base.facts import Fact, check_facts, told_facts
 from export_core.base.feature import Feature
 from export_core.matrix.result import Result
 from export_core.run.errors import RunError
@@ -26,7 +26,7 @@ class Weight(msgspec.Struct, frozen=True):
     size: Size | None = None  # Its size.
 
 
-WEIGHT = Fact("weight", Weight, "What the cell weighs.")
+WEIGHT = Fact("weight", Weight, "What the cell weighs.", "heavy", lambda weight: [f"{weight.grams} g"])
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +43,11 @@ def weighed(**values) -> Result:
 def test_a_fact_is_read_as_it_was_put():
     assert WEIGHT.of(weighed(grams=5, size=Size.SMALL).facts) == Weight(5, Size.SMALL)
     assert WEIGHT.of(result().facts) is None
+
+
+def test_a_report_says_a_fact_whose_feature_is_here():
+    assert told_facts(weighed(grams=5).facts) == [("heavy", ["5 g"])]
+    assert told_facts(result().facts) == []
 
 
 def test_removing_a_fact_leaves_the_others():

@@ -41,6 +41,14 @@ class Environments:
     built: int
 """,
     "text.py": "from house.judge import judge\ndef shown(text): return judge(text)",
+    "feature.py": """
+def hooks(hook, kind): return []
+def hook_of(hook) -> Any: return hooks(hook, Rule)
+def first():
+    import json
+    def second(): from house import cell
+    return hooks("rule"), hooks("rule", Rule)
+""",
 }
 
 
@@ -66,8 +74,14 @@ def figures(tmp_path: Path) -> dict[str, structure.Figure]:
         ("groupings of results outside the run", 1, ("house.judge:9",)),
         ("rooms on the walk of a result to the page", 4, ("house.judge", "house.result", "house.page", "house.text")),
         ("returns on that walk", 0, ()),
-        ("entries of the packages", "", ("house 6",)),
-        ("import lines, of all lines", "20.6 %", ()),
+        ("hooks that return Any", 2, ("house.feature:3", "house.feature:7")),
+        (
+            "imports inside functions, outside cli/, features/ and runtimes/",
+            2,
+            ("house.feature:5", "house.feature:6"),
+        ),
+        ("entries of the packages", "", ("house 7",)),
+        ("import lines, of all lines", "22.0 %", ()),
     ],
 )
 def test_a_figure_counts_what_it_names(figures, label, value, names):

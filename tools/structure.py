@@ -34,6 +34,10 @@ TITLE = re.compile(r"[A-Z][A-Z ]{3,}")  # of a finding
 COMMAND = re.compile(r"(\w+\.)?command\(")  # the decorator of click, and that of ours
 GROUPING = {"defaultdict", "groupby", "grouped", "setdefault"}
 VERSIONS = {"jax", "jaxlib", "runtime", "version"}  # Fields that name a release.
+ASKING = {"feature_commands", "hook_of", "hooks"}
+"""What asks features for what they name: by a hook and the type of it, or by a type alone."""
+MAY_IMPORT_LATE = ("cli", "features", "runtimes")
+"""Rooms whose functions may import: what they load is wanted by one command, one feature, one reader."""
 WALK = ("outcome_of", "judge", "html_page")
 """What makes a result of a reply, and a page of the results: where the walk begins, and goes on."""
 QUESTION = re.compile(r"([^.?!]|[.?!]\S)*\?(\s|$)")  # a first sentence that asks, instead of saying what the module is
@@ -185,6 +189,25 @@ def groupings(module: Module) -> Iterator[int]:
                 yield node.lineno
 
 
+def untyped_hooks(module: Module) -> Iterator[str]:
+    """Where a module asks for hooks without their type, behind the name of the hook; and what returns `Any` of them."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            behind = node.args if name == "feature_commands" else node.args[1:]
+            if name in ASKING and all(isinstance(part, ast.Constant) for part in behind):
+                yield f"{module.name}:{node.lineno}"
+        elif isinstance(node, ast.FunctionDef) and node.name in ASKING and "Any" in ast.unparse(node.returns or node):
+            yield f"{module.name}:{node.lineno}"
+
+
+def late_imports(module: Module) -> Iterator[int]:
+    """The lines of the imports inside functions of a module, but for the rooms in which they may be."""
+    if module.name.partition(".")[2].split(".")[0] not in MAY_IMPORT_LATE:
+        inside = (part for node in ast.walk(module.tree) if isinstance(node, Function) for part in ast.walk(node))
+        yield from sorted({part.lineno for part in inside if isinstance(part, ast.Import | ast.ImportFrom)})
+
+
 def is_command(function: ast.AST) -> bool:
     """Whether click calls a function, which has a parameter for each option."""
     return any(COMMAND.match(ast.unparse(part)) for part in getattr(function, "decorator_list", ()))
@@ -297,6 +320,9 @@ def _design_figures(modules: Sequence[Module], graph: Graph, lines: int) -> Iter
     outside = [module for module in modules if ".run." not in f"{module.name}."]
     grouped = [f"{module.name}:{line}" for module in outside for line in groupings(module)]
     yield _listed("groupings of results outside the run", grouped)
+    yield _listed("hooks that return Any", (name for module in modules for name in untyped_hooks(module)))
+    late = [f"{module.name}:{line}" for module in modules for line in late_imports(module)]
+    yield _listed("imports inside functions, outside cli/, features/ and runtimes/", late)
     stays = result_walk(modules)
     yield _listed("rooms on the walk of a result to the page", dict.fromkeys(stays))
     yield Figure("returns on that walk", len(stays) - len(set(stays)))

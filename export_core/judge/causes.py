@@ -22,9 +22,9 @@ from msgspec.structs import replace
 
 from export_core.base.text import signal_name
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.result import Cells, Result, by_build_date, release_name
-from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
+from export_core.matrix.result import Cells, Result, by_build_date, release_name
+from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar, Release

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from export_core.judge.known import matching_entry, upstream_of
-from export_core.judge.result import Result, cell_names, shared_result
-from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
+from export_core.matrix.result import Result, cell_names, shared_result
+from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.numbers.compare import Difference
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
@@ -102,7 +102,6 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         promised_until=window.until,
         deployed=targets,
         judgement=judge_verdict(result.verdict, promised=promised, required=must_run, deployed=targets),
-        exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Which custom calls may appear is a promise about artifacts, not about dates: no window ends it, and what accepts a
     # call is `allow`, with a reason, and not the list of known failures.

@@ -27,9 +27,10 @@ import msgspec
 from export_core.base.cache_folder import STORED_DAYS
 from export_core.base.text import plural
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
-from export_core.matrix.outcome import Outcome, Verdict
+from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import EnvironmentProvider, Notify, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.verdicts import Verdict
 from export_core.readers.build import cache_folder
 from export_core.readers.cell import Cell
 from export_core.readers.environment import Environment, ReaderEnvironments

@@ -22,8 +22,9 @@ from export_core.base.text import plural
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.cache_keys import ExecutionKeys
-from export_core.matrix.outcome import Outcome, Verdict, audit_problem, machine_fault, not_run, outcome_of
+from export_core.matrix.outcome import Outcome, audit_problem, machine_fault, not_run, outcome_of
 from export_core.matrix.replay_options import ReplayOptions, opened
+from export_core.matrix.verdicts import Verdict
 from export_core.readers.cell import Cell, CellKey, cannot_pass, request_of, with_calls
 from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice

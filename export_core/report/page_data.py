@@ -14,17 +14,18 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from export_core.base.facts import told_facts
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
-from export_core.judge.result import WriterOf
-from export_core.judge.verdicts import VERDICTS
+from export_core.matrix.result import WriterOf
+from export_core.matrix.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document
 from export_core.report.run_tables import grid
-from export_core.report.wording import figures_line, judgement_mark, limits_line, promise_line, window_line
+from export_core.report.wording import figures_line, judgement_mark, promise_line, window_line
 
 _MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
@@ -97,6 +98,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
     )
     values = (result.case, result.writer.jaxlib, result.reader.name)
     more = result.device, result.driver, result.foreseen, result.flaky, result.allowed, few(result.deployed)
+    told = tuple((label, plain_text("\n".join(lines))) for label, lines in told_facts(result.facts))
     return {
         "reader": result.reader,
         "state": state,
@@ -105,7 +107,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "window": window_line(result),
         "numbers": _numbers(result),
         "figures": figures_line(result),
-        "more": tuple(map(plain_text, (*more, limits_line(result)))),
+        "more": (*map(plain_text, more), told),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
 

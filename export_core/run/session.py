@@ -13,11 +13,12 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import structs
 
@@ -133,6 +134,27 @@ def failing_softly(observer: Observer) -> Observer:
     return Observer(**calls)
 
 
+class ExtendResults(Protocol):
+    """The hook `after_replay`: what is done with the cells of a matrix once all have run."""
+
+    def __call__(
+        self,
+        results: Sequence[Result],
+        cells: Sequence[Cell],
+        asked: RunOptions,
+        options: ReplayOptions,
+        notify: Callable[[str], None],
+    ) -> Sequence[Result]:
+        """Return the results with what was found; `notify` is called with a line for people."""
+
+
+class ReplayAt(Protocol):
+    """The hook `executor`: another machine than this."""
+
+    def __call__(self, text: str) -> AbstractContextManager[Replay]:
+        """Return the replay on the machines that `--executor` names, which are connected meanwhile."""
+
+
 def run_matrix(
     policy: Policy,
     selection: Selection,
@@ -190,9 +212,11 @@ def run_matrix(
                     journal.append(safe_json(result))
                 results.append(result)
                 observer.result(result)
-        for go_on in hooks("after_replay"):
-            results = go_on(results, plan.cells, options, how, observer.note)
-        run = judge_run(results, policy, facts_at_end(facts, time.monotonic() - started), plan=record)
+        extended: Sequence[Result] = results
+        set_options = [name for name, value in vars(options).items() if value]
+        for extend_results in hooks("after_replay", ExtendResults, set_options):
+            extended = extend_results(extended, plan.cells, options, how, observer.note)
+        run = judge_run(extended, policy, facts_at_end(facts, time.monotonic() - started), plan=record)
         if journal and options.results:
             run = finish_run(journal, options.results, run)
         observer.ended(run.summary)
@@ -319,9 +343,8 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
     """The replay that --executor names: in readers' environments on this machine, or what a feature offers."""
     if options.executor == LOCAL:
         return partial(replay_here, ready=observer.environment)
-    for replay_at in hooks("executor"):
-        replay_there: Replay = stack.enter_context(replay_at(options.executor))
-        return replay_there
+    for replay_at in hooks("executor", ReplayAt):
+        return stack.enter_context(replay_at(options.executor))
     raise RunError(f"--executor: expected {LOCAL}, found {options.executor!r}.")
 
 

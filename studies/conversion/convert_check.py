@@ -21,10 +21,10 @@ from pathlib import Path
 
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.fix import FixByConversion, Level
 from export_core.features.convert.fixed_by_conversion import try_conversions
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.goldens import GoldenStore
-from export_core.judge.result import FixByConversion, Level
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy

@@ -14,8 +14,8 @@ from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.causes import Cause, causes_in, cell_signature, failure_signature, message_class
 from export_core.judge.gate import uncovered
 from export_core.judge.known import upstream_of
-from export_core.judge.result import by_build_date
 from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix.result import by_build_date
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import Required
 from export_core.policy.known_issues import known_issues

@@ -247,6 +247,8 @@ ELSEWHERE = {
     "rtol": "of new goldens, which record it",
     "atol": "of new goldens, which record it",
     "changed_module": "of tests, in pytest",
+    "changed_inputs": "of tests, in pytest",
+    "unused_goldens": "of tests, in pytest",
     "backfill_install": "of new goldens, by older writers",
 }
 

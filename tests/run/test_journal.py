@@ -17,8 +17,8 @@ from making import day, golden, manifest, result, write_golden
 from export_core.base.text import safe_json
 from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
-from export_core.judge.result import WriterOf
 from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix.result import WriterOf
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays

@@ -22,9 +22,9 @@ from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import comparison_in_words, under_policy
-from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.selection import reader_named
+from export_core.matrix.verdicts import Verdict
 from export_core.numbers.compare import Difference
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy

@@ -14,9 +14,10 @@ from functools import partial
 from export_core.features.remote.dask_cluster import DaskCluster, RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
-from export_core.matrix.outcome import Outcome, Verdict, audit_problem, not_run
+from export_core.matrix.outcome import Outcome, audit_problem, not_run
 from export_core.matrix.replay import Notify, deciding_first, ignore
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.verdicts import Verdict
 from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage

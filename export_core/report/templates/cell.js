@@ -44,12 +44,12 @@ const TIMES = ["deserialize", "lower", "compile", "run", "run again (median)", "
 const timesOf = (cell) => cells.timings[cell].map((value, place) => value === null ? "" : `${TIMES[place]} ${value} ${place < 5 ? "ms" : "MB"}`).filter(Boolean).join(", ");
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
-  const [device, driver, foreseen, flaky, allowed, deployed, budgets] = tables.more[cells.more[cell]];
+  const [device, driver, foreseen, flaky, allowed, deployed, told] = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
     ...causeOf(found),
-    ["over a budget", budgets],
+    ...told,
     ["change", [changeOf(tables.history[cells.history[cell]]), historyOf(cell)[pair[0]]].filter(Boolean).join("; it was ")],
     ["history", runs.length > 2 && runs.map((name, run) => `${name}: ${historyOf(cell)[run] || "not there"}`).reverse().join("\n")],
     ["case", link(addressOf("case", caseOf(row)[0]), caseOf(row)[0])],

@@ -24,9 +24,9 @@ from export_core.features.why.bisect.report import (
 )
 from export_core.features.why.choice import Choice, WhyError
 from export_core.judge import Result, judge
-from export_core.judge.result import cell_names, release_name
 from export_core.matrix import Outcome, Verdict, cached_replay
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import cell_names, release_name
 from export_core.matrix.selection import reader_named
 from export_core.readers.environment import ReaderEnvironments
 from export_core.releases import Calendar, Release, ReleaseError

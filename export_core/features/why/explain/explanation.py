@@ -18,9 +18,10 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
-from export_core.judge.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
+from export_core.matrix.replay_options import SayRemedy
+from export_core.matrix.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
@@ -262,7 +263,7 @@ def _steps(
             "marker, with the reason."
         )
     else:
-        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy"))
+        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy", SayRemedy))
     if cause is FailureCause.REGISTRATION:
         yield "Register: name the module that registers it in the marker (`register=`), or import it in the reader."
     if cause is FailureCause.CUSTOM_CALL:

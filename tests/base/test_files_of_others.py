@@ -304,7 +304,7 @@ OWN = {
     "runtimes/tensorflow_worker",
     "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/running",
     "a module that the test itself has imported": "export/case",
-    "files beside the program itself": "features/why/explain/bundle_script",
+    "files beside the program itself": "features/why/explain/bundle_script policy/model",
     "a page that it has written, in a browser": "cli/report",
     "pyproject.toml, which pytest itself has read": "../pytest_jaxexport/settings",
     "the way in": "base/untrusted base/atomic",

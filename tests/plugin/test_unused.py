@@ -302,7 +302,7 @@ def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refusing)
-    lines, errors = report_unused(store.root, reported(), CollectedTests(files={"t.py"}), tmp_path, delete=True)
+    lines, errors, _ = report_unused(store.root, reported(), CollectedTests(files={"t.py"}), tmp_path, delete=True)
     assert [line.split(":")[0] for line in lines] == ["deleted", "deleted"]
     assert len(errors) == 1
     assert "cannot delete this golden: Permission denied" in errors[0]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from export_core.base.field_docs import field_docs
 from export_core.judge.exit_code import ExitCode
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix.outcome import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
+from tools.field_docs import field_docs
 from tools.reference.markdown import code, table
 from tools.reference.schema_fields import members
 

@@ -10,6 +10,7 @@ import msgspec
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.archive import LeftOut, artifact_in, files_of
+from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
@@ -61,11 +62,12 @@ def read_artifact_list(path: Path) -> ArtifactList:
     try:
         artifacts: ArtifactList = decode_yaml(read_regular(path, most=LARGEST_TEXT), ArtifactList)
     except OSError as error:
-        raise GoldenError(f"{path}: cannot read this list of artifacts: {error.strerror or error}.") from None
+        problem = f"cannot read this list of artifacts: {error.strerror or error}."
+        raise GoldenError.about(Problem(path, problem)) from None
     except msgspec.MsgspecError as error:
-        raise GoldenError(
-            f"{path}: not a list of artifacts: {schema_problem(error)}. schema/artifacts.schema.json describes it."
-        ) from None
+        problem = f"not a list of artifacts: {schema_problem(error)}."
+        advice = "schema/artifacts.schema.json describes it."
+        raise GoldenError.about(Problem(path, problem, advice=advice)) from None
     return artifacts
 
 

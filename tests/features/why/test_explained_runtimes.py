@@ -21,7 +21,6 @@ from export_core.features.why.explain.explanation import explain
 from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import OUTPUTS
-from export_core.judge.result import reader_of
 from export_core.matrix import Verdict
 from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import Ran
@@ -111,7 +110,7 @@ def test_the_interpreter_is_not_asked_about_itself():
 def test_one_runtime_alone_against_the_others(right, wrong, says, choice):
     def read_in(name, verdict):
         (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
-        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader_of(reader))
+        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader)
 
     stored = [read_in(name, Verdict.PASS) for name in right] + [read_in(name, Verdict.NUMERICS) for name in wrong]
     chosen = dataclasses.replace(choice, stored=tuple(stored))

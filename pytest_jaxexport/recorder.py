@@ -1,11 +1,12 @@
 """The work of the fixture `export_golden`: export, audit, compare with the goldens, replay them; or write a golden."""
 
+import inspect
 import os
 import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -25,6 +26,7 @@ from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_a
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
+from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
@@ -37,11 +39,11 @@ from export_core.releases.names import title_of
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
-from export_core.run.marker_keywords import export_options
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, export_options
 from export_core.run.run import by_rules
-from pytest_jaxexport.changes import Changes, changes_since, source_difference
+from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
 from pytest_jaxexport.ledger import Ledger
-from pytest_jaxexport.marker import full_name, locate, own_constants, own_targets
+from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
 from pytest_jaxexport.second_export import (
     MORE_SEEDS,
@@ -91,6 +93,7 @@ class Exported:
         with self._ledger.enter(what):
             try:
                 if self.checks is not None:
+                    check_keywords(f"exported.{what}", self.checks.produced.case.function, call.kwargs)
                     self.checks.add(call)
             except ExportCompatError as error:
                 raise pytest.fail.Exception(shown(str(error)), pytrace=False) from None
@@ -129,7 +132,9 @@ class Recorder:
         self.cases: list[str] = []
         self.renamed: list[str] = []
 
-    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
+    def __call__(
+        self, function: Callable[..., Any] | None = None, /, *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Exported:
         """Export `function`, which must be jitted, with these example arguments.
 
         Args:
@@ -150,6 +155,12 @@ class Recorder:
         with self._ledger.enter(_call_text(name)):
             self._take_name(name)
             try:
+                if function is None:
+                    raise KeywordError(
+                        f"{_call_text(name)}: expected a jitted function and its example arguments, found none: "
+                        "export_golden(jax.jit(f), *args)."
+                    )
+                check_keywords(_call_text(name), function, kwargs)
                 self._exported.append(self._export(self._case(function, args, kwargs, name)))
             except ExportCompatError as error:
                 self._fail(str(error))
@@ -383,6 +394,7 @@ class Recorder:
         # The golden by this very writer, else the newest one.
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         change, differs_again = self._require_same(produced, reference)
+        other_inputs = self._other_inputs(produced, reference)
         (produced,) = free_caches([produced])
         with self._progress(f"running the goldens of {shown(manifest.case)} in new processes"):
             results, stored = self._replayer.replayed(manifest.case, list(map(self._marked_now, generations)))
@@ -395,8 +407,13 @@ class Recorder:
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
                 "changed": change,
+                "other_inputs": other_inputs,
                 "compared_by_outputs": differs_again or not reference.manifest.reproducible,
-                "shown": [(r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0],
+                "shown": [
+                    *((r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0),
+                    # A marker says how outputs are compared, and nothing of the noise that a golden brings along.
+                    *((name, told.what) for told in other_noise(generations, policy) for name in told.cases),
+                ],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "stored": stored,
@@ -438,6 +455,17 @@ class Recorder:
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
         return "".join(export[:1]), differs_again
+
+    def _other_inputs(self, produced: ProducedGolden, reference: Golden) -> list[str]:
+        """Name the example arguments that are not the golden's inputs; fail the test if the policy asks for that."""
+        __tracebackhide__ = True
+        other = changed_inputs(produced, reference)
+        if other and self._settings.policy.changed_inputs == "fail":
+            self._fail(
+                f"Example arguments are not the inputs of the golden in {reference.folder}, and changed_inputs is "
+                f"fail: {few(other)}.\nIf the change is intended: {self._remedy(produced.manifest.test)}"
+            )
+        return other
 
     def _rename_hint(self, produced: ProducedGolden) -> str:
         agrees = partial(self._agrees, produced)
@@ -529,9 +557,12 @@ class SecondRecorder(Recorder):
         super().__init__(item, ledger, marked, settings, cast("Any", None), ())  # what only the first one needs
         self._exports = exports
 
-    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
+    def __call__(
+        self, function: Callable[..., Any] | None = None, /, *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Exported:
         """Export as the first process does."""
         with self._ledger.enter(_call_text(name)):
+            assert function is not None  # else the first process has failed this test
             case = self._case(function, args, kwargs, name)
             self._names.add(name)
             try:
@@ -544,6 +575,33 @@ class SecondRecorder(Recorder):
 
     def finish(self) -> None:
         """Do nothing: the session has what was exported."""
+
+
+def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise `KeywordError` for a keyword of the marker in a call, unless the function itself names it.
+
+    As an argument that a `**kwargs` takes it would change nothing, without a word.
+
+    Args:
+        call: the call as its error names it.
+        function: what is exported.
+        kwargs: its keyword arguments.
+    """
+    given = [name for name in kwargs if name in ALL_KEYWORDS]
+    if not given:
+        return
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some callables do not say what they take
+        return
+    named = {parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
+    if of_marker := [name for name in given if name not in named]:
+        words = ", ".join(f"{name}={kwargs[name]!r}" for name in of_marker)
+        what = "is a keyword" if len(of_marker) == 1 else "are keywords"
+        raise KeywordError(
+            f"{call}: {', '.join(of_marker)} {what} of the marker, and the function has no parameter of that name: "
+            f"write @pytest.mark.{NAME}({words})."
+        )
 
 
 def _call_text(name: object) -> str:

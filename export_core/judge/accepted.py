@@ -30,7 +30,7 @@ from export_core.base.tolerances import (
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf, Manifest
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of, tolerances_in_words
 from export_core.numbers.compare import Rules, compare_leaves, comparison_of
-from export_core.numbers.noise import output_name
+from export_core.numbers.noise import output_name, unexplained_noise
 from export_core.numbers.nothing_compared import without_values
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
@@ -273,7 +273,7 @@ def platform_of_writer(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def other_noise(golden: Golden, _: Policy) -> Told:
-    """Tell whose noise is not that of its writer, and which calls have none."""
+    """Tell whose noise is not that of its writer, which calls have none, and which noise no run explains."""
     record, writer = golden.manifest.noise, golden.manifest.writer
     if record is None:
         return
@@ -282,6 +282,8 @@ def other_noise(golden: Golden, _: Policy) -> Told:
     if record.unmeasured:
         calls = few([name or "the plain call" for name in record.unmeasured])
         yield Accepted(f"no noise of {calls}", "compared within the default tolerances", (golden.id,))
+    if unexplained := unexplained_noise(golden):
+        yield Accepted(unexplained, "more than the runs in its golden.yaml can have measured", (golden.id,))
 
 
 ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nname 'x' is not defined"

@@ -44,6 +44,7 @@ OTHER_KEYS = (
     # What a name is given to, what a number or a day is, and what people read.
     *("goldens", "windows.backward", "windows.forward", "deployed.name", "deployed.since", "deployed.until"),
     *("calendar_days", "required.cells", "required.outside", "unpromised", "changed_module", "retention.pinned.reason"),
+    *("changed_inputs", "unused_goldens"),
     # A dtype that does not exist is an error where the policy is read, and so is a comparator in a plan.
     *("rtol", "atol", "numbers.compare", "numbers.rtol", "numbers.atol", "numbers.ulp", "numbers.reason"),
     *("quirks.rtol", "quirks.atol", "quirks.ulp"),

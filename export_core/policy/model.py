@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from export_core.base.text import without_credentials
 from export_core.base.tolerances import Tolerance
 from export_core.policy import entries
 from export_core.policy.entries import DeploymentTarget
@@ -31,6 +32,9 @@ REPLAYED = (
     *("reader_packages", "reader_packages_from_source", "environment"),
 )
 """Keys that decide how cells run and are compared: judging again does neither."""
+
+INSTALLED = ("reader_packages", "backfill_install")
+"""Keys whose texts are requirements as pip takes them."""
 
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
 # that one.
@@ -76,8 +80,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbers: tuple[entries.NumbersRule, ...] = ()
     """How goldens are compared, in place of what they recorded. The first entry that matches counts."""
     changed_module: Literal["fail", "warn"] = "fail"
-    """What happens to a marked test that exports another module than its golden has, with equal outputs: it fails, or
-    the summary of the run says so."""
+    """Of a marked test that exports another module than its golden's, with equal outputs: it fails, or the summary of
+    the run says so."""
+    changed_inputs: Literal["fail", "warn"] = "warn"
+    """Of a marked test whose arguments are not the inputs of its golden: it fails, or the summary says so."""
+    unused_goldens: Literal["fail", "warn"] = "warn"
+    """Of a run of all tests with goldens that none exports any more: it fails, or lists them."""
     allow: dict[str, entries.Text] = {}
     """What the audit accepts, each with its reason: custom-call targets that are not on JAX's stable list, and parts of
     a module that it does not know."""
@@ -144,8 +152,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def replayed(self) -> dict[str, Any]:
         """The values of the keys that decide how cells run and are compared, without locations."""
-        plain = self.without_locations()
+        plain = self.without_locations().without_passwords()
         return {name: getattr(plain, name) for name in REPLAYED}
+
+    def without_passwords(self) -> Policy:
+        """A copy as a run may store it: what is installed may name an index or a package by a URL with a password."""
+        shown = {name: tuple(map(without_credentials, getattr(self, name))) for name in INSTALLED}
+        return msgspec.structs.replace(self, **shown)
 
     def without_locations(self) -> Policy:
         """A copy whose entries have no lines of a file: moving a line does not make another policy."""

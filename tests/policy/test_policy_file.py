@@ -66,7 +66,7 @@ def test_what_summary_json_keeps_of_a_policy_is_that_policy(load):
 
 
 def test_the_page_explains_the_default_windows_and_all_other_figures():
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "policy.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "windows.md").read_text()
     windows, (backward, forward) = Policy().windows, STABLEHLO_YEARS
     for row in (
         f"`backward: {windows.backward}` (the default)",

@@ -405,8 +405,8 @@ class Repairs:
     def damage(self, environment: Environment) -> str:
         """Return what of an environment is damaged, empty for nothing."""
         with self._lock:
-            known = (each for each in self._inspected if each.environment is environment)
-            if (inspected := next(known, None)) is None:
+            handed_out = (known for known in self._inspected if known.environment is environment)
+            if (inspected := next(handed_out, None)) is None:
                 self._inspected.append(inspected := _Inspected(environment))
         return inspected.damage()
 

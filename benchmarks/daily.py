@@ -65,8 +65,16 @@ class Run:
 
     def __init__(self, seconds: list[tuple[float, float]], text: str) -> None:
         self.seconds = seconds
-        self.goldens = int(re.findall(r"checked against (\d+) goldens", text)[0])
-        self.stored = int(re.findall(r"(\d+) of them by the outcome of an earlier run", text)[0])
+        self.goldens = _number(r"checked against ([\d,]+) goldens", text)
+        self.stored = _number(r"([\d,]+) of them by the outcome of an earlier run", text)
+
+
+def _number(pattern: str, text: str) -> int:
+    """Return the first number that a pattern finds. Raises `SystemExit` with the whole text where it finds none."""
+    found = re.search(pattern, text)
+    if not found:
+        raise SystemExit(f"expected {pattern!r} in what pytest has printed:\n{text}")
+    return int(found[1].replace(",", ""))
 
 
 def run(scratch: Path, goldens: Path) -> Run:

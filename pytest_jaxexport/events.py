@@ -31,8 +31,9 @@ class CheckedCase(_AnyEvent):
     """A case whose test passed, and whose goldens were replayed."""
 
     judgements: Mapping[str, int]  # How many of its goldens have each judgement.
-    shown: Sequence[tuple[str, str]]  # The goldens that are not fine, each with what happened.
+    shown: Sequence[tuple[str, str]]  # The goldens of which there is something to say, each with that.
     changed: str  # A change of the export that `changed_module` lets pass, empty for none.
+    other_inputs: Sequence[str]  # The example arguments that are not the golden's inputs, which were compared.
     compared_by_outputs: bool  # Whether only outputs were compared, since two exports differ.
     own: bool  # Whether there is a golden by this very writer.
     stored: int  # How many goldens have the outcome of an earlier run.

@@ -64,7 +64,7 @@ class StubEnvironments:
 @pytest.fixture(scope="session")
 def here() -> Release:
     """The release that this interpreter has."""
-    return Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+    return Release(jax=version("jax"), jaxlib=version("jaxlib"), built=load_calendar().built(version("jaxlib")))
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import functools
+import inspect
+import io
+import itertools
 import operator
+import sys
+import tokenize
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -33,7 +39,8 @@ def types_in(kind: object) -> Iterator[type]:
 def as_written(kind: Any) -> Any:
     """A type as its JSON is: a named tuple, which `as_dict` writes, is an object with all its fields."""
     if _is_named_tuple(kind):
-        fields = {name: as_written(of) for name, of in typing.get_type_hints(kind).items()}
+        names = kind.shown(kind) if hasattr(kind, "shown") else kind._fields  # type: ignore[attr-defined]
+        fields = {name: _type_of(kind, name) for name in names}
         made = typing.TypedDict(kind.__name__, fields)  # type: ignore[operator, misc]
         made.__doc__ = kind.__doc__
         return made
@@ -43,5 +50,47 @@ def as_written(kind: Any) -> Any:
     return functools.reduce(operator.or_, parts) if isinstance(kind, types.UnionType) else kind.__origin__[parts]
 
 
+def _type_of(kind: type, name: str) -> Any:
+    """The type of a field as its JSON is, or that of a property with what its docstring says."""
+    if of := typing.get_type_hints(kind).get(name):
+        return as_written(of)
+    getter = getattr(kind, name).fget
+    returned = typing.get_type_hints(getter)["return"]
+    return typing.Annotated[returned, msgspec.Meta(description=getter.__doc__)]
+
+
 def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:
     return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+@functools.cache
+def field_docs(kind: type) -> dict[str, str]:
+    """What is said of each field of a class or enumeration, in one line: the comment behind it, or the text below."""
+    package = kind.__module__.partition(".")[0]
+    own_bases = [base for base in kind.__bases__ if base.__module__.partition(".")[0] == package]
+    inherited = {name: text for base in own_bases for name, text in field_docs(base).items()}
+    # Of the module and not of the class, which may be made of another one with its name: see `with_feature_keys`.
+    try:
+        source = inspect.getsource(sys.modules[kind.__module__])
+    except OSError:  # an installation without source code
+        return {}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+    classes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
+    body = next(node.body for node in classes if node.name == kind.__name__)
+    docs: dict[str, str] = {}
+    for statement, below in itertools.zip_longest(body, body[1:]):
+        text = comments.get(statement.end_lineno or 0, "").removeprefix("# ")
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+            text = " ".join(below.value.value.split())
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        names = (target.id for target in targets if isinstance(target, ast.Name))
+        docs |= {name: text for name in names if text and not text.startswith(("fmt:", "noqa", "type:"))}
+    return inherited | docs
+
+
+def add_field_docs(schema: Mapping[str, Any], kinds: Iterable[type]) -> None:
+    """Say in a JSON Schema what the fields of these types mean, unless it says so already."""
+    for kind in (kind for kind in kinds if kind.__name__ in schema["$defs"]):
+        fields, docs = schema["$defs"][kind.__name__].get("properties", {}), field_docs(kind)
+        fields |= {name: {"description": docs[name], **fields[name]} for name in docs.keys() & fields.keys()}

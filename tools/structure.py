@@ -33,6 +33,7 @@ VERDICT_WORDS = {
 TITLE = re.compile(r"[A-Z][A-Z ]{3,}")  # of a finding
 COMMAND = re.compile(r"(\w+\.)?command\(")  # the decorator of click, and that of ours
 GROUPING = {"defaultdict", "groupby", "grouped", "setdefault"}
+VERSIONS = {"jax", "jaxlib", "runtime", "version"}  # Fields that name a release.
 WALK = ("outcome_of", "judge", "html_page")
 """What makes a result of a reply, and a page of the results: where the walk begins, and goes on."""
 OUTCOME = {"stage", "message", "seconds"}
@@ -149,16 +150,27 @@ def circles(graph: Graph) -> list[str]:
     return sorted(f"{min(circle)} ({len(circle)} modules)" for circle in found if circle)
 
 
-def holds_run(node: ast.AST) -> bool:
+def annotated_fields(node: ast.ClassDef) -> dict[str, str]:
+    """The fields that a class declares itself, each with its annotation as text."""
+    declared = (part for part in node.body if isinstance(part, ast.AnnAssign))
+    return {part.target.id: ast.unparse(part.annotation) for part in declared if isinstance(part.target, ast.Name)}
+
+
+def holds_run(node: ast.ClassDef) -> bool:
     """Whether a class holds a whole run: by its public name, or by its results beside their summary."""
-    if not isinstance(node, ast.ClassDef):
-        return False
-    return re.fullmatch(r"[A-Z]\w*Run|Run", node.name) is not None or {"results", "summary"} <= _fields(node)
+    return re.fullmatch(r"[A-Z]\w*Run|Run", node.name) is not None or {"results", "summary"} <= {
+        *annotated_fields(node)
+    }
 
 
-def _fields(node: ast.ClassDef) -> set[str]:
-    parts = (part.target for part in node.body if isinstance(part, ast.AnnAssign))
-    return {target.id for target in parts if isinstance(target, ast.Name)}
+def carries_release(node: ast.ClassDef) -> bool:
+    """Whether a class declares a version and the day of its build: `built`, a date or its text, beside one of VERSIONS.
+
+    A class that holds a release, or inherits from one, declares neither. The lines of a calendar, whose key is the
+    version, do not count.
+    """
+    fields = annotated_fields(node)
+    return fields.get("built") in ("datetime.date", "date", "str") and not VERSIONS.isdisjoint(fields)
 
 
 def verdict_tables(module: Module) -> Iterator[int]:
@@ -199,7 +211,8 @@ def with_outcome(modules: Sequence[Module]) -> dict[str, str]:
             for module, node in classes
             if node.name not in found
             and (
-                _fields(node) >= OUTCOME or any(isinstance(base, ast.Name) and base.id in found for base in node.bases)
+                annotated_fields(node).keys() >= OUTCOME
+                or any(isinstance(base, ast.Name) and base.id in found for base in node.bases)
             )
         }
         if not new:
@@ -348,13 +361,9 @@ def _design_figures(modules: Sequence[Module], graph: Graph, lines: int) -> Iter
     entries = Counter(name.split(".")[0] for name in {".".join(m.name.split(".")[:2]) for m in modules} if "." in name)
     yield Figure("entries of the packages", "", tuple(f"{package} {count}" for package, count in entries.items()))
     yield _listed("circles of imports", circles(graph))
-    holding = [
-        f"{m.name}.{node.name}"
-        for m in modules
-        for node in ast.walk(m.tree)
-        if isinstance(node, ast.ClassDef) and holds_run(node)
-    ]
-    yield _listed("types that hold a run", holding)
+    classes = [(m.name, node) for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.ClassDef)]
+    for label, counts in (("types that hold a run", holds_run), ("types with a version and its day", carries_release)):
+        yield _listed(label, (f"{name}.{node.name}" for name, node in classes if counts(node)))
     types = with_outcome(modules)
     yield _listed("types with a cell's outcome", (f"{module}.{name}" for name, module in types.items()))
     yield _listed("conversions of a cell on the way to the page", conversions(modules))

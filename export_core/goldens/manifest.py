@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact import Envelope
-from export_core.base.untrusted import found_in
+from export_core.releases import Release
 
 
 class UndecidedOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -74,6 +74,11 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     xla_extension_version: int | None = None  # The number that jax used for this until jaxlib 0.4.
 
     @property
+    def release(self) -> Release:
+        """The release alone, on whichever platform it exported."""
+        return Release(jax=self.jax, jaxlib=self.jaxlib, built=self.built)
+
+    @property
     def id(self) -> str:
         """Name of the golden's folder: ``0.12.0.1-cpu``, or ``0.11.2-jax0.12.0.1-cpu`` where jax and jaxlib differ."""
         jax = "" if self.jax == self.jaxlib else f"-jax{self.jax}"
@@ -132,7 +137,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
         Source that XLA quotes does not count: a comment in it may hold the very words that are looked for.
         """
-        return self.refused is not None and found_in(_QUOTED_SOURCE.sub("", message), self.refused)
+        return self.refused is not None and re.search(self.refused, _QUOTED_SOURCE.sub("", message)) is not None
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ import datetime
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,11 +27,10 @@ from export_core.base.tolerances import (
     given_tolerance,
     takes_tolerances,
 )
-from export_core.base.untrusted import found_in
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf, Manifest
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of, tolerances_in_words
 from export_core.numbers.compare import Rules, compare_leaves, comparison_of
-from export_core.numbers.noise import output_name
+from export_core.numbers.noise import output_name, unexplained_noise
 from export_core.numbers.nothing_compared import without_values
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
@@ -92,13 +92,13 @@ def allowed_calls(golden: Golden, policy: Policy) -> Told:
     """Tell which custom calls and unknown parts a golden or its policy allows."""
     manifest = golden.manifest
     case = (manifest.case,)
-    for target, reason in manifest.options.allow.items():
+    for target, reason in golden.compared_as.allow.items():
         yield Accepted(f"custom call {target}", reason, case)
     # What the policy allows by now may be in goldens that were written before.
     for target in {*manifest.custom_calls}.intersection(policy.allow):
         yield Accepted(f"custom call {target}", policy.allow[target], case)
     parts = {name for name in policy.allow if name.partition(" ")[0].partition(".")[0] in (*DIALECTS, "field")}
-    if parts - {*manifest.options.allow}:
+    if parts - {*golden.compared_as.allow}:
         for name in sorted(parts.intersection(part.name for _, part in _artifact_of(golden, "unread"))):
             yield Accepted(f"unknown part {name}", policy.allow[name], case)
 
@@ -190,9 +190,10 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
 
 def _stored_comparison(golden: Golden) -> Comparison:
     """What of a golden's comparison is in golden.yaml, and not of a rule or a quirk; those are told themselves."""
+    how = golden.compared_as
 
     def own(name: str) -> Any:
-        value, source = getattr(golden.manifest.comparison, name), golden.sources.get(name, GOLDEN)
+        value, source = getattr(how.comparison, name), how.sources.get(name, GOLDEN)
         if isinstance(value, Mapping):
             value = {dtype: amount for dtype, amount in value.items() if amount_for(dtype, source) == GOLDEN}
             return value or None
@@ -252,7 +253,7 @@ def platform_tolerances(golden: Golden, policy: Policy) -> Told:
     manifest = golden.manifest
     types = {text.partition("[")[0] for text in (*manifest.signature.inputs, *manifest.signature.outputs)}
     calls = golden.calls.values()
-    if not any(takes_tolerances(comparison_of(check, manifest.comparison).compare) for check in calls):
+    if not any(takes_tolerances(comparison_of(check, golden.compared_as.comparison).compare) for check in calls):
         return
     for platform in sorted({manifest.writer.platform, *manifest.replayed_on}.intersection(policy.tolerances)):
         for dtype, tolerance in policy.tolerances[platform].items():
@@ -273,7 +274,7 @@ def platform_of_writer(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def other_noise(golden: Golden, _: Policy) -> Told:
-    """Tell whose noise is not that of its writer, and which calls have none."""
+    """Tell whose noise is not that of its writer, which calls have none, and which noise no run explains."""
     record, writer = golden.manifest.noise, golden.manifest.writer
     if record is None:
         return
@@ -282,9 +283,10 @@ def other_noise(golden: Golden, _: Policy) -> Told:
     if record.unmeasured:
         calls = few([name or "the plain call" for name in record.unmeasured])
         yield Accepted(f"no noise of {calls}", "compared within the default tolerances", (golden.id,))
+    if unexplained := unexplained_noise(golden):
+        yield Accepted(unexplained, "more than the runs in its golden.yaml can have measured", (golden.id,))
 
 
-# In one text: some patterns are searched for in a process of their own.
 ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nname 'x' is not defined"
 """Messages that no refusal has: a pattern that matches in one of them expects no refusal, but any failure."""
 
@@ -293,7 +295,7 @@ ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nnam
 def any_refusal(golden: Golden, _: Policy) -> Told:
     """Tell which calls count as refused whatever is wrong with them."""
     for check in golden.manifest.checks:
-        if check.refused is not None and found_in(ANY_MESSAGE, check.refused):
+        if check.refused is not None and re.search(check.refused, ANY_MESSAGE):
             what = f"{check.name}: refused with any message"
             yield Accepted(what, f"{check.refused!r} also matches other failures", (golden.id,))
 
@@ -352,7 +354,7 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
         orders = ", ".join(map(str, range(options.vjp_order + 1, envelope.vjp_order + 1)))
         yield Accepted(f"derivatives of order {orders}: not called", "the golden has no results of them", own)
     disabled = {check.target or check.kind for check in envelope.disabled_checks}
-    for check in sorted(disabled - {*options.disabled_checks, *options.allow}):
+    for check in sorted(disabled - {*options.disabled_checks, *golden.compared_as.allow}):
         yield Accepted(f"no check of {_check_in_words(check)}", "its artifact was exported so", own)
 
 

@@ -80,7 +80,7 @@ def audit_golden(
         artifact,
         promised,
         None if jaxlib is None else stable_targets(jaxlib),
-        allow={**golden.manifest.options.allow, **policy.allow},
+        allow={**golden.compared_as.allow, **policy.allow},
         writer=writer,
         reader=f"jaxlib {jaxlib}",
     )

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from export_core.base.text import few
@@ -78,7 +79,7 @@ def make_plan(
     later = {golden.id: golden.manifest.writer.built for golden in selected if golden.manifest.writer.built > as_of}
     # Before anything is run: a misspelled comparator must not end a run after hours.
     with nullcontext(user_code) if user_code else closing(UserCode()) as code:
-        for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
+        for name in dict.fromkeys(golden.compared_as.comparison.compare for golden in chosen):
             code.check(name)
     written = [golden.manifest.writer.built for golden in chosen]
     readers = choose_readers(selection, known, windows, written, as_of, targets)
@@ -347,10 +348,9 @@ def make_dump_folder(path: Path) -> Path:
     files there, by names that can be guessed, and follows links.
     """
     check_output_folder(path, "--dump-ir")
-    for folder, folders, files in os.walk(path):
-        there = (Path(folder, name) for name in (*folders, *files))
-        if linked := next(filter(Path.is_symlink, there), None):
-            raise MatrixError(f"--dump-ir {path}: expected no symbolic link in it, found {linked}. Name a new folder.")
+    there = (Path(folder, name) for folder, folders, files in os.walk(path) for name in (*folders, *files))
+    if linked := next(filter(Path.is_symlink, chain([path], there)), None):
+        raise MatrixError(f"--dump-ir {path}: expected no symbolic link in it, found {linked}. Name a new folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

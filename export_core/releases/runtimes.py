@@ -1,7 +1,7 @@
 """Runtimes that read artifacts and are not jaxlib: their releases, what they promise, and what they need to run.
 
 A runtime is a YAML file and a worker half beside it, named by an entry point of the group `jaxexport.runtimes`, which
-is a function without arguments that returns a `Runtime`; five ship in export_core.runtimes.
+is a function without arguments that returns a `Runtime`; six ship in export_core.runtimes.
 """
 
 import datetime
@@ -15,10 +15,9 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from export_core.base.text import did_you_mean
-from export_core.base.untrusted import found_in, problem_of_pattern
+from export_core.base.untrusted import problem_of_pattern
 from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError
-from export_core.releases.names import Named
 from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
@@ -109,7 +108,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
         """The refusal that this message, or what was printed with it, is known for; None if it is another error."""
-        return next((refusal for refusal in self.refusals if found_in(message, refusal.message)), None)
+        return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
 
 
 def load_runtime(path: Path) -> Runtime:
@@ -232,7 +231,10 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
     if not known:
         day = calendar.day or "now"
         raise ReleaseError(f"{text}: no known release of {name} matches as of {day}. {runtime._listed(every)}")
-    return [Release("", "", release.built, f"{name}=={version}") for version, release in known.items()]
+    return [
+        Release(jax="", jaxlib="", built=release.built, runtime=f"{name}=={version}")
+        for version, release in known.items()
+    ]
 
 
 def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
@@ -243,7 +245,7 @@ def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
     return release.built if release else None
 
 
-def promise_to(reader: Named, writer_built: datetime.date, windows: Windows) -> Promise:
+def promise_to(reader: Release, writer_built: datetime.date, windows: Windows) -> Promise:
     """What the writer's build date means for a reader: by the policy's windows for jaxlib, else by its own promise."""
     if reader.runtime:
         own = runtime_of(reader.runtime).promise

@@ -17,10 +17,11 @@ from urllib.parse import quote, urlsplit
 
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
-from export_core.matrix.result import ReaderOf, WriterOf
+from export_core.matrix.result import WriterOf
 from export_core.matrix.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
+from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document
 from export_core.report.run_tables import grid
@@ -179,7 +180,7 @@ def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
     return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
 
 
-def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
+def _release(release: WriterOf | Release) -> dict[str, str]:
     named = release.release if isinstance(release, WriterOf) else release
     return {
         "jaxlib": plain_text(named.name),

@@ -28,8 +28,9 @@ from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Plan, Verdict
-from export_core.matrix.result import Result, reader_of, shared_result, writer_of
+from export_core.matrix.result import Result, shared_result, writer_of
 from export_core.policy import Policy
+from export_core.policy.run_options import RESULTS as USUAL_FOLDER
 from export_core.readers.cell import CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import known_runtimes
@@ -72,6 +73,7 @@ class Journal:
         self._folder = folder
         self._lock = filelock.FileLock(folder / LOCK)
         check_output_folder(folder, "--results")
+        _refuse_linked(folder)
         try:
             make_folder(folder)
             refuse_link(folder / LOCK)
@@ -237,6 +239,19 @@ def make_folder(folder: Path) -> None:
         write_new(new[-1] / ".gitignore", [_IGNORE.encode()])
 
 
+def _refuse_linked(folder: Path) -> None:
+    """Raise `RunError` where a folder of results is a link, or is below a `.jaxexport` that is one.
+
+    A run replaces and removes files there. Any other link above is the user's own; `.jaxexport` nobody has named.
+    """
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and (path == folder or path.name == USUAL_FOLDER.name):
+            raise RunError(
+                f"--results {folder}: expected a folder, found the symbolic link {path}. Name the folder that it leads "
+                "to, if a run may replace and remove files there."
+            )
+
+
 def _cannot_write(folder: Path, error: OSError) -> str:
     return f"--results {folder}: cannot write there: {error.strerror or error}."
 
@@ -260,7 +275,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
             return False
         # What a result says of its cell, and of its dates, must be what the plan says.
         manifest = cell.golden.manifest
-        of_plan = manifest.case, writer_of(manifest.writer), reader_of(cell.reader), manifest.custom_calls
+        of_plan = manifest.case, writer_of(manifest.writer), cell.reader, manifest.custom_calls
         if (result.case, result.writer, result.reader, result.custom_calls) != of_plan:
             return False
         results[result.key] = result

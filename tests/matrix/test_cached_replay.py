@@ -61,7 +61,7 @@ OTHERS = {
     "packages": key(where=environment("other packages")),
     "loader": key(where=environment(LD_PRELOAD="other.so")),
     "kernels": key(where=environment(OPENBLAS_CORETYPE="Haswell")),
-    "date": key(where=environment(reader=dataclasses.replace(READER, jax="0.11.2"))),
+    "date": key(where=environment(reader=msgspec.structs.replace(READER, jax="0.11.2"))),
     "worker": key(where=dataclasses.replace(environment(), half=Path(__file__))),
     "allow": key(allow="my_target"),
 }

@@ -4,6 +4,7 @@ import dataclasses
 import threading
 from collections import Counter
 
+import msgspec
 import pytest
 from making import golden, release
 from replaying import StubEnvironments, replayed
@@ -49,7 +50,7 @@ def test_a_cell_that_runs_the_same_as_a_promised_one_goes_with_it():
 @pytest.fixture
 def in_two_readers(goldens, here) -> list[Cell]:
     """Two goldens in two readers, one of them promised in each; the first in the plan are not."""
-    readers = here, dataclasses.replace(here, jax="another")
+    readers = here, msgspec.structs.replace(here, jax="another")
     return [
         Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in readers for case in ("both", "waves")
     ]

@@ -1,8 +1,8 @@
 """What a worker's reply says of a cell."""
 
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from making import golden, release
 
@@ -170,7 +170,7 @@ def test_a_cell_whose_modules_cannot_be_imported_was_not_run(reply, message):
 def test_the_days_of_a_refusal_are_those_of_jax():
     reply = Reply(Stage.DESERIALIZE, "error", type="NotImplementedError", message="deserialize unsupported version 3")
     old = release("0.8.1")
-    cells = [Cell(golden(), replace(old, jax=jax), "cpu") for jax in ("0.8.1", "0.8.2", "unknown")]
+    cells = [Cell(golden(), msgspec.structs.replace(old, jax=jax), "cpu") for jax in ("0.8.1", "0.8.2", "unknown")]
     found = [outcome_of(cell, reply, Path("nowhere"), OPTIONS) for cell in cells]
     assert {outcome.message for outcome in found} == {f"{reply.type}: {reply.message}"}
     assert [outcome.verdict for outcome in found] == [Verdict.REFUSED, Verdict.ERROR, Verdict.REFUSED], (

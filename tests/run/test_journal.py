@@ -18,13 +18,13 @@ from export_core.base.text import safe_json
 from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.matrix import Limits, Selection, Verdict, cache_keys, make_plan
-from export_core.matrix.result import ReaderOf, WriterOf, new_result
+from export_core.matrix.result import WriterOf, new_result
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Windows, load_calendar
+from export_core.releases import Release, Windows, load_calendar
 from export_core.releases.runtimes import RuntimeRefusal, known_runtimes
 from export_core.run import plan_record, session
 from export_core.run.errors import IncompleteResults, RunError
@@ -36,8 +36,8 @@ LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
 def record(
     goldens=(golden("t.a"), golden("t.b")),  # noqa: B008 - they are frozen
-    as_of: datetime.date = day("2026-11-21"),  # noqa: B008
-    policy: Policy = Policy(),  # noqa: B008
+    as_of: datetime.date = day("2026-11-21"),  # noqa: B008 - a date never changes
+    policy: Policy = Policy(),  # noqa: B008 - it is frozen
     timeout: float = 60,
     jobs: int = 1,
     **selection,
@@ -172,6 +172,26 @@ def test_a_run_writes_nothing_through_a_link(tmp_path, name):
         begun(folder, *LINES)
     assert (outside / "file").read_text() == "mine"
     assert list((outside / "of mine").iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", [".jaxexport", ".jaxexport/reproduced", ".jaxexport/deploy/deeper", "named"])
+@pytest.mark.parametrize("target", ["outside", "nowhere"])
+def test_no_run_is_written_into_a_folder_behind_a_link(tmp_path, monkeypatch, folder, target):
+    monkeypatch.chdir(tmp_path)
+    linked = Path(folder).parts[0]
+    Path("outside").mkdir()
+    Path(linked).symlink_to(target)
+    with pytest.raises(RunError, match=f"--results {folder}: expected a folder, found the symbolic link {linked}"):
+        begun(Path(folder), *LINES)
+    assert list(Path("outside").iterdir()) == []
+    assert not Path("nowhere").exists()
+
+
+def test_a_link_above_a_folder_that_is_named_is_the_users(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    finish(tmp_path / "link" / "run", *LINES)
+    assert (tmp_path / "disk" / "run" / SUMMARY).exists()
 
 
 def test_what_a_killed_run_staged_is_removed_by_the_next(tmp_path):
@@ -344,8 +364,8 @@ def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
         ({"judgement": Judgement.OUTSIDE, "promised": False, "days": 999}, True),
         ({"case": "t.z"}, False),
         ({"custom_calls": ("ours",)}, False),
-        ({"writer": WriterOf("0.9.2", "0.9.2", "cpu", day("2020-01-01"))}, False),
-        ({"reader": ReaderOf("0.12.0.1", "0.12.0.1", day("2020-01-01"))}, False),
+        ({"writer": WriterOf(jax="0.9.2", jaxlib="0.9.2", built=day("2020-01-01"), platform="cpu")}, False),
+        ({"reader": Release(jax="0.12.0.1", jaxlib="0.12.0.1", built=day("2020-01-01"))}, False),
         ({"golden": "t.z/0.9.2-cpu"}, False),
     ],
 )

@@ -339,7 +339,7 @@ class Adoption:
                     draft.noise = f"its noise is not known: {noise}"
                     continue
                 (compared,) = under_policy([golden], self.policy)
-                if noise.proves_nothing and compared.manifest.comparison == Comparison():
+                if noise.proves_nothing and compared.compared_as.comparison == Comparison():
                     draft.problem = f"{golden.manifest.case}: {proves_nothing_text(noise.record)}"
                     continue
                 draft.manifest, draft.files = with_noise(draft.manifest, draft.files, noise)
@@ -367,8 +367,7 @@ def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
 
 
 def _writer_release(golden: Golden) -> Release:
-    writer = golden.manifest.writer
-    return Release(writer.jaxlib, writer.jax, writer.built)
+    return golden.manifest.writer.release
 
 
 def _not_computed(draft: _Draft, problem: str) -> str:

@@ -123,7 +123,7 @@ def _convert(
 ) -> Converted:
     """Convert the artifact of a cell for its reader."""
     golden, reader = cell.golden, find_reader(cell.reader.name, options.calendar)
-    allow = {**golden.manifest.options.allow, **options.policy.allow}
+    allow = {**golden.compared_as.allow, **options.policy.allow}
     artifact = golden.read_artifact()
     return convert(artifact, reader, rewrite_modules, replace_custom_calls=replace_custom_calls, allow=allow)
 
@@ -131,7 +131,8 @@ def _convert(
 def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
     """The cell of the golden with the converted artifact, in a new folder."""
     made = converted_golden(evidence_of(cell.golden), converted)
-    return replace(cell, golden=unstored_golden(*made, folder, options.policy))
+    golden = unstored_golden(*made, folder, options.policy)
+    return replace(cell, golden=golden.compared(cell.golden.compared_as))
 
 
 def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:

@@ -149,7 +149,7 @@ def prove(
     """
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
-    release = reader_named(converted.reader.name, options.calendar)
+    release = reader_named(converted.reader.release.name, options.calendar)
     with scratch_folder() as scratch, opened(options.user_code, options.policy, options.limits) as user_code:
         options = replace(options, limits=Limits(jobs=1), user_code=user_code)  # it is one cell
         golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
@@ -161,8 +161,8 @@ def prove(
     match outcome.verdict:
         case Verdict.PASS if not nothing:
             outputs = f"the golden {evidence.golden}" if evidence.golden else "--outputs"
-            if golden.manifest.comparison not in (Comparison(), Comparison("exact")):
-                outputs += f", compared by {comparison_in_words(golden.manifest.comparison)}"
+            if golden.compared_as.comparison not in (Comparison(), Comparison("exact")):
+                outputs += f", compared by {comparison_in_words(golden.compared_as.comparison)}"
             if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
                 names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
                 outputs += f", compared as factors of {names}, which are unique up to sign"

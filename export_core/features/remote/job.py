@@ -54,7 +54,7 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
 
 def _own_parts(cells: Sequence[Cell], options: ReplayOptions) -> dict[str, str]:
     """The parts of evidence that are a project's own, as they are on this machine."""
-    comparators = {cell.golden.manifest.comparison.compare for cell in cells}
+    comparators = {cell.golden.compared_as.comparison.compare for cell in cells}
     return own_parts(options.policy, comparators, sorted(cell.golden.id for cell in cells))
 
 

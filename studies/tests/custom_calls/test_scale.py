@@ -61,7 +61,7 @@ def replayed(export, libraries, tmp_path_factory, warm_starts):
     for day in ("D-1", "D+21"):
         produced = export(day)
         store.write(produced.manifest, produced.files)
-    here = Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+    here = Release(jax=version("jax"), jaxlib=version("jaxlib"), built=load_calendar().built(version("jaxlib")))
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "start_process", warm_starts)

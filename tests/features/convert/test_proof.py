@@ -208,5 +208,5 @@ def test_a_proof_replays_the_files_in_the_reader_under_the_policy(monkeypatch):
     shown = proof.prove(before.manifest, before.files, before, made(), ReplayOptions(load_calendar(), policy), print)
     (cell,) = replayed
     assert shown.verified
-    assert (cell.reader.jaxlib, cell.platform, cell.golden.manifest.comparison.rtol) == (READER.jaxlib, "cpu", 0.25)
+    assert (cell.reader.jaxlib, cell.platform, cell.golden.compared_as.comparison.rtol) == (READER.jaxlib, "cpu", 0.25)
     assert shown.message.endswith(", compared by rtol 0.25")

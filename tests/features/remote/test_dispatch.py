@@ -151,7 +151,7 @@ def test_a_machine_with_another_comparator_or_variable_runs_nothing(goldens, her
 
 
 def test_a_machine_without_the_runtime_of_a_job_says_so(cells):
-    reader = Release("", "", day("2026-10-01"), "acme==1.0")
+    reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     (ended,) = run_job(make_job([dataclasses.replace(cells[0], reader=reader)], OPTIONS)).outcomes
     assert (ended.verdict, ended.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert ended.message.startswith("this machine does not know acme 1.0: Expected a runtime of jaxlib, iree,")
@@ -289,7 +289,7 @@ def test_a_job_has_limits(goldens, here, monkeypatch):
 
 
 def test_promised_cells_of_all_readers_are_sent_first(goldens, here):
-    other = dataclasses.replace(here, jax="another")
+    other = structs.replace(here, jax="another")
     cells = [Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in (here, other) for case in CASES]
     sent = []
 

@@ -23,7 +23,7 @@ from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import OUTPUTS
 from export_core.matrix import Verdict
 from export_core.matrix.replay import Ran
-from export_core.matrix.result import new_result, reader_of
+from export_core.matrix.result import new_result
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar, runtimes
@@ -109,7 +109,7 @@ def test_the_interpreter_is_not_asked_about_itself():
 def test_one_runtime_alone_against_the_others(right, wrong, says, choice):
     def read_in(name, verdict):
         (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
-        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader_of(reader))
+        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader)
 
     stored = [read_in(name, Verdict.PASS) for name in right] + [read_in(name, Verdict.NUMERICS) for name in wrong]
     chosen = dataclasses.replace(choice, stored=tuple(stored))

@@ -20,12 +20,11 @@ from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.result import ReaderOf
 from export_core.matrix.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
-from export_core.releases import Direction
+from export_core.releases import Direction, Release
 from export_core.releases.entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.report.wording import cell_sentence, evidence
@@ -53,7 +52,7 @@ class FailureCause(StrEnum):
 class InRelease(msgspec.Struct, frozen=True):
     """What became of the same golden in one release."""
 
-    reader: ReaderOf  # The release.
+    reader: Release  # The release.
     verdict: Verdict  # What happened.
     message: str  # The first line of its message.
 
@@ -166,11 +165,11 @@ def _reduction(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
 
 def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[str]:
     """The custom calls that the writer or the reader does not promise, each in a sentence."""
-    policy, manifest = choice.options.policy, choice.cell.golden.manifest
+    policy, golden = choice.options.policy, choice.cell.golden
     # The manifest knows the writer, where the artifact alone leaves several.
-    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
-    promising = None if reader.runtime else reader.jaxlib  # other runtimes have no list of custom calls
-    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
+    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=golden.manifest.writer.jaxlib)
+    promising = None if reader.release.runtime else reader.release.jaxlib  # other runtimes have no list of custom calls
+    audited = audit_calls(artifact, writer, {**golden.compared_as.allow, **policy.allow}, promising)
     return [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
 
 

@@ -100,10 +100,10 @@ CASE = "reduced"  # The case of a reduced program's golden.
 _NOT_COMPARED = "the outputs of a reduced program are compared with those of a second reader"
 
 
-def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
+def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
     """The manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
-    kept = ("mesh", "register", "allow", "platforms", "disabled_checks")
-    options = {name: getattr(original.options, name) for name in kept}
+    original, kept = golden.manifest, ("mesh", "register", "platforms", "disabled_checks")
+    options = {name: getattr(original.options, name) for name in kept} | {"allow": golden.compared_as.allow}
     return Manifest(
         case=CASE,
         test="",
@@ -159,7 +159,7 @@ class ProgramReader:
         content = {ARTIFACT: program.artifact, INPUTS: program.arrays, **{x: golden.content(x) for x in modules}}
         for name, data in content.items():
             (folder / name).write_bytes(data)
-        manifest = structs.replace(manifest_of(golden.manifest, program), case=f"{CASE}-{number}")
+        manifest = structs.replace(manifest_of(golden, program), case=f"{CASE}-{number}")
         return replace(self.cell, golden=Golden(manifest, folder))
 
 

@@ -406,7 +406,7 @@ class _Run:
         operations, seconds = len(program.names), round(time.monotonic() - self.started, 1)
         tried = self.earlier_tried + self.oracle.tried
         self.steps.append(Step(done, operations, tried, seconds))
-        manifest = manifest_of(self.failing.cell.golden.manifest, program)
+        manifest = manifest_of(self.failing.cell.golden, program)
         relative = self.oracle.wanted.relative
         if 0 < relative < 1:
             # A quarter of what is left at least, so that the reduced golden fails by its own tolerance.

@@ -88,6 +88,46 @@ def test_a_figure_counts_what_it_names(figures, label, value, names):
     assert (figures[label].value, figures[label].names) == (value, names)
 
 
+ANOTHER = {
+    "readers/cell.py": "def request_of(cell: Cell) -> Request: ...",
+    "reply.py": "class Reply:\n    stage: str\n    message: str\n    seconds: float",
+    "outcome.py": """
+class Outcome:
+    stage: str
+    message: str
+    seconds: float
+class Numbered(Outcome): ...
+class Cause:
+    stage: str
+    message: str
+def judge(reply: Reply) -> Outcome: ...
+""",
+}
+
+
+def test_types_and_conversions_of_outcomes_that_nobody_listed_are_found(tmp_path: Path):
+    (tmp_path / "house" / "readers").mkdir(parents=True)
+    for name, source in {"__init__.py": "", "readers/__init__.py": "", **ANOTHER}.items():
+        (tmp_path / "house" / name).write_text(source)
+    figures = {figure.label: figure for figure in structure.measure(tmp_path)}
+    assert figures["types with a cell's outcome"].names == (
+        "house.outcome.Outcome",
+        "house.reply.Reply",
+        "house.outcome.Numbered",
+    )
+    conversions = figures["conversions of a cell on the way to the page"].names
+    assert (conversions[0], conversions[-1]) == ("house.readers.cell.request_of", "house.outcome.judge")
+    assert [name.endswith(": not there") for name in conversions] == [False, *[True] * 5, False]
+
+
+def test_the_way_of_a_cell_to_the_page_is_the_listed_one():
+    modules = list(structure.parse_modules(Path(structure.__file__).parents[1]))
+    assert set(structure.with_outcome(modules)) == {"Reply", "Result"}
+    assert [name.split(".", 1)[1] for name in structure.conversions(modules)] == [
+        name for name, _ in structure.TO_THE_PAGE
+    ]
+
+
 def test_a_commit_that_does_not_exist_is_named(tmp_path: Path):
     with pytest.raises(SystemExit, match="expected a commit or a folder, found 'no-such-commit'"):
         structure.checked_out("no-such-commit", Path(structure.__file__).parent, tmp_path)

@@ -1,4 +1,6 @@
-"""A result, one line of results.jsonl: what happened to a cell, and what it means; and results, grouped.
+"""A result, the record of a cell and a line of results.jsonl: what happened, and what it means; and results, grouped.
+
+A replay makes it, and `judge` and the rules of features add to it: it is an outcome until it is judged.
 
 Nothing here can be part of a reference cycle, and a run holds a hundred thousand of them: `gc=False` keeps the garbage
 collector from visiting each of them again and again.
@@ -30,9 +32,12 @@ Key = TypeVar("Key", bound=Hashable)
 Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode and runtime.
 
 
-class WriterOf(Release, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
     """The release that exported it, always of jaxlib, and where."""
 
+    # Once more, and not by keyword only: so a file has them in the order of the contract, the platform before the day.
+    jax: str  # The version of its jax.
+    jaxlib: str  # The version of its jaxlib.
     platform: str  # The platform on which it exported, such as cpu.
 
     @property
@@ -72,6 +77,22 @@ def writer_of(writer: Writer) -> WriterOf:
     return WriterOf(jax=writer.jax, jaxlib=writer.jaxlib, built=writer.built, platform=writer.platform)
 
 
+def _of_cell(cell: Cell) -> dict[str, Any]:
+    """What a result says of its cell, whatever happened."""
+    manifest = cell.golden.manifest
+    return {
+        "case": manifest.case,
+        "golden": cell.golden.id,
+        "writer": writer_of(manifest.writer),
+        "reader": cell.reader,
+        "platform": cell.platform,
+        "mode": cell.mode,
+        "custom_calls": manifest.custom_calls,
+        "test": manifest.test,
+        "converted": manifest.converted_from is not None,
+    }
+
+
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, Release, str, Mode]:
     """The first fields of whatever is said of one cell: case, golden, writer, reader, platform, mode."""
     case, writer = cell.golden.manifest.case, writer_of(cell.golden.manifest.writer)
@@ -85,7 +106,7 @@ def _interned(value: Hashable) -> Any:
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """A judged cell."""
+    """A judged cell; until it is judged an outcome, which is incomplete and not promised."""
 
     case: str  # The id of the case, such as `tests.test_model.test_attention`.
     golden: str  # The golden, `case/writer`.
@@ -180,6 +201,43 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def series(self) -> Series:
         """What it has in common with the cells whose costs and numbers can be compared with its own."""
         return self.golden, self.platform, self.device, self.mode, self.reader.family
+
+
+_NOT_KNOWN: Mapping[str, Any] = {
+    **dict.fromkeys(("signal", "max_abs_error", "max_rel_error")),
+    "stderr": "",
+    "seconds": 0.0,
+    "direction": Direction.SAME,
+    "days": 0,
+    "promised": False,
+    "promised_until": datetime.date.min,
+    "judgement": Judgement.INCOMPLETE,
+    "reproduce": "",
+}
+"""The fields without a default in a file, of an outcome of which no more is known."""
+
+
+def new_result(cell: Cell, stage: Stage, verdict: Verdict, message: str = "", **found: Any) -> Result:
+    """Return the outcome of a cell: what happened, not yet judged.
+
+    Args:
+        cell: The cell, in the mode in which it was run.
+        stage: How far it got.
+        verdict: What happened.
+        message: What happened in words.
+        found: Other fields of a result that are known by now.
+    """
+    return Result(stage=stage, verdict=verdict, message=message, **{**_NOT_KNOWN, **_of_cell(cell), **found})
+
+
+def without_cell(outcome: Result) -> Result:
+    """Return an outcome without the names of its cell, as it is cached: other cells may have the same."""
+    return msgspec.structs.replace(outcome, case="", golden="", test="")
+
+
+def for_cell(outcome: Result, cell: Cell) -> Result:
+    """Return a cached outcome as that of a cell, in the mode in which it was run."""
+    return msgspec.structs.replace(outcome, **{**_of_cell(cell), "mode": outcome.mode})
 
 
 def shared_result(result: Result) -> Result:

@@ -86,8 +86,8 @@ def try_conversions(
                 yield original, fix
             else:
                 made[cell.key] = original, cell, fix
-        for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
-            original, _, fix = made[outcome.cell.key]
+        for cell, outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
+            original, _, fix = made[cell.key]
             if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
                 if nothing := nothing_compared(original.golden, "cpu", options.policy.tolerances, options.user_code):
                     yield original, FixByConversion(message=f"not shown: it runs, and nothing was compared: {nothing}")

@@ -86,8 +86,8 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     result = choice.result
     if result is None:
         notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
-        (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
-        result = judge(outcome, choice.options.policy)
+        ((cell, outcome),) = replay_here([choice.cell], choice.options, notify=notify)
+        result = judge(outcome, cell.golden, choice.options.policy)
     if result.verdict.works:
         raise WhyError(f"{choice.cell.key}: expected a cell that fails, found {result.verdict}: nothing to explain.")
     if result.verdict is Verdict.NOT_RUN:

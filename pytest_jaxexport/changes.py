@@ -8,11 +8,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from export_core.artifact import ArtifactError, read_bytes
 from export_core.artifact.export_changes import export_changes, independent_changes, operations_that_differ
+from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import read_regular
 from export_core.export.produce import ProducedGolden, outputs_for
 from export_core.goldens import Check, Golden, Leaf
@@ -20,7 +24,8 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
 from export_core.numbers.compare import GoldenOutputs
-from export_core.numbers.elements import bits_of
+from export_core.numbers.elements import bits_of, ulp_distance
+from export_core.numbers.shows_nothing import leaf_paths
 from export_core.readers.hardware import instructions_used, processors
 
 
@@ -117,6 +122,44 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
         difference = wanted.compare(check, from_npz(reference.folder / check.outputs), from_npz(outputs))
         if not difference.ok:
             yield f"numbers of {check.name}: {difference}"
+
+
+NEARLY = 16
+"""Units in the last place by which inputs may differ that another processor or release of jax has computed."""
+
+
+def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
+    """Return which example arguments are not the golden's inputs: paths of leaves, then names of further calls.
+
+    The golden's inputs are what is compared, so that new arguments have no effect. Empty where the types differ, which
+    is a change by itself, and for inputs that nobody chose.
+    """
+    now, then = produced.manifest, reference.manifest
+    if now.signature.inputs != then.signature.inputs or then.inputs_made:
+        return []
+    paths, _ = leaf_paths(now, produced.artifact)
+    pairs = zip(produced.inputs, reference.inputs(), strict=True)
+    other = [number for number, (new, old) in enumerate(pairs) if not _nearly_same(new, old)]
+    names = [paths[number] if number < len(paths) else f"argument {number}" for number in other]
+    for check in then.checks:
+        if check.vjp or check.inputs is None or check.inputs not in produced.files:
+            continue
+        new_leaves, old_leaves = from_npz(produced.files[check.inputs]), from_npz(reference.folder / check.inputs)
+        if not all(starmap(_nearly_same, zip_longest(new_leaves, old_leaves))):
+            names.append(check.name)
+    return names
+
+
+def _nearly_same(new: Leaf | None, old: Leaf | None) -> bool:
+    """Whether two inputs have one type, and the same elements but for last digits of floating-point numbers."""
+    if new is None or old is None or str(new) != str(old):
+        return False
+    if bits_of([new]) == bits_of([old]):
+        return True
+    if old.dtype not in FLOATS:
+        return False
+    one, other = new.numpy(), old.numpy()
+    return bool(((ulp_distance(one, other) <= NEARLY) | (np.isnan(one) & np.isnan(other))).all())
 
 
 def _listed(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jaxexport.settings import Marked, as_usage_errors, usage_error, user_code
+from pytest_jaxexport.settings import Marked, user_code
 
 NAME = "export_compat"
 
@@ -123,17 +123,21 @@ def signature(keywords: Mapping[str, Keyword]) -> str:
     )
 
 
-def read_marker(item: pytest.Item) -> Marked | None:
-    """The marker of a test; its own keywords come before those of its class and module. None for an unmarked test.
+class MarkerError(Exception):
+    """A marker with positional arguments, an unknown keyword, or a value of the wrong kind."""
 
-    Raises `pytest.UsageError` for positional arguments, unknown keywords and values of the wrong kind.
+
+def read_marker(item: pytest.Item) -> Marked | None:
+    """Return what the marker of a test says, None for an unmarked test. Raises `MarkerError` for a wrong one.
+
+    Its own keywords come before those of its class and module.
     """
     markers = list(item.iter_markers(NAME))
     if not markers:
         return None
-    where = f"{item.nodeid}: @pytest.mark.{NAME}"
+    where = f"@pytest.mark.{NAME}"
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-        raise usage_error(
+        raise MarkerError(
             f"{where} cannot be combined with hypothesis's @given: a golden has the same arguments in every run, and "
             "@given draws others.\nLeave the marker off this test, and write one beside it without @given that passes "
             "fixed arguments to export_golden, such as those of an @example."
@@ -142,14 +146,17 @@ def read_marker(item: pytest.Item) -> Marked | None:
     # From the test outwards to its class and module: setdefault leaves the keyword of the nearest marker.
     for marker in markers:
         if marker.args:
-            raise usage_error(f"{where} takes keywords only, found the positional {marker.args[0]!r}")
+            raise MarkerError(f"{where} takes keywords only, found the positional {marker.args[0]!r}")
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)
     # A run with no marked test must not load export_core.
+    from export_core.base.errors import ExportCompatError
     from export_core.run import marker_keywords as core
 
-    with as_usage_errors():
+    try:
         return core.read_keywords(merged, where, lambda: user_code(item.config))
+    except ExportCompatError as error:
+        raise MarkerError(str(error)) from error
 
 
 def own_targets(item: pytest.Item) -> set[str]:

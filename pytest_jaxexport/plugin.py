@@ -5,6 +5,7 @@ Nothing heavy is imported before a marked test runs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import json
@@ -104,12 +105,19 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 # Around all others: tests which -k or -m deselects are checked too, and so are markers that a project's hook adds.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Read every marker, and the settings if there is one, so that a wrong value ends the run before any test."""
+    """Read every marker, and the settings if there is one: a wrong setting ends the run before any test.
+
+    A wrong marker is an error of its own test, in its setup, so that one run names them all.
+    """
     collected = list(items)
     result = yield
     try:
         for item in dict.fromkeys([*collected, *items]):
-            _marked(item)
+            if item.get_closest_marker(marker.NAME) is None:
+                continue
+            _read_settings(config)
+            with contextlib.suppress(marker.MarkerError):
+                _marked(item)
     except pytest.UsageError as error:
         if not hasattr(config, "workerinput"):
             raise
@@ -150,11 +158,15 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin anew: pytest-rerunfailures runs a test again, and what it called before must not count."""
+    """Begin anew: pytest-rerunfailures runs a test again, and what it called before must not count.
+
+    A wrong marker fails its test here, also one that is to be skipped.
+    """
     item.stash[LEDGER] = Ledger(item, item.config.stash[UNHEARD])
     item.stash[FAILED] = False
     if RECORDER in item.stash:
         del item.stash[RECORDER]
+    _marked_now(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -203,7 +215,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, AttributeError) and error.name == "export_golden":
         report.sections.append((f"no {error.name}", UNITTEST_HINT))
-    if MARKED in item.stash:
+    if item.get_closest_marker(marker.NAME) is not None:
         item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
         recorder = item.stash.get(RECORDER, None)
         # A test has three reports; what it exported must be counted once.
@@ -229,6 +241,7 @@ class GoldensReporter:
         self.collected = collected
         self.unused: list[str] = []
         self.not_pruned = ""
+        self.fails_unused = False
         self.lost_worker = False
 
     @pytest.hookimpl(trylast=True)
@@ -277,6 +290,8 @@ class GoldensReporter:
         # An exit code that already reports a failure stays: that is the more important one.
         if self.not_pruned and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        elif self.fails_unused and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # The feature `backfill`, which this module must not import, cannot tell from an exit code of 0 who chose it.
         if ended := os.environ.get("JAXEXPORT_SESSION_ENDED"):
             Path(ended).touch()
@@ -316,7 +331,11 @@ class GoldensReporter:
         config = session.config
         delete = bool(config.getoption("prune_goldens"))
         reason = self._why_incomplete(session, exitstatus)
-        if reason or (not delete and why_partial(config)):
+        partial = "" if delete else why_partial(config)
+        # Where no test is marked any more, only a project that asks for it pays for looking.
+        if not reason and not self.reported.tests and (delete or partial or not settings.fails_unused(config)):
+            reason = "no test that ran is marked"
+        if reason or partial:
             self.not_pruned = f"{reason}; nothing was deleted." if delete else ""
             return
         from export_core.base.errors import ExportCompatError
@@ -324,10 +343,16 @@ class GoldensReporter:
 
         goldens = settings.goldens_folder(config)
         try:
-            self.unused, errors = report_unused(goldens, self.reported, self.collected, config.rootpath, delete=delete)
+            self.unused, errors, left = report_unused(
+                goldens, self.reported, self.collected, config.rootpath, delete=delete
+            )
             self.not_pruned = " ".join(errors)
+            if left and settings.fails_unused(config):
+                self.unused.append("unused_goldens is fail: this run fails, since no test exports these goldens")
+                self.fails_unused = True
         except ExportCompatError as error:
-            # A golden that cannot be read fails its own test.
+            # A golden that cannot be read fails its own test, if it has one.
+            self.unused = [f"unused goldens are not listed: {error}"]
             self.not_pruned = f"{error} Nothing was deleted." if delete else ""
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
@@ -338,7 +363,7 @@ class GoldensReporter:
             return "the run ended before all tests had run"
         if self.collected.broken:
             return "not every test file could be collected, or a worker crashed"
-        return "" if self.reported.tests else "no test that ran is marked"
+        return ""
 
     def _wrote_nothing(self, config: pytest.Config) -> bool:
         return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
@@ -391,8 +416,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.workeroutput[_COLLECTED] = vars(listener.collected)  # type: ignore[attr-defined,union-attr]
 
 
+def _read_settings(config: pytest.Config) -> None:
+    """Read the settings of the run once. Raises `pytest.UsageError` for a wrong one."""
+    if SETTINGS not in config.stash:
+        config.stash[SETTINGS] = settings.read_settings(config)
+
+
 def _marked(item: pytest.Item) -> settings.Marked | None:
-    """What the markers of a test say, None without one. Raises `pytest.UsageError` for a wrong one.
+    """What the markers of a test say, None without one. Raises `MarkerError` for a wrong one.
 
     They are read again when there are others: hooks, fixtures and a test itself may add some.
     """
@@ -403,8 +434,7 @@ def _marked(item: pytest.Item) -> settings.Marked | None:
         marked = marker.read_marker(item)
         assert marked is not None
         item.stash[MARKED] = markers, marked
-    if SETTINGS not in item.config.stash:
-        item.config.stash[SETTINGS] = settings.read_settings(item.config)
+    _read_settings(item.config)  # a fixture may have added the only marker of the run
     return item.stash[MARKED][1]
 
 
@@ -413,7 +443,7 @@ def _marked_now(item: pytest.Item) -> settings.Marked | None:
     __tracebackhide__ = True
     try:
         return _marked(item)
-    except pytest.UsageError as error:
+    except (marker.MarkerError, pytest.UsageError) as error:
         pytest.fail(str(error), pytrace=False)
 
 
@@ -471,7 +501,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     config.stash[RUNNING].begin(item.nodeid)
     if REPLAYER not in config.stash:
         replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
-        seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)]
+        seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in SEEDS]
         seconds.insert(0, ForkedExport(config, config.stash.get(FLAGS, {}), replayer.fork_program))
         config.stash[REPLAYER], config.stash[SECOND_EXPORT] = replayer, seconds
         for close in (replayer.close, *(second.close for second in seconds)):

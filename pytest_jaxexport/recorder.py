@@ -1,12 +1,13 @@
 """The work of the fixture `export_golden`: export, audit, compare with the goldens, replay them; or write a golden."""
 
+import inspect
 import os
 import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_a
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
+from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
@@ -37,13 +39,19 @@ from export_core.releases.names import title_of
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
-from export_core.run.marker_keywords import export_options
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, export_options
 from export_core.run.run import by_rules
-from pytest_jaxexport.changes import Changes, changes_since, source_difference
+from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
 from pytest_jaxexport.ledger import Ledger
-from pytest_jaxexport.marker import full_name, locate, own_constants, own_targets
+from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
-from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
+from pytest_jaxexport.second_export import (
+    MORE_SEEDS,
+    SecondArtifact,
+    SecondExport,
+    exports_again_otherwise,
+    try_more_seeds,
+)
 from pytest_jaxexport.settings import Marked, Settings
 from pytest_jaxexport.unused_goldens import rename_hint
 
@@ -73,7 +81,8 @@ class Exported:
 
         Args:
             args: the arguments.
-            match: a regular expression that must match somewhere in the refusal's message, in every release.
+            match: a regular expression that must match somewhere in the refusal's message, in every release: with one
+                `*` or `+` in each alternative at most, and no `{…}`.
             kwargs: keyword arguments of the function.
         """
         __tracebackhide__ = True
@@ -84,6 +93,7 @@ class Exported:
         with self._ledger.enter(what):
             try:
                 if self.checks is not None:
+                    check_keywords(f"exported.{what}", self.checks.produced.case.function, call.kwargs)
                     self.checks.add(call)
             except ExportCompatError as error:
                 raise pytest.fail.Exception(shown(str(error)), pytrace=False) from None
@@ -122,7 +132,9 @@ class Recorder:
         self.cases: list[str] = []
         self.renamed: list[str] = []
 
-    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
+    def __call__(
+        self, function: Callable[..., Any] | None = None, /, *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Exported:
         """Export `function`, which must be jitted, with these example arguments.
 
         Args:
@@ -143,6 +155,12 @@ class Recorder:
         with self._ledger.enter(_call_text(name)):
             self._take_name(name)
             try:
+                if function is None:
+                    raise KeywordError(
+                        f"{_call_text(name)}: expected a jitted function and its example arguments, found none: "
+                        "export_golden(jax.jit(f), *args)."
+                    )
+                check_keywords(_call_text(name), function, kwargs)
                 self._exported.append(self._export(self._case(function, args, kwargs, name)))
             except ExportCompatError as error:
                 self._fail(str(error))
@@ -276,26 +294,28 @@ class Recorder:
         fits = len(produced.artifact.data) <= LARGE and produced.manifest.writer.platform != "tpu"
         return self._settings.second_export and fits
 
-    def _exports_again_otherwise(self, produced: ProducedGolden, seeds: int) -> bool | None:
-        """Whether one of so many other hash seeds exports something else. None where it cannot, or is not wanted."""
+    def _exports_again_otherwise(self, produced: ProducedGolden, processes: Sequence[SecondExport]) -> bool | None:
+        """Whether one of these processes exports something else. None where they cannot, or are not wanted."""
         if not self._can_be_repeated(produced):
             return None
+        with self._progress(f"exporting {shown(produced.case.id)} again: --no-second-export leaves it out"):
+            return exports_again_otherwise(processes, self._item.nodeid, produced)
 
-        def progress(asked: int) -> AbstractContextManager[None]:
-            count = f", {asked} of up to {seeds}: --no-second-export leaves it out" if seeds > 1 else ""
-            return self._progress(f"exporting {shown(produced.case.id)} again{count}")
+    def _new_exports_again_otherwise(self, produced: ProducedGolden) -> bool | None:
+        """Whether a second process exports a golden that is to be written otherwise, or None.
 
-        # A fork starts sooner. It is not like this process in all, so that what it exports otherwise shows nothing.
-        if seeds == 1 and exports_again_otherwise(self._forked_exports, self._item.nodeid, produced, progress) is False:
+        A fork starts sooner. It is not like this process in all, so that what it exports otherwise shows nothing.
+        """
+        if self._exports_again_otherwise(produced, self._forked_exports) is False:
             return False
-        return exports_again_otherwise(self._second_exports[:seeds], self._item.nodeid, produced, progress)
+        return self._exports_again_otherwise(produced, self._second_exports[:1])
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
         if stored := self._stored(produced):
             differs: bool | None = not stored.manifest.reproducible
         else:
-            differs = self._exports_again_otherwise(produced, 1) if self._exports_new_twice else None
+            differs = self._new_exports_again_otherwise(produced) if self._exports_new_twice else None
             self._not_repeated |= {produced.case.id} if differs is None else set()
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
@@ -374,6 +394,7 @@ class Recorder:
         # The golden by this very writer, else the newest one.
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         change, differs_again = self._require_same(produced, reference)
+        other_inputs = self._other_inputs(produced, reference)
         (produced,) = free_caches([produced])
         with self._progress(f"running the goldens of {shown(manifest.case)} in new processes"):
             results, stored = self._replayer.replayed(manifest.case, list(map(self._marked_now, generations)))
@@ -386,8 +407,13 @@ class Recorder:
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
                 "changed": change,
+                "other_inputs": other_inputs,
                 "compared_by_outputs": differs_again or not reference.manifest.reproducible,
-                "shown": [(r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0],
+                "shown": [
+                    *((r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0),
+                    # A marker says how outputs are compared, and nothing of the noise that a golden brings along.
+                    *((name, told.what) for told in other_noise(generations, policy) for name in told.cases),
+                ],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "stored": stored,
@@ -411,10 +437,11 @@ class Recorder:
         manifest, then = produced.manifest, reference.manifest
         lines, export, flags = self._changes(produced, reference)
         # Other numbers fail the test, whatever a second export says.
-        differs_again = False
+        differs_again, more_seeds = False, []
         if export and not lines:
-            differs_again = bool(self._exports_again_otherwise(produced, len(self._second_exports)))
-            export = [] if differs_again else export
+            differs = self._exports_again_otherwise(produced, self._second_exports)
+            differs_again, export = bool(differs), [] if differs else export
+            more_seeds = [self._more_seeds(manifest.test)] if differs is False else []
         fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
         if export and (fails or lines):
             lines += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
@@ -423,11 +450,22 @@ class Recorder:
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {then.writer.jaxlib} "
                 f"(built {then.writer.built}) in {reference.folder}:\n"
-                + "\n".join([*lines, *flags, *differing])
+                + "\n".join([*lines, *flags, *differing, *more_seeds])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
         return "".join(export[:1]), differs_again
+
+    def _other_inputs(self, produced: ProducedGolden, reference: Golden) -> list[str]:
+        """Name the example arguments that are not the golden's inputs; fail the test if the policy asks for that."""
+        __tracebackhide__ = True
+        other = changed_inputs(produced, reference)
+        if other and self._settings.policy.changed_inputs == "fail":
+            self._fail(
+                f"Example arguments are not the inputs of the golden in {reference.folder}, and changed_inputs is "
+                f"fail: {few(other)}.\nIf the change is intended: {self._remedy(produced.manifest.test)}"
+            )
+        return other
 
     def _rename_hint(self, produced: ProducedGolden) -> str:
         agrees = partial(self._agrees, produced)
@@ -452,12 +490,23 @@ class Recorder:
         platform = produced.manifest.writer.platform
         return changes_since(produced, GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code))
 
+    def _more_seeds(self, test: str) -> str:
+        """What is said of an export that other hash seeds do not change, with the command that tries more of them."""
+        return (
+            f"{len(self._second_exports)} processes with other hash seeds export what this one does. "
+            f"To try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"
+        )
+
     def _remedy(self, test: str) -> str:
-        """The command that writes this test's goldens, for the folder where pytest was called."""
+        """The command that writes this test's goldens."""
+        return self._command(test, "--update-goldens")
+
+    def _command(self, test: str, *options: str) -> str:
+        """The command that runs this test, for the folder where pytest was called."""
         path, _, names = test.partition("::")
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
-        return shlex.join(["pytest", "--update-goldens", *self._settings.repeated, f"{here}::{names}"])
+        return shlex.join(["pytest", *options, *self._settings.repeated, f"{here}::{names}"])
 
     @contextmanager
     def _progress(self, text: str) -> Iterator[None]:
@@ -508,9 +557,12 @@ class SecondRecorder(Recorder):
         super().__init__(item, ledger, marked, settings, cast("Any", None), ())  # what only the first one needs
         self._exports = exports
 
-    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
+    def __call__(
+        self, function: Callable[..., Any] | None = None, /, *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Exported:
         """Export as the first process does."""
         with self._ledger.enter(_call_text(name)):
+            assert function is not None  # else the first process has failed this test
             case = self._case(function, args, kwargs, name)
             self._names.add(name)
             try:
@@ -523,6 +575,33 @@ class SecondRecorder(Recorder):
 
     def finish(self) -> None:
         """Do nothing: the session has what was exported."""
+
+
+def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise `KeywordError` for a keyword of the marker in a call, unless the function itself names it.
+
+    As an argument that a `**kwargs` takes it would change nothing, without a word.
+
+    Args:
+        call: the call as its error names it.
+        function: what is exported.
+        kwargs: its keyword arguments.
+    """
+    given = [name for name in kwargs if name in ALL_KEYWORDS]
+    if not given:
+        return
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some callables do not say what they take
+        return
+    named = {parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
+    if of_marker := [name for name in given if name not in named]:
+        words = ", ".join(f"{name}={kwargs[name]!r}" for name in of_marker)
+        what = "is a keyword" if len(of_marker) == 1 else "are keywords"
+        raise KeywordError(
+            f"{call}: {', '.join(of_marker)} {what} of the marker, and the function has no parameter of that name: "
+            f"write @pytest.mark.{NAME}({words})."
+        )
 
 
 def _call_text(name: object) -> str:

@@ -111,6 +111,16 @@ def has_policy(config: pytest.Config) -> bool:
         return False
 
 
+def fails_unused(config: pytest.Config) -> bool:
+    """Whether the policy wants a run of all tests to fail where goldens belong to no test any more."""
+    if not has_policy(config):
+        return False
+    try:
+        return read_policy(config).unused_goldens == "fail"
+    except pytest.UsageError:  # which a run with a marked test has told
+        return False
+
+
 def _policy_file(config: pytest.Config) -> str | None:
     if named := config.getoption("export_policy"):
         return str(config.invocation_params.dir / str(named))

@@ -82,6 +82,11 @@ def _noted(events: Events) -> Iterator[str]:
     for event in events:
         if event["changed"]:
             yield f"  {event['case']}: export changed, and changed_module is warn: {event['changed']}"
+        if event["other_inputs"]:
+            yield (
+                f"  {event['case']}: example arguments are not the golden's inputs, which were compared: "
+                f"{few(event['other_inputs'], most=3)}. pytest --update-goldens stores the new ones"
+            )
 
 
 def _corrected(events: Events) -> Iterator[str]:

@@ -142,10 +142,9 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
     from export_core.goldens import GoldenStore
 
     store = GoldenStore(goldens)
-    cases = [path.name for path in sorted(goldens.iterdir()) if path.is_dir()] if goldens.is_dir() else []
     unused: list[Golden] = []
-    for case in cases:
-        if not case.startswith(".") and case not in reported.cases:
+    for case in store.cases():
+        if case not in reported.cases:
             generations = store.generations(case)
             if generations and _is_unused(generations, reported, collected, root):
                 unused += generations
@@ -218,8 +217,8 @@ def _is_unused(generations: list[Golden], reported: ReportedTests, collected: Co
 
 def report_unused(
     goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path, *, delete: bool
-) -> tuple[list[str], list[str]]:
-    """What is unused, a line each, and errors for goldens that could not be deleted.
+) -> tuple[list[str], list[str], int]:
+    """What is unused, a line each; errors for goldens that could not be deleted; and how many unused ones are left.
 
     With `delete`, what no machine can need any more is removed. Raises `GoldenError` where a golden cannot be read;
     nothing has been deleted then.
@@ -230,9 +229,10 @@ def report_unused(
     store = GoldenStore(goldens)
     # Before the store reads anything: it completes an update that was killed between two renames.
     stray_files = list(strays(goldens))
-    lines, errors, deletable = [], [], False
+    lines, errors, deletable, left = [], [], False, 0
     for golden in find_unused(goldens, reported, collected, root):
         name, test = golden.id, golden.manifest.test
+        left += 1
         if not is_gone(golden, collected, root):
             lines.append(
                 f"unused here: {name}: {test} does not export it here; delete its folder if no other machine does"
@@ -249,12 +249,13 @@ def report_unused(
             except GoldenError as error:
                 errors.append(str(error))
                 continue
+            left -= 1
         lines.append(f"{'deleted' if delete else 'unused'}: {name}: {test} no longer exports it")
     cleared = delete_leftovers(stray_files) if delete else []
     lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in stray_files]
     if (deletable or stray_files) and not delete:
         lines.append("pytest --prune-goldens deletes unused goldens and what killed processes left behind")
-    return lines, errors
+    return lines, errors, left
 
 
 def rename_hint(

@@ -7,6 +7,7 @@ JSON Schemas of manifest, policy, results, inspections.
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 import sys
 from pathlib import Path
@@ -16,17 +17,20 @@ import msgspec
 
 from export_core.base.facts import known_facts
 from export_core.base.feature import FOLDER, features
-from export_core.base.field_docs import add_field_docs
 from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
-from export_core.policy.model import TITLE, policy_schema, titled
+from export_core.policy.model import SCHEMA_FILE, policy_schema
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
 from export_core.run.plan_record import PlanRecord
 from tools import renew
-from tools.field_docs import as_written, types_in
+from tools.field_docs import add_field_docs, as_written, types_in
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+IDENTIFIER = "urn:jaxexport:schema:{}"
+"""The `$id` of a schema by its name. A name and no address: it is the same in every fork and mirror."""
 
 KERNEL: dict[str, tuple[type, str]] = {
     "converted": (
@@ -35,7 +39,7 @@ KERNEL: dict[str, tuple[type, str]] = {
     ),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (PlanReport, "what `jaxexport matrix --dry-run --json` prints: the cells of a matrix before it runs"),
-    "policy": (Policy, TITLE),
+    "policy": (Policy, "export_compat.yaml: what a project asks for"),
     "recorded_plan": (PlanRecord, "plan.json: what decides the results of a run, part by part, and which cells it has"),
     "releases": (
         DatedCalendar,
@@ -57,9 +61,11 @@ KINDS = dict(sorted((KERNEL | OF_FEATURES).items()))
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (2020-12) of one of `KINDS`."""
     kind, title = KINDS[name]
-    if kind is Policy:
-        return policy_schema()
-    made = titled(name, title, msgspec.json.schema(as_written(kind)))
+    of_type = policy_schema() if kind is Policy else msgspec.json.schema(as_written(kind))
+    for part in of_type["$defs"].values():
+        if "description" in part:  # a docstring, indented as in its source
+            part["description"] = inspect.cleandoc(part["description"])
+    made = {"$schema": DIALECT, "$id": IDENTIFIER.format(name), "title": title, **of_type}
     add_field_docs(made, types_in(kind))
     if kind is Result:
         _add_facts(made)
@@ -84,9 +90,10 @@ def written(name: str) -> bytes:
 
 
 def main(folder: Path) -> None:
-    """Write each schema to ``<name>.schema.json``."""
+    """Write each schema to ``<name>.schema.json``; that of the policy also into the package, which prints it."""
     for name in KINDS:
         renew(folder / f"{name}.schema.json", written(name))
+    renew(SCHEMA_FILE, written("policy"))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ CHUNK = 64  # files that a process is given at once: 100 ms of work
 SUFFIX = ".jaxexport"
 HEAD = 1 << 14  # bytes that show what a file is
 FEW = 4  # chunks that take less time than processes to start
+_LINK = "a link to a folder"
 AHEAD = 4  # chunks for each process that wait
 
 
@@ -30,6 +31,24 @@ class ArchiveError(ExportCompatError):
     """An archive that could not be read to its end."""
 
     exit_code = 3
+
+
+class LeftOut(Counter[str]):
+    """What of an archive is no artifact: how many of each kind. Its links to folders are named too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+
+    def add(self, path: str, kind: str) -> None:
+        """Count one."""
+        self[kind] += 1
+        if kind == _LINK:
+            self.links.append(path)
+
+    def lines(self) -> list[str]:
+        """A line for each link to a folder: what is in it was not read."""
+        return [f"warning: {path}: {_LINK}, which is not followed: name the folder too." for path in self.links]
 
 
 class Found(NamedTuple):
@@ -73,7 +92,7 @@ def _found(entry: os.DirEntry[str]) -> Found:
             return Found(entry.path)
         if not entry.is_symlink():
             return Found(entry.path, left_out="no plain file")  # a pipe would be waited for
-        return Found(entry.path, left_out="a link to a folder" if entry.is_dir() else "a broken link")
+        return Found(entry.path, left_out=_LINK if entry.is_dir() else "a broken link")
     except OSError as error:
         return Found(entry.path, error=error.strerror or str(error))
 
@@ -111,7 +130,7 @@ class ReadFile(NamedTuple, Generic[Result]):
 def read_archive(
     read: Callable[[Artifact], Result],
     paths: Sequence[str],
-    left_out: Counter[str],
+    left_out: LeftOut,
     jobs: int | None = None,
     *,
     hidden: bool = True,
@@ -129,7 +148,7 @@ def read_archive(
     files = files_of(paths, hidden=hidden)
     for file in in_parallel(functools.partial(_read_file, read), files, jobs or os.cpu_count() or 1):
         if file.left_out:
-            left_out[file.left_out] += 1
+            left_out.add(file.path, file.left_out)
         else:
             is_empty = False
             yield file
@@ -149,9 +168,10 @@ def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Res
         return ReadFile(found.path, error="expected memory to read it, found too little.")
 
 
-def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:
+def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
     """The error where there is no artifact: more likely than an empty archive, another folder was meant."""
-    advice = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
+    known = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
+    advice = " ".join([known, *left_out.lines()])
     found = f"none in {plural(left_out.total(), 'file')}"
     return ArtifactError("artifacts", found, name=" ".join(paths), advice=advice)
 

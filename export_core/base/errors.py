@@ -1,6 +1,14 @@
 """The one base of every error this project raises on purpose."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
 from export_core.base.text import shown, without_credentials
+
+if TYPE_CHECKING:
+    import os
+    from typing import Self
 
 PREFIX = "jaxexport: error: "  # How every error message begins, whichever command, nox session or test run prints it.
 
@@ -39,6 +47,22 @@ def report_unforeseen(error: Exception, effect: str = "there is no result") -> i
     return UNFORESEEN
 
 
+class Problem(NamedTuple):
+    """What is wrong with a file, or with one value in it."""
+
+    file: str | os.PathLike[str]
+    text: str  # What was expected and what was found, a sentence.
+    key: str = ""  # The path to the value, such as `known_failures[0].verdict`; empty for the whole file.
+    line: int = 0  # The line of the value; 0 where nobody knows it.
+    advice: str = ""  # What to do next, a sentence.
+
+    def __str__(self) -> str:
+        """Return ``export_compat.yaml:12: rtol: expected a number, found text.``, with the advice behind it."""
+        place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
+        text = ": ".join(filter(None, (place, self.key, self.text)))
+        return f"{text} {self.advice}" if self.advice else text
+
+
 class ExportCompatError(Exception):
     """Bad input or a broken part, told to a person.
 
@@ -47,6 +71,14 @@ class ExportCompatError(Exception):
     """
 
     exit_code = 2  # The exit code of a command that ends with it.
+    problems: tuple[Problem, ...] = ()  # What is wrong with a file, where the error is about one.
+
+    @classmethod
+    def about(cls, *problems: Problem) -> Self:
+        """Return the error for a file with these problems, a line for each."""
+        error = cls("\n".join(map(str, problems)))
+        error.problems = problems
+        return error
 
     def __str__(self) -> str:
         """The message as it may be shown anywhere: it may quote a file, another program, or a URL with a password."""

@@ -29,11 +29,13 @@ FEW_MARKS = 2000
 
 LONGEST_PATTERN = 1000  # Characters of a regular expression.
 
-# One repeat of one character at most: what cannot take exponential time.
-_QUICK = re.compile(r"[^*+{]*(?:[^)*+{][*+][^*+{]*)?", re.DOTALL)
-_MOST_CHOICES = 8
-SEARCH_SECONDS = 5.0
-_SEARCH = "import json, re, sys; pattern, text = json.load(sys.stdin); sys.exit(0 if re.search(pattern, text) else 1)"
+# What a regular expression of a golden may be, once each escape and class in it is one character.
+_ONE_CHARACTER = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_HOW_TO_READ = re.compile(r"^\(\?i\)|(?<=\()\?i?:")  # Of a group, or of all.
+_PLAIN = r"(?:[^()|*+{]|\((?!\?)[^()*+{]*\)(?![*+{]))*"  # No repeats; groups are not nested, and not repeated.
+_ALTERNATIVE = rf"{_PLAIN}(?:[^()|*+{{][*+]{_PLAIN})?"  # One repeat of one character.
+_QUICK = re.compile(rf"{_ALTERNATIVE}(?:\|{_ALTERNATIVE})*", re.DOTALL)
+_MOST_CHOICES = 8  # Alternatives and optional characters: each may double the time.
 
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -178,37 +180,23 @@ def _decode_error(error: Exception) -> msgspec.DecodeError:
 
 
 def problem_of_pattern(pattern: str) -> str:
-    """What is wrong with a regular expression; empty where it can be searched for."""
+    """Return what is wrong with a regular expression that somebody else wrote; empty where it can be searched for.
+
+    Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted. So only those
+    are accepted whose time grows with the square of the text at most.
+    """
     if len(pattern) > LONGEST_PATTERN:
         return f"expected a regular expression of at most {LONGEST_PATTERN} characters, found {len(pattern)}."
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         return f"expected a regular expression, found {pattern!r}: {error}."
+    plain = _HOW_TO_READ.sub("", _ONE_CHARACTER.sub("x", pattern))
+    if not _QUICK.fullmatch(plain):
+        return (
+            "expected a regular expression with one * or + at most in each alternative, after one character or class, "
+            f"and no {{…}} or groups in groups, since some others never end; found {pattern!r}. Match fewer words."
+        )
+    if (choices := plain.count("|") + plain.count("?")) > _MOST_CHOICES:
+        return f"expected a regular expression with at most {_MOST_CHOICES} | and ?, found {choices} in {pattern!r}."
     return ""
-
-
-def found_in(text: str, pattern: str) -> bool:
-    """Whether a regular expression that somebody else wrote matches somewhere. One that takes too long does not.
-
-    Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted. So only those
-    that cannot are searched for here, and the others in a process that can be ended.
-    """
-    if _QUICK.fullmatch(pattern) and pattern.count("|") + pattern.count("?") <= _MOST_CHOICES:
-        return re.search(pattern, text) is not None
-    return _found_in_time(text, pattern)
-
-
-@functools.lru_cache(maxsize=1024)
-def _found_in_time(text: str, pattern: str) -> bool:
-    """Search in another process, once: the cells of one reader refuse with the same words."""
-    import json
-    import subprocess
-    import sys
-
-    command = [sys.executable, "-I", "-S", "-c", _SEARCH]
-    question = json.dumps([pattern, text]).encode()
-    try:
-        return not subprocess.run(command, input=question, timeout=SEARCH_SECONDS, env={}, check=False).returncode
-    except (subprocess.TimeoutExpired, OSError):
-        return False

@@ -119,8 +119,9 @@ def main() -> None:
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         text = error.format_message()
-        if context and isinstance(error, click.NoSuchOption):
-            text = f"No such option: {error.option_name}.{meant_option(context, error.option_name)}"
+        # Options that are misspelled click finds itself.
+        if context and isinstance(error, click.NoSuchOption) and (meant := meant_option(context, error.option_name)):
+            text = f"No such option: {error.option_name}.{meant}"
         what = "commands" if context and isinstance(context.command, click.Group) else "options"
         hint = f" `{context.command_path} --help` shows the {what}." if context else ""
         echo(f"{PREFIX}{' '.join(text.split())}{hint}", err=True)

@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-from export_core.base.text import did_you_mean
-
 SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
 """What commands are about, in the order of the help. A command without a section is among the others."""
 
@@ -46,9 +44,10 @@ class HelpfulGroup(HelpfulCommand, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the first word. Raises `click.UsageError`, with the command that is likely meant."""
-        if args[0] not in self.commands and not args[0].startswith("-"):
-            raise click.UsageError(f"No such command: {args[0]}.{meant_command(ctx, args[0])}", ctx)
+        """Return the command of the first word. Raises `click.UsageError`, with the command that is likely meant."""
+        # What a misspelled word stands for, click says itself, from 8.4 on.
+        if args[0] not in self.commands and (meant := meant_command(ctx, args[0])):
+            raise click.UsageError(f"No such command: {args[0]}.{meant}", ctx)
         return super().resolve_command(ctx, args)
 
     def in_sections(self) -> dict[str, list[click.Command]]:
@@ -117,26 +116,22 @@ _COMMANDS = {
 """What people type, after `jaxexport`, and the command that does it."""
 _OPTIONS = {"--delete": "--yes", "--force": "--yes", "-y": "--yes", "--out": "--output"}
 """Options of other programs, and what they are called here."""
-_ALIKE = 0.75  # How alike two names are, of which one is likely the other misspelled; --html and --help are 0.67.
 _MOST = 3  # An option that more commands have, such as --json, says nothing of which one is meant.
 
 
 def meant_command(ctx: click.Context, name: str) -> str:
-    """A sentence that names the command that an unknown word stands for, or nothing."""
+    """Return a sentence that names the command that does what an unknown word says, or nothing."""
     if known := _COMMANDS.get(" ".join((*ctx.command_path.split()[1:], name))):
         return f" `{known}` does that."
-    assert isinstance(ctx.command, click.Group)
     commands = [words for words, _ in _every_command(ctx) if words.endswith(f" {name}")]
-    return did_you_mean(name, ctx.command.commands, _ALIKE) or (
-        f" Did you mean `{commands[0]}`?" if len(commands) == 1 else ""
-    )
+    return f" Did you mean `{commands[0]}`?" if len(commands) == 1 else ""
 
 
 def meant_option(ctx: click.Context, option: str) -> str:
-    """A sentence that names the option of this command, or of another one, that is likely to be meant, or nothing."""
-    own = [name for param in ctx.command.params for name in (*param.opts, *param.secondary_opts) if name[:2] == "--"]
-    if close := did_you_mean(_OPTIONS.get(option, option), own, _ALIKE):
-        return close
+    """Return a sentence that names the option that other programs call so, or the command that has it, or nothing."""
+    own = {name for param in ctx.command.params for name in param.opts}
+    if (meant := _OPTIONS.get(option)) in own:
+        return f" Did you mean {meant!r}?"
     commands = [words for words, has in _every_command(ctx) if any(option in param.opts for param in has.params)]
     # What a run leaves is in its report: of several commands with an option, that one is meant.
     commands.sort(key=lambda words: not words.endswith("report"))

@@ -144,8 +144,7 @@ def show(policy_file: str | None, known: bool, schema: bool) -> None:
         return
     file = load.policy_file(Path(), policy_file)
     written, source = load.read_policy(file) if file else (Policy(), None)
-    # Of a table, the line where it begins: the first of its keys.
-    origins = {str(key[0]): source.location(key) for key in reversed([*source.lines]) if key} if source else {}
+    origins = {name: source.location((name,)) for name in source.data or ()} if source else {}
     if policy.releases != written.releases:
         more = str(load.releases_file(Path(), policy_file))
         origins["releases"] = ", ".join(filter(None, (origins.get("releases"), more)))

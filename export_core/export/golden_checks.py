@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from msgspec import structs
 
+from export_core.base.untrusted import problem_of_pattern
 from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import Arguments, array_from, leaf_from, plain, stored, tree_text, whole
@@ -63,8 +64,10 @@ class GoldenChecks:
                 self._refusals.append((check, produced.arguments))
 
     def add(self, call: ExtraCall) -> None:
-        """Add a further call. Raises `ExportError` for arguments that do not fit."""
+        """Add a further call. Raises `ExportError` for arguments that do not fit, or a pattern that is refused."""
         number = len(self._calls) + 1
+        if call.refused is not None and (problem := problem_of_pattern(call.refused)):
+            raise ExportError(f"{self.produced.case.test}: call {number}: refused(match=…): {problem}")
         check, arguments = _call_check(self.produced, call, number, self._files, self._outside)
         self._calls.append(check)
         if self._several:

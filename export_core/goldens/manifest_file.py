@@ -16,6 +16,7 @@ import yaml
 
 from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.numerics import REQUIRED
+from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.tolerances import problem_of_name, read_amount
 from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
@@ -59,15 +60,17 @@ def load_manifest(path: Path) -> Manifest:
     try:
         text = read_regular(path)
     except FileNotFoundError:
-        raise GoldenError(f"{path}: expected a golden's manifest, found no such file. {RESTORE}") from None
+        problem = "expected a golden's manifest, found no such file."
+        raise GoldenError.about(Problem(path, problem, advice=RESTORE)) from None
     except OSError as error:
-        raise GoldenError(f"{path}: cannot read this manifest: {error.strerror}.") from None
+        raise GoldenError.about(Problem(path, f"cannot read this manifest: {error.strerror}.")) from None
     try:
         fields = decode_yaml(text)  # once: YAML takes most of the time of a matrix with all results cached
         _refuse_newer(path, fields)
         manifest = msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
     except msgspec.MsgspecError as error:
-        raise GoldenError(f"{path}: not a golden's manifest: {schema_problem(error)}. {RESTORE}") from None
+        problem = f"not a golden's manifest: {schema_problem(error)}."
+        raise GoldenError.about(Problem(path, problem, advice=RESTORE)) from None
     check_manifest(manifest, f"{path}")
     return manifest
 
@@ -75,7 +78,7 @@ def load_manifest(path: Path) -> Manifest:
 def check_manifest(manifest: Manifest, where: str) -> None:
     """Raise `GoldenError` for a manifest that breaks a rule: nobody else has to ask where its names lead."""
     for field, problem in problems(manifest):
-        raise GoldenError(f"{where}: {field}: {problem} {RESTORE}")
+        raise GoldenError.about(Problem(where, problem, field, advice=RESTORE))
 
 
 def refuse_newer_format(path: Path) -> None:
@@ -88,9 +91,8 @@ def _refuse_newer(path: Path, fields: Any) -> None:
     # Before the rest is checked: a newer manifest may have fields that would be reported as damage.
     version = msgspec.convert(fields, _Format).format
     if version > FORMAT:
-        raise GoldenError(
-            f"{path}: manifest format {version}; this pytest-jaxexport reads up to {FORMAT}. Upgrade pytest-jaxexport."
-        )
+        problem = f"manifest format {version}; this pytest-jaxexport reads up to {FORMAT}."
+        raise GoldenError.about(Problem(path, problem, advice="Upgrade pytest-jaxexport."))
 
 
 class _Format(msgspec.Struct):

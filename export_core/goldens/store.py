@@ -6,6 +6,7 @@ How is in `base.atomic`: a process killed at any moment leaves the old golden or
 import contextlib
 import functools
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ NOISE = "noise.npz"
 MODULE_TEXT = "module.mlir"
 JAXPR_TEXT = "jaxpr.txt"
 FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
+_OWN_FOLDERS = (atomic.STAGED, atomic.SWAPPED_OUT, atomic.REMOVED)  # Hidden ones, which hold goldens for a moment.
 
 
 class WriteStatus(StrEnum):
@@ -173,12 +175,16 @@ class GoldenStore:
 
         First completes replacements that were killed halfway, so even reading may rename folders.
         """
-        return [golden for folder in self._folders(self.root) for golden in self.generations(folder.name)]
+        return [golden for case in self.cases() for golden in self.generations(case)]
+
+    def cases(self) -> list[str]:
+        """The names of all cases. Raises `GoldenError` for a golden.yaml beside or above them, where none is read."""
+        return [folder.name for folder in self._folders(self.root)]
 
     def generations(self, case: str) -> list[Golden]:
         """The goldens of one case, oldest writer first."""
         atomic.recover(self.root / case)
-        goldens = [self._load(folder) for folder in self._folders(self.root / case)]
+        goldens = [self._load(folder) for folder in self._folders(self.root / case, own=_OWN_FOLDERS)]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def existing(self, case: str) -> list[Golden]:
@@ -260,12 +266,38 @@ class GoldenStore:
                 f"{folder / MANIFEST}: is the manifest of {manifest.case}/{manifest.writer.id}, but is in the folder "
                 f"{folder.parent.name}/{folder.name}. Move the folder back to its place."
             )
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    self._refuse_below(Path(entry.path))
         return Golden(manifest, folder)
 
-    @staticmethod
-    def _folders(parent: Path) -> Iterator[Path]:
-        if parent.is_dir():
-            yield from sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith("."))
+    def _folders(self, parent: Path, own: tuple[str, ...] = ()) -> Iterator[Path]:
+        """The folders in a folder, but for hidden ones.
+
+        Raises `GoldenError` for a golden.yaml that is no golden's: in the folder itself, or below a hidden one, unless
+        its name begins as `own` says.
+        """
+        if not parent.is_dir():
+            return
+        for path in sorted(parent.iterdir()):
+            if path.name == MANIFEST:
+                raise self._misplaced(path)
+            if not path.name.startswith("."):
+                if path.is_dir():
+                    yield path
+            elif not path.name.startswith(own or "/"):
+                self._refuse_below(path)
+
+    def _refuse_below(self, folder: Path) -> None:
+        if path := next(folder.rglob(MANIFEST), None):
+            raise self._misplaced(path)
+
+    def _misplaced(self, path: Path) -> GoldenError:
+        return GoldenError(
+            f"{path}: expected each golden in a folder {self.root}/CASE/WRITER, found one where none is read. Move its "
+            "folder to that of its case and writer, or delete it."
+        )
 
 
 def _refuse_links(folder: Path) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.base.exit_code import ExitCode
-from export_core.base.text import few, plural, without_credentials
+from export_core.base.text import few, plural
 from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.causes import Cause, causes_in
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes
@@ -266,9 +266,8 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
 
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:
-    """A policy as a summary holds it: what is installed may name an index with a password."""
-    install = tuple(map(without_credentials, policy.backfill_install))
-    return cast(dict[str, Any], msgspec.to_builtins(structs.replace(policy, backfill_install=install)))
+    """A policy as a summary holds it: without the passwords of URLs."""
+    return cast(dict[str, Any], msgspec.to_builtins(policy.without_passwords()))
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

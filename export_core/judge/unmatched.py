@@ -8,7 +8,8 @@ import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from enum import Enum, auto
+from typing import Any, NamedTuple
 
 from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
@@ -43,6 +44,7 @@ OTHER_KEYS = (
     # What a name is given to, what a number or a day is, and what people read.
     *("goldens", "windows.backward", "windows.forward", "deployed.name", "deployed.since", "deployed.until"),
     *("calendar_days", "required.cells", "required.outside", "unpromised", "changed_module", "retention.pinned.reason"),
+    *("changed_inputs", "unused_goldens"),
     # A dtype that does not exist is an error where the policy is read, and so is a comparator in a plan.
     *("rtol", "atol", "numbers.compare", "numbers.rtol", "numbers.atol", "numbers.ulp", "numbers.reason"),
     *("quirks.rtol", "quirks.atol", "quirks.ulp"),
@@ -57,20 +59,26 @@ OTHER_KEYS = (
 )
 """All other keys: nothing in them is compared with the names of a project's goldens, readers or runs."""
 
-Reported = Literal["by none", "by whole runs", "by all"]
+
+class ReportedBy(Enum):
+    """Which runs say at their end that a pattern matches nothing; `jaxexport policy check` always does."""
+
+    NO_RUN = auto()
+    WHOLE_RUNS = auto()  # Those of all cells: of a part of them, most patterns match nothing.
+    ALL_RUNS = auto()
 
 
 class Unmatched(NamedTuple):
-    """One pattern that matches nothing, in a sentence. `reported`: which runs say so themselves, at their end."""
+    """One pattern that matches nothing, in a sentence."""
 
     text: str
-    reported: Reported = "by none"
+    reported_by: ReportedBy = ReportedBy.NO_RUN
     target: str = ""  # The name of the deployment target whose cells it decides; empty for none.
     pattern: str = ""  # Of a deployment target: the pattern itself.
 
     def is_reported(self, *, whole: bool) -> bool:
         """Whether the report of a run says so, of all cells (`whole`) or of a part of them."""
-        return self.reported == "by all" or (whole and self.reported == "by whole runs")
+        return self.reported_by is ReportedBy.ALL_RUNS or (whole and self.reported_by is ReportedBy.WHOLE_RUNS)
 
 
 NO_BASELINE = (
@@ -104,13 +112,15 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     }
     targets = {target for golden in goldens for target in golden.manifest.custom_calls}
     platforms = names["platforms"]
-    unmatched = _lacking("platforms: no golden was exported for {}.", policy.platforms or (), platforms, "by all")
+    unmatched = _lacking(
+        "platforms: no golden was exported for {}.", policy.platforms or (), platforms, ReportedBy.ALL_RUNS
+    )
     for key, noun in (("readers", "reader"), ("writers", "writer"), ("platforms", "golden's platform")):
         for pattern in _matching_none(key, getattr(policy.required, key), names):
-            unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", "by all"))
+            unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", ReportedBy.ALL_RUNS))
     if BONUS_LOST in policy.fail_on:
         # Only commands on stored results have a baseline, and no policy knows of one.
-        unmatched.append(Unmatched(f"fail_on: {NO_BASELINE}", "by all"))
+        unmatched.append(Unmatched(f"fail_on: {NO_BASELINE}", ReportedBy.ALL_RUNS))
     unmatched += _lacking("tolerances.{0}: no golden was exported for {0}.", policy.tolerances, platforms)
     unmatched += _lacking("allow: no golden calls {!r}.", policy.allow, targets)
     for number, quirk in enumerate(policy.quirks):
@@ -121,8 +131,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         for number, entry in enumerate(getattr(policy, table)):
             known = of_rules if table == "numbers" else names
             name = entry_name(table, number, entry)
-            in_entry = [*_in_entry(table, name, entry, known)]
-            unmatched += in_entry or _together(table, name, entry, goldens)
+            unmatched += [*_in_entry(table, name, entry, known)] or _together(table, name, entry, goldens)
     for number, rule in enumerate(policy.numbers):
         own = [golden.manifest for golden in goldens if rule_matches(rule, golden.manifest)]
         name = entry_name("numbers", number, rule)
@@ -130,7 +139,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
             unmatched.append(Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens."))
     for number, change in enumerate(policy.custom_call_changes):
         where = f"custom_call_changes[{number}].old"
-        unmatched += _lacking(f"{where}: no golden calls {{!r}}.", [change.old], targets, "by all")
+        unmatched += _lacking(f"{where}: no golden calls {{!r}}.", [change.old], targets, ReportedBy.ALL_RUNS)
     text = "retention.deployed: {!r} is no release of the calendar that can be installed."
     unmatched += _lacking(text, policy.retention.deployed, calendar.versions())
     unmatched += [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
@@ -141,9 +150,11 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     return unmatched + [Unmatched(text.format(version, shipped.built(version))) for version in withdrawn]
 
 
-def _lacking(text: str, names: Iterable[str], known: Iterable[str], reported: Reported = "by none") -> list[Unmatched]:
-    """The names that are not known, each in this sentence."""
-    return [Unmatched(text.format(name), reported) for name in names if name not in known]
+def _lacking(
+    text: str, names: Iterable[str], known: Iterable[str], reported_by: ReportedBy = ReportedBy.NO_RUN
+) -> list[Unmatched]:
+    """Return the names that are not known, each in this sentence."""
+    return [Unmatched(text.format(name), reported_by) for name in names if name not in known]
 
 
 def targets_without_golden(
@@ -176,12 +187,12 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
 
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
     if not (writers := [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]):
-        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", "by whole runs")
+        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", ReportedBy.WHOLE_RUNS)
         return
     if not (own := [golden for golden in goldens if quirks_of(golden.manifest, [quirk])]):
         known = ", ".join(dict.fromkeys(writer.id for writer in sorted(writers, key=lambda writer: writer.built)))
         text = f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}."
-        yield Unmatched(text, "by whole runs")
+        yield Unmatched(text, ReportedBy.WHOLE_RUNS)
         return
     targets = {target for golden in own for target in golden.manifest.custom_calls}
     for target in quirk.allow:
@@ -190,17 +201,21 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
 
 
 def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[str]]) -> Iterator[Unmatched]:
-    """The patterns of an entry that match nothing. Without `platforms` it is about all: few projects have each."""
+    """Yield the patterns of an entry that match nothing.
+
+    An entry without `platforms` is about all of them: few projects have each.
+    """
+    target = entry.name if isinstance(entry, DeploymentTarget) else ""
     for key in (key for key in names if getattr(entry, key, PLATFORMS) != PLATFORMS):
         patterns = getattr(entry, key)
         unmatched = _matching_none(key, patterns, names)
+        noun = "reader" if key == "readers" else "golden"
         # A known failure without one pattern that matches is about no cell at all: a run says so of all its cells.
         is_void = table == "known_failures" and len(unmatched) == len(patterns)
+        reported_by = ReportedBy.WHOLE_RUNS if is_void else ReportedBy.NO_RUN
         for pattern in unmatched:
-            noun = "reader" if key == "readers" else "golden"
             text = f"{name}: {key}: {pattern!r} matches no {noun}."
-            target = entry.name if isinstance(entry, DeploymentTarget) else ""
-            yield Unmatched(text, "by whole runs" if is_void else "by none", target, pattern if target else "")
+            yield Unmatched(text, reported_by, target, pattern if target else "")
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
@@ -209,12 +224,12 @@ def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> I
     if isinstance(entry, DeploymentTarget):
         if not any(entry.platform in manifest.replayed_on for manifest in own):
             text = f"{name}: platform: no golden of its cases was exported for {entry.platform}."
-            yield Unmatched(text, "by whole runs", entry.name, entry.platform)
+            yield Unmatched(text, ReportedBy.WHOLE_RUNS, entry.name, entry.platform)
         return
     writers = getattr(entry, "writers", ("*",))
     if not any(_any_matches([manifest.writer.jaxlib, manifest.writer.id], writers) for manifest in own):
-        reported: Reported = "by whole runs" if table == "known_failures" else "by none"
-        yield Unmatched(f"{name}: none of its writers has a golden of its cases.", reported)
+        reported_by = ReportedBy.WHOLE_RUNS if table == "known_failures" else ReportedBy.NO_RUN
+        yield Unmatched(f"{name}: none of its writers has a golden of its cases.", reported_by)
 
 
 def _any_matches(names: Iterable[str], patterns: Iterable[str]) -> bool:

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from export_core.base.text import few
@@ -347,10 +348,9 @@ def make_dump_folder(path: Path) -> Path:
     files there, by names that can be guessed, and follows links.
     """
     check_output_folder(path, "--dump-ir")
-    for folder, folders, files in os.walk(path):
-        there = (Path(folder, name) for name in (*folders, *files))
-        if linked := next(filter(Path.is_symlink, there), None):
-            raise MatrixError(f"--dump-ir {path}: expected no symbolic link in it, found {linked}. Name a new folder.")
+    there = (Path(folder, name) for folder, folders, files in os.walk(path) for name in (*folders, *files))
+    if linked := next(filter(Path.is_symlink, chain([path], there)), None):
+        raise MatrixError(f"--dump-ir {path}: expected no symbolic link in it, found {linked}. Name a new folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

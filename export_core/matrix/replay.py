@@ -10,10 +10,9 @@ import contextlib
 import queue
 import shutil
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.base.errors import InfrastructureFault
@@ -378,31 +377,48 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
     return list(groups.values())
 
 
+@dataclass(eq=False)
+class _Inspected:
+    """An environment as it was handed out: one that is built again is another one, though it equals the first."""
+
+    environment: Environment
+    damaged: str | None = None  # What of it is damaged, empty for nothing; None until its files were read.
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def damage(self) -> str:
+        """Return what of it is damaged, empty for nothing. All of its files are read, so only once."""
+        with self.lock:
+            if self.damaged is None:
+                self.damaged = damage(self.environment)
+            return self.damaged
+
+
 class Repairs:
     """Damaged environments of a run. `provider` gives an environment, `notify` reports one that is built again."""
 
     def __init__(self, provider: EnvironmentProvider, notify: Notify) -> None:
         self._provider = provider
         self._notify = notify
-        # By identity, since variables make an environment unhashable; each is held, so that no other gets its id.
-        self._damage: dict[int, tuple[Environment, str]] = {}
-        self._locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+        self._inspected: list[_Inspected] = []
+        self._lock = threading.Lock()
 
     def damage(self, environment: Environment) -> str:
-        """What of an environment is damaged, empty for nothing. All of its files are read, so only once."""
-        with self._locks[id(environment)]:
-            if id(environment) not in self._damage:
-                self._damage[id(environment)] = environment, damage(environment)
-            return self._damage[id(environment)][1]
+        """Return what of an environment is damaged, empty for nothing."""
+        with self._lock:
+            known = (each for each in self._inspected if each.environment is environment)
+            if (inspected := next(known, None)) is None:
+                self._inspected.append(inspected := _Inspected(environment))
+        return inspected.damage()
 
     def repaired(self, environment: Environment, placement: Placement) -> Environment:
-        """An environment, asked for again: what broke of it meanwhile is repaired. Raises `EnvironmentFailed`."""
+        """Return an environment, asked for again, and repaired where it was damaged. Raises `EnvironmentFailed`."""
         damaged = self.damage(environment)
         if damaged:
             self._notify(f"the environment of {environment.release.title} is built again: {damaged}")
         repaired = self._provider(placement)
         if damaged:  # what a package still says wrongly of its own files is no damage
-            self._damage[id(repaired)] = repaired, ""
+            with self._lock:
+                self._inspected.append(_Inspected(repaired, damaged=""))
         return repaired
 
 

@@ -96,7 +96,7 @@ NOTHING_PROMISED = missing("NOTHING PROMISED")
 STALE_LIST = Kind("STALE LIST", 2, "bold yellow", ExitCode.STALE, "error")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgementFacts:
     """What a judgement says, how it looks, and what follows from it."""
 
@@ -126,43 +126,116 @@ class Judgement(StrEnum):
         member._value_, member.facts = name, facts
         return member
 
-    BROKEN = "broken", JudgementFacts(
-        "promised, and it fails; or wrong numbers on any date", "broken", "❌", "bold red", 4, mark="!",
-        exit_code=ExitCode.BROKEN, junit="failure", kind=BROKEN_PROMISE,
-    )  # fmt: skip
+    BROKEN = (
+        "broken",
+        JudgementFacts(
+            meaning="promised, and it fails; or wrong numbers on any date",
+            short="broken",
+            symbol="❌",
+            style="bold red",
+            badness=4,
+            mark="!",
+            exit_code=ExitCode.BROKEN,
+            junit="failure",
+            kind=BROKEN_PROMISE,
+        ),
+    )
     """A promised cell fails, or a cell gives wrong numbers, promised or not."""
-    OWED = "owed", JudgementFacts(
-        "not promised, and it fails in a deployment target", "fails where it is deployed", "🟥", "bold red", 3,
-        mark=" o", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OWED"),
-        addition=", and deployment target {} must run it",
-        next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), "
-        "convert it, or upgrade the deployment target; `jaxexport can-i-deploy` names the first release that runs it.",
-    )  # fmt: skip
+    OWED = (
+        "owed",
+        JudgementFacts(
+            meaning="not promised, and it fails in a deployment target",
+            short="fails where it is deployed",
+            symbol="🟥",
+            style="bold red",
+            badness=3,
+            mark=" o",
+            exit_code=ExitCode.BROKEN,
+            junit="failure",
+            kind=failing("OWED"),
+            addition=", and deployment target {} must run it",
+            next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect "
+            "FILE`), convert it, or upgrade the deployment target; `jaxexport can-i-deploy` names the first release "
+            "that runs it.",
+        ),
+    )
     """A cell of a deployment target fails outside its window: an obligation of the policy is broken."""
-    INCOMPLETE = "incomplete", JudgementFacts(
-        "has no result", "no result", "❔", "bold magenta", 5,
-        exit_code=ExitCode.INCOMPLETE, junit="error", kind=MISSING_RESULT,
-    )  # fmt: skip
+    INCOMPLETE = (
+        "incomplete",
+        JudgementFacts(
+            meaning="has no result",
+            short="no result",
+            symbol="❔",
+            style="bold magenta",
+            badness=5,
+            exit_code=ExitCode.INCOMPLETE,
+            junit="error",
+            kind=MISSING_RESULT,
+        ),
+    )
     """A cell was not run that had to run."""
-    OVER_BUDGET = "over-budget", JudgementFacts(
-        "promised, and it works, but costs more than a budget allows", "over a budget", "💰", "red", 2, works=True,
-        mark="$", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OVER BUDGET"),
-        addition=", but costs more than a budget allows",
-    )  # fmt: skip
+    OVER_BUDGET = (
+        "over-budget",
+        JudgementFacts(
+            meaning="promised, and it works, but costs more than a budget allows",
+            short="over a budget",
+            symbol="💰",
+            style="red",
+            badness=2,
+            works=True,
+            mark="$",
+            exit_code=ExitCode.BROKEN,
+            junit="failure",
+            kind=failing("OVER BUDGET"),
+            addition=", but costs more than a budget allows",
+        ),
+    )
     """A promised cell works, and exceeds an entry of `budgets`."""
-    KNOWN = "known", JudgementFacts(
-        "promised, and it fails exactly as the list of known failures says", "known failure", "🟡", "yellow", 1,
-        mark=" k", junit="skipped", kind=Kind("known failure", 4, "yellow"),
-    )  # fmt: skip
+    KNOWN = (
+        "known",
+        JudgementFacts(
+            meaning="promised, and it fails exactly as the list of known failures says",
+            short="known failure",
+            symbol="🟡",
+            style="yellow",
+            badness=1,
+            mark=" k",
+            junit="skipped",
+            kind=Kind("known failure", 4, "yellow"),
+        ),
+    )
     """A broken or owed cell that fails exactly as an entry of `known_failures` says."""
-    OUTSIDE = "outside", JudgementFacts(
-        "not promised, and it fails", "fails, not promised", "⚪", "bright_black", 1,
-        junit="skipped", kind=Kind("outside the window", 5),
-    )  # fmt: skip
+    OUTSIDE = (
+        "outside",
+        JudgementFacts(
+            meaning="not promised, and it fails",
+            short="fails, not promised",
+            symbol="⚪",
+            style="bright_black",
+            badness=1,
+            junit="skipped",
+            kind=Kind("outside the window", 5),
+        ),
+    )
     """A cell outside the window fails, or was not run."""
-    BONUS = "bonus", JudgementFacts("not promised, and it works", "works, not promised", "🔵", "cyan", 0, works=True)
+    BONUS = (
+        "bonus",
+        JudgementFacts(
+            meaning="not promised, and it works",
+            short="works, not promised",
+            symbol="🔵",
+            style="cyan",
+            badness=0,
+            works=True,
+        ),
+    )
     """A cell outside the window works."""
-    KEPT = "kept", JudgementFacts("promised, and it works", "kept", "✅", "green", 0, works=True)
+    KEPT = (
+        "kept",
+        JudgementFacts(
+            meaning="promised, and it works", short="kept", symbol="✅", style="green", badness=0, works=True
+        ),
+    )
     """A promised cell works."""
 
     @property
@@ -181,7 +254,7 @@ class Judgement(StrEnum):
         return self.is_urgent and self.facts.exit_code is ExitCode.BROKEN
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VerdictFacts:
     """What a verdict says, and what it means inside and outside the window."""
 
@@ -201,42 +274,92 @@ _REPORT = (
     "for the list of known failures."
 )
 
-_BROKEN = Judgement.BROKEN
-_OUTSIDE = Judgement.OUTSIDE
 VERDICTS: Mapping[Verdict, VerdictFacts] = {
     Verdict.NUMERICS: VerdictFacts(
-        # Outside too: a silently wrong number is never fine.
-        "ran with different numbers", "different numbers", "num", "≠", _BROKEN, _BROKEN, False,
-        "`jaxexport report{} --trend numbers` shows in which release the numbers moved. If they are right, allow "
-        "them with a rule (`numbers` in the policy) and its reason.",
-        "Outputs must depend on the inputs only and be the same in each process: give a function that draws random "
-        "numbers its key as an argument.",
+        phrase="ran with different numbers",
+        short="different numbers",
+        mark="num",
+        symbol="≠",
+        inside=Judgement.BROKEN,
+        outside=Judgement.BROKEN,  # a silently wrong number is never fine
+        is_explained=False,
+        next_step="`jaxexport report{} --trend numbers` shows in which release the numbers moved. If they are right, "
+        "allow them with a rule (`numbers` in the policy) and its reason.",
+        advice="Outputs must depend on the inputs only and be the same in each process: give a function that draws "
+        "random numbers its key as an argument.",
     ),
-    Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "crash", "†", _BROKEN, _OUTSIDE, False, _REPORT),
+    Verdict.CRASH: VerdictFacts(
+        phrase="crashed",
+        short="killed by a signal",
+        mark="crash",
+        symbol="†",
+        inside=Judgement.BROKEN,
+        outside=Judgement.OUTSIDE,
+        is_explained=False,
+        next_step=_REPORT,
+    ),
     Verdict.TIMEOUT: VerdictFacts(
-        "timed out", "timed out", "time", "…", _BROKEN, _OUTSIDE, False,
-        "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
-        "Export a smaller case: readers have the same time limit.",
+        phrase="timed out",
+        short="timed out",
+        mark="time",
+        symbol="…",
+        inside=Judgement.BROKEN,
+        outside=Judgement.OUTSIDE,
+        is_explained=False,
+        next_step="Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
+        advice="Export a smaller case: readers have the same time limit.",
     ),
-    Verdict.ERROR: VerdictFacts("failed", "failed", "err", "×", _BROKEN, _OUTSIDE, True, _REPORT),
+    Verdict.ERROR: VerdictFacts(
+        phrase="failed",
+        short="failed",
+        mark="err",
+        symbol="×",
+        inside=Judgement.BROKEN,
+        outside=Judgement.OUTSIDE,
+        next_step=_REPORT,
+    ),
     Verdict.REFUSED: VerdictFacts(
-        "was refused", "refused", "ref", "∅", _BROKEN, _OUTSIDE, True,
-        "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
+        phrase="was refused",
+        short="refused",
+        mark="ref",
+        symbol="∅",
+        inside=Judgement.BROKEN,
+        outside=Judgement.OUTSIDE,
+        next_step="Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
     ),
     Verdict.COMPILED: VerdictFacts(
-        "compiled", "compiled only: nothing ran", "comp", "c", Judgement.KEPT, Judgement.BONUS,
+        phrase="compiled",
+        short="compiled only: nothing ran",
+        mark="comp",
+        symbol="c",
+        inside=Judgement.KEPT,
+        outside=Judgement.BONUS,
     ),
     Verdict.CONVERTED: VerdictFacts(
-        # Inside too: JAX promises nothing for what it has not written.
-        "works as a converted artifact", "works as a converted artifact", "conv", "v", Judgement.BONUS, Judgement.BONUS,
+        phrase="works as a converted artifact",
+        short="works as a converted artifact",
+        mark="conv",
+        symbol="v",
+        inside=Judgement.BONUS,  # JAX promises nothing for what it has not written
+        outside=Judgement.BONUS,
     ),
     Verdict.PASS: VerdictFacts(
-        "ran and agrees with the writer's outputs", "agrees", "ok", "✓", Judgement.KEPT, Judgement.BONUS,
+        phrase="ran and agrees with the writer's outputs",
+        short="agrees",
+        mark="ok",
+        symbol="✓",
+        inside=Judgement.KEPT,
+        outside=Judgement.BONUS,
     ),
     Verdict.NOT_RUN: VerdictFacts(
-        "was not run", "not run", "-", "-", Judgement.INCOMPLETE, _OUTSIDE, True,
-        "Fix what the message names, then run `jaxexport matrix --resume` or the same command again.",
+        phrase="was not run",
+        short="not run",
+        mark="-",
+        symbol="-",
+        inside=Judgement.INCOMPLETE,
+        outside=Judgement.OUTSIDE,
+        next_step="Fix what the message names, then run `jaxexport matrix --resume` or the same command again.",
     ),
-}  # fmt: skip
+}
 """Every verdict, from a silently wrong number down to what is not a failure."""
 WORST_FIRST = (*VERDICTS,)

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
 from export_core.policy.entries import FailingStage, FailingVerdict
@@ -63,12 +64,14 @@ def _read(path: Path) -> tuple[KnownIssue, ...]:
     try:
         issues = msgspec.convert(decode_yaml(read_named(path)), tuple[KnownIssue, ...])
     except OSError as error:
-        raise PolicyError(f"{path}: expected a table of known issues, found none: {error.strerror}.") from None
+        problem = f"expected a table of known issues, found none: {error.strerror}."
+        raise PolicyError.about(Problem(path, problem)) from None
     except msgspec.MsgspecError as error:
-        raise PolicyError(f"{path}: expected a list of known issues: {schema_problem(error)}. {advice}") from None
+        problem = f"expected a list of known issues: {schema_problem(error)}."
+        raise PolicyError.about(Problem(path, problem, advice=advice)) from None
     for number, issue in enumerate(issues):
         if problem := _problem(issue, {other.id for other in issues[:number]}):
-            raise PolicyError(f"{path}: [{number}] ({issue.id}): {problem}")
+            raise PolicyError.about(Problem(path, problem, f"[{number}] ({issue.id})"))
     return issues
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from export_core.base.field_docs import add_field_docs
+from export_core.base.text import without_credentials
 from export_core.base.tolerances import Tolerance
 from export_core.policy import entries
 from export_core.policy.entries import DeploymentTarget
@@ -20,10 +20,7 @@ from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 from export_core.releases.runtimes import built_on
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-IDENTIFIER = "urn:jaxexport:schema:{}"
-"""The `$id` of a schema by its name. A name and no address: it is the same in every fork and mirror."""
-TITLE = "export_compat.yaml: what a project asks for"
+SCHEMA_FILE = Path(__file__).parent / "data" / "policy.schema.json"
 
 PlatformMode = Literal["auto", "run", "compile"]
 
@@ -35,6 +32,9 @@ REPLAYED = (
     *("reader_packages", "reader_packages_from_source", "environment"),
 )
 """Keys that decide how cells run and are compared: judging again does neither."""
+
+INSTALLED = ("reader_packages", "backfill_install")
+"""Keys whose texts are requirements as pip takes them."""
 
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
 # that one.
@@ -80,8 +80,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbers: tuple[entries.NumbersRule, ...] = ()
     """How goldens are compared, in place of what they recorded. The first entry that matches counts."""
     changed_module: Literal["fail", "warn"] = "fail"
-    """What happens to a marked test that exports another module than its golden has, with equal outputs: it fails, or
-    the summary of the run says so."""
+    """Of a marked test that exports another module than its golden's, with equal outputs: it fails, or the summary of
+    the run says so."""
+    changed_inputs: Literal["fail", "warn"] = "warn"
+    """Of a marked test whose arguments are not the inputs of its golden: it fails, or the summary says so."""
+    unused_goldens: Literal["fail", "warn"] = "warn"
+    """Of a run of all tests with goldens that none exports any more: it fails, or lists them."""
     allow: dict[str, entries.Text] = {}
     """What the audit accepts, each with its reason: custom-call targets that are not on JAX's stable list, and parts of
     a module that it does not know."""
@@ -153,8 +157,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def replayed(self) -> dict[str, Any]:
         """The values of the keys that decide how cells run and are compared, without locations."""
-        plain = self.without_locations()
+        plain = self.without_locations().without_passwords()
         return {name: getattr(plain, name) for name in REPLAYED}
+
+    def without_passwords(self) -> Policy:
+        """A copy as a run may store it: what is installed may name an index or a package by a URL with a password."""
+        shown = {name: tuple(map(without_credentials, getattr(self, name))) for name in INSTALLED}
+        return msgspec.structs.replace(self, **shown)
 
     def without_locations(self) -> Policy:
         """A copy whose entries have no lines of a file: moving a line does not make another policy."""
@@ -172,25 +181,15 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, **tables)
 
 
-def titled(name: str, title: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as its file begins: dialect, `$id`, title."""
-    for part in schema["$defs"].values():
-        if "description" in part:  # a docstring, indented as in its source
-            part["description"] = inspect.cleandoc(part["description"])
-    return {"$schema": DIALECT, "$id": IDENTIFIER.format(name), "title": title, **schema}
-
-
 def policy_schema() -> dict[str, Any]:
-    """The schema (2020-12), without the location of entries, which is found when a policy is read and never written."""
-    schema = titled("policy", TITLE, msgspec.json.schema(Policy))
-    of_features = (key.entry for key in feature_keys())
-    add_field_docs(schema, (Policy, *(kind for kind in vars(entries).values() if isinstance(kind, type)), *of_features))
+    """Return the JSON Schema of a policy file, as msgspec makes it: `policy_schema_file` has what its keys mean."""
+    schema = msgspec.json.schema(Policy)
     for table in schema["$defs"].values():
-        # The schema is for files, in which it must not be; see `read_policy`.
+        # The location of an entry is found when a policy is read, and must not be in a file: see `read_policy`.
         table["properties"].pop("place", None)
     return schema
 
 
 def policy_schema_file() -> bytes:
-    """The bytes of ``policy.schema.json``."""
-    return msgspec.json.format(msgspec.json.encode(policy_schema()), indent=2) + b"\n"
+    """Return ``policy.schema.json``, which `python -m tools.schemas` writes: editors check and complete keys by it."""
+    return SCHEMA_FILE.read_bytes()

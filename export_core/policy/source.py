@@ -1,11 +1,7 @@
-"""A policy file as plain data, YAML or TOML, with the line of every key."""
+"""A policy file as plain data, YAML with the line of every key, or TOML, whose parser knows no lines."""
 
-import contextlib
-import functools
-import operator
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from export_core.base.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError, Problem
 from export_core.base.text import plural
 from export_core.base.untrusted import read_named
 from export_core.policy.feature_keys import Key
@@ -25,45 +21,30 @@ MOST_NODES = 100_000
 MOST_PROBLEMS = 20  # Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times.
 
 
-_NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
-_NAMES = rf"\s*(?P<names>{_NAME}(?:\s*\.\s*{_NAME})*)\s*"
-_HEADER = re.compile(rf"\s*\[(?P<array>\[?){_NAMES}\]\]?\s*(?:#.*)?")
-_ASSIGNMENT = re.compile(f"{_NAMES}=")
-_LONG_TEXT = re.compile(
-    r"""#[^\n]*|"(?!"")(?:[^"\\\n]|\\.)*"|'(?!'')[^'\n]*'"""
-    r"""|(?P<long>"{3}(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|'{3}(?:[^']|'{1,2}(?!'))*'{3,5})""",
-    re.DOTALL,
-)
-"""A text of several lines; and comments and short texts, which may look like the beginning of one."""
-
-
 class PolicyError(ExportCompatError):
     """A policy that does not say what it must."""
 
 
 @dataclass(frozen=True)
 class PolicySource:
-    """A policy as it was read. `data` is None for a file of comments; `lines` count from 1."""
+    """A policy as it was read. `data` is None for a file of comments; `lines` count from 1, and TOML has none."""
 
     file: Path
     data: Any
     lines: Mapping[Key, int]
 
     def location(self, key: Key) -> str:
-        """``export_compat.yaml:12``: the line of this key, or of the nearest one around it."""
+        """``export_compat.yaml:12``: the line of this key, or of the nearest one around it; of TOML, the file."""
         line = self._line(key)
         return f"{self.file}:{line}" if line else str(self.file)
 
     def error(self, problems: Iterable[tuple[Key, str]]) -> PolicyError:
         """What is wrong with the values of keys, a line for each, in the order of the file."""
         ordered = sorted(problems, key=lambda problem: self._line(problem[0]))
-        lines = [
-            f"{self.location(key)}: {f'{dotted(key)}: ' if key else ''}{problem}"
-            for key, problem in ordered[:MOST_PROBLEMS]
-        ]
-        if more := len(ordered) - len(lines):
-            lines.append(f"{self.file}: {plural(more, 'more problem')}.")
-        return PolicyError("\n".join(lines))
+        told = [Problem(self.file, text, dotted(key), self._line(key)) for key, text in ordered[:MOST_PROBLEMS]]
+        if more := len(ordered) - len(told):
+            told.append(Problem(self.file, f"{plural(more, 'more problem')}."))
+        return PolicyError.about(*told)
 
     def _line(self, key: Key) -> int:
         return next((self.lines[key[:end]] for end in range(len(key), -1, -1) if key[:end] in self.lines), 0)
@@ -84,19 +65,18 @@ def read_source(file: Path, what: str = "policy file", command: str = "policy in
         # Editors on Windows put a byte order mark before the first key, which is no TOML.
         text = read_named(file).decode("utf-8-sig")
     except FileNotFoundError:
-        raise PolicyError(f"{file}: expected a {what}, found no such file.") from None
+        raise PolicyError.about(Problem(file, f"expected a {what}, found no such file.")) from None
     except OSError as error:
-        raise PolicyError(f"{file}: cannot read this {what}: {error.strerror}.") from None
+        raise PolicyError.about(Problem(file, f"cannot read this {what}: {error.strerror}.")) from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise PolicyError(
-            f"{file}:{line}: expected text in UTF-8, found other bytes. Save the file as UTF-8."
-        ) from None
+        problem = "expected text in UTF-8, found other bytes."
+        raise PolicyError.about(Problem(file, problem, line=line, advice="Save the file as UTF-8.")) from None
     if not text.strip():
-        raise PolicyError(
-            f"{file}: expected a {what}, found an empty one. `jaxexport {command}` writes a first one where there is "
-            "none; without a file every key has its default."
+        advice = (
+            f"`jaxexport {command}` writes a first one where there is none; without a file every key has its default."
         )
+        raise PolicyError.about(Problem(file, f"expected a {what}, found an empty one.", advice=advice))
     return _toml(file, text) if file.suffix == ".toml" else _yaml(file, text)
 
 
@@ -115,14 +95,11 @@ def has_table(file: Path) -> bool:
 
 def _toml(file: Path, text: str) -> PolicySource:
     data: Any = _parsed(file, text)
-    whole = data
     for name in TABLE:
         data = data.get(name) if isinstance(data, dict) else None
     if data is None:
-        raise PolicyError(f"{file}: expected a table [{'.'.join(TABLE)}], found none.")
-    depth = len(TABLE)
-    lines = {key[depth:]: line for key, line in toml_lines(text, whole).items() if key[:depth] == TABLE}
-    return PolicySource(file, data, lines)
+        raise PolicyError.about(Problem(file, f"expected a table [{'.'.join(TABLE)}], found none."))
+    return PolicySource(file, data, {})
 
 
 def _parsed(file: Path, text: str) -> dict[str, Any]:
@@ -131,9 +108,9 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         # Before Python 3.14 the line is only in the message, and an unexpected end has none.
         message, _, position = str(error).rpartition(" (at ")
-        line = re.match(r"line (\d+)", position)
-        last = text.rstrip().count("\n") + 1
-        raise PolicyError(f"{file}:{line[1] if line else last}: not TOML: {message or error}.") from None
+        match = re.match(r"line (\d+)", position)
+        line = int(match[1]) if match else text.rstrip().count("\n") + 1
+        raise PolicyError.about(Problem(file, f"not TOML: {message or error}.", line=line)) from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -158,11 +135,13 @@ def _yaml(file: Path, text: str) -> PolicySource:
         # PyYAML says of a tab only that it "cannot start any token".
         if r"'\t'" in problem:
             problem = "found a tab where YAML takes spaces only"
-        raise PolicyError(f"{file}{f':{mark.line + 1}' if mark else ''}: not YAML: {problem}.") from None
+        line = mark.line + 1 if mark else 0
+        raise PolicyError.about(Problem(file, f"not YAML: {problem}.", line=line)) from None
     except yaml.YAMLError as error:
-        raise PolicyError(f"{file}: not YAML: {' '.join(str(error).split())}.") from None
+        raise PolicyError.about(Problem(file, f"not YAML: {' '.join(str(error).split())}.")) from None
     except RecursionError:
-        raise PolicyError(f"{file}: not a policy: it is nested deeper than any policy needs to be.") from None
+        problem = "not a policy: it is nested deeper than any policy needs to be."
+        raise PolicyError.about(Problem(file, problem)) from None
 
 
 def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
@@ -214,57 +193,4 @@ def _yaml_value(file: Path, loader: _Loader, node: yaml.Node) -> Any:
 
 
 def _yaml_error(file: Path, node: yaml.Node, problem: str) -> PolicyError:
-    return PolicyError(f"{file}:{node.start_mark.line + 1}: {problem}")
-
-
-def toml_lines(text: str, data: Any) -> dict[Key, int]:
-    """The line, counted from 1, of each table and key that begins a line: ``("tool", "jaxexport", "rtol")``.
-
-    Neither tomllib nor tomlkit says in which line an item is. `data` is what tomllib makes of the text: a line inside
-    of a list may look like a key, and is none of these.
-    """
-    lines: dict[Key, int] = {(): 1}
-    counts: Counter[Key] = Counter()  # how many tables an array of tables has so far
-    table: Key = ()
-    text = _LONG_TEXT.sub(lambda match: "\n" * match[0].count("\n") if match["long"] else match[0], text)
-    for number, line in enumerate(text.split("\n"), 1):
-        header = _HEADER.fullmatch(line)
-        match = header or _ASSIGNMENT.match(line)
-        names = _names(match["names"]) if match else []
-        key: Key = () if header else table
-        keys: list[Key] = []
-        for place, name in enumerate(names, 1):
-            key = (*key, name)
-            keys.append(key)
-            is_new = bool(header and header["array"]) and place == len(names)
-            # A header such as [a.b] after [[a]] is about the newest element of a.
-            if header and (is_new or counts[key]):
-                key = (*key, counts[key] - (not is_new))
-                keys.append(key)
-        if not names or not _has(data, key):
-            continue
-        for begun in keys:
-            lines.setdefault(begun, number)
-        if header:
-            table = key
-            counts[key[:-1]] += bool(header["array"])
-    return lines
-
-
-def _names(dotted_names: str) -> list[str]:
-    """The names in ``a."b c"``, by tomllib, with all its escapes; none where it is no key."""
-    names: list[str] = []
-    with contextlib.suppress(tomllib.TOMLDecodeError):
-        value: Any = tomllib.loads(f"{dotted_names} = 0")
-        while isinstance(value, dict):
-            ((name, value),) = value.items()
-            names.append(name)
-    return names
-
-
-def _has(data: Any, key: Key) -> bool:
-    try:
-        functools.reduce(operator.getitem, key, data)
-    except (LookupError, TypeError):
-        return False
-    return True
+    return PolicyError.about(Problem(file, problem, line=node.start_mark.line + 1))

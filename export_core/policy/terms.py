@@ -1,8 +1,10 @@
 """The terms that an artifact is described by: releases, windows of the promise, allowed calls.
 
-A project's policy sets them. Loading one takes 100 ms, most of it to import YAML and msgspec; `jaxexport inspect` takes
-60 in all. So it first looks whether there can be one, and takes what an earlier process read from the same bytes. That
-is stored in the cache folder, under a hash of everything that decided it; a policy with an error is never stored.
+A project's policy sets them. Loading one takes longer than all else that `jaxexport inspect` does, most of it to import
+YAML and msgspec: with fifty entries, `inspect` is 10 times faster than jax.export as a process with what is stored
+here, and 4 times without. So it first looks whether there can be a policy, and takes what an earlier process read from
+the same bytes. That is stored in the cache folder, under a hash of everything that decided it; a policy with an error
+is never stored.
 """
 
 from __future__ import annotations

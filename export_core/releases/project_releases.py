@@ -1,5 +1,8 @@
 """The releases that a project adds to the shipped calendar: checking them, and editing its export_releases.yaml.
 
+They are for a project that has upgraded to a jaxlib published after this package was, or to one that nobody published:
+without a build date, nothing can be said of it. JAX has a release each month, and a project upgrades the two apart.
+
 Windows count from build dates, so whoever may date a release decides what is promised. The calendar decides: a project
 adds releases, and changes none. What it may not say of one is what the calendar, or the release's number, contradicts.
 """

@@ -1,7 +1,7 @@
 """Runtimes that read artifacts and are not jaxlib: their releases, what they promise, and what they need to run.
 
 A runtime is a YAML file and a worker half beside it, named by an entry point of the group `jaxexport.runtimes`, which
-is a function without arguments that returns a `Runtime`; five ship in export_core.runtimes.
+is a function without arguments that returns a `Runtime`; six ship in export_core.runtimes.
 """
 
 import datetime
@@ -15,7 +15,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from export_core.base.text import did_you_mean
-from export_core.base.untrusted import found_in, problem_of_pattern
+from export_core.base.untrusted import problem_of_pattern
 from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import Named
@@ -109,7 +109,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
         """The refusal that this message, or what was printed with it, is known for; None if it is another error."""
-        return next((refusal for refusal in self.refusals if found_in(message, refusal.message)), None)
+        return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
 
 
 def load_runtime(path: Path) -> Runtime:

@@ -19,6 +19,10 @@ from export_core.report.wording import counts_line
 SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that writes nothing looks like one that hangs.
 SPEED_SECONDS = 60.0  # The speed is that of so many seconds, or of half of the run where that is longer.
 OF_PROMISED = 0.7  # What the other cells of a reader cost, as a part of what promised ones cost, until some have run.
+START_FACTOR, END_FACTOR = 2.0, 1.15
+"""What the estimate of the time left is divided by and multiplied with, for the range that is shown: when no cell has
+ended, and when all have."""
+NARROWING = 4  # The power of the part that is left: at half of the cells, 6 % of the way from end to start are left.
 MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
 
 
@@ -71,7 +75,7 @@ class TimeLeft:
         # While nothing ends, the time passes; and the longer nothing ends, the longer the next may take.
         seconds = max(self._seconds() - silent, silent)
         left = self._left.total()
-        factor = 1.15 + 0.85 * (left / (left + self._cells.total())) ** 4
+        factor = END_FACTOR + (START_FACTOR - END_FACTOR) * (left / (left + self._cells.total())) ** NARROWING
         return seconds / factor, seconds * factor
 
     def __format__(self, before: str) -> str:

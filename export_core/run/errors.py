@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from export_core.base.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError, Problem
 
 AGAIN = "Run the matrix again."  # What to do about most of them.
 
@@ -25,7 +25,5 @@ class IncompleteResults(RunError):  # noqa: N818 - it names what happened
 
 def not_readable(path: Path, what: str, problem: str) -> RunError:
     """The error for a file of a run whose form this version does not know."""
-    return RunError(
-        f"{path}: not {what} that this version reads: {problem}. Another version of pytest-jaxexport may have written "
-        f"it. {AGAIN}"
-    )
+    advice = f"Another version of pytest-jaxexport may have written it. {AGAIN}"
+    return RunError.about(Problem(path, f"not {what} that this version reads: {problem}.", advice=advice))

@@ -30,6 +30,7 @@ from export_core.judge.judgement import judge_again
 from export_core.matrix import Plan, Verdict
 from export_core.matrix.result import Result, reader_of, shared_result, writer_of
 from export_core.policy import Policy
+from export_core.policy.run_options import RESULTS as USUAL_FOLDER
 from export_core.readers.cell import CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import known_runtimes
@@ -72,6 +73,7 @@ class Journal:
         self._folder = folder
         self._lock = filelock.FileLock(folder / LOCK)
         check_output_folder(folder, "--results")
+        _refuse_linked(folder)
         try:
             make_folder(folder)
             refuse_link(folder / LOCK)
@@ -235,6 +237,19 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if new:
         write_new(new[-1] / ".gitignore", [_IGNORE.encode()])
+
+
+def _refuse_linked(folder: Path) -> None:
+    """Raise `RunError` where a folder of results is a link, or is below a `.jaxexport` that is one.
+
+    A run replaces and removes files there. Any other link above is the user's own; `.jaxexport` nobody has named.
+    """
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and (path == folder or path.name == USUAL_FOLDER.name):
+            raise RunError(
+                f"--results {folder}: expected a folder, found the symbolic link {path}. Name the folder that it leads "
+                "to, if a run may replace and remove files there."
+            )
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:

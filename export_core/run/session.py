@@ -20,6 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import structs
+
 from export_core.base.feature import hooks
 from export_core.base.text import safe_json, without_credentials
 from export_core.base.untrusted import read_named
@@ -43,7 +45,7 @@ from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
-from export_core.policy.run_options import LOCAL, RunOptions, reproduce_options
+from export_core.policy.run_options import LOCAL, RunOptions, Shard, reproduce_options
 from export_core.readers.cell import Limits
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
@@ -183,7 +185,10 @@ def run_matrix(
         shard = str(options.shard or "")
         identity = run_identity(policy, options.goldens or Path(policy.goldens)) if options.results else RunIdentity()
         record = record_of(whole, policy, limits, shard, plan, identity.checkout) if options.results else None
-        facts = _facts(plan, whole, policy, identity, options, record, is_pytest=interpreter is not None)
+        facts = _facts(plan, identity, options.shard, record)
+        if interpreter is None:  # a run of pytest reports none of both, and has no time to read all arrays again
+            undecided = undecided_in(plan.goldens)
+            facts = structs.replace(facts, accepted=accepted_in(whole.goldens, policy), undecided=undecided)
         # In this order: a run that does not reach its machines has not removed the results of the last one.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
         journal, results = None, []
@@ -307,32 +312,27 @@ def _day(options: RunOptions) -> datetime.date:
     return options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
 
 
-def _facts(
-    plan: Plan,
-    whole: Plan,
-    policy: Policy,
-    identity: RunIdentity,
-    options: RunOptions,
-    record: PlanRecord | None,
-    *,
-    is_pytest: bool,
-) -> RunFacts:
-    """What the summary of a run says of its plan, a shard of `whole`; `record` is that of a run that is written."""
+def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanRecord | None) -> RunFacts:
+    """Return what the summary of a run says of its plan, but for what its goldens and its policy accept.
+
+    Args:
+        plan: that of the run, or of the `shard` that it is.
+        identity: what was run.
+        shard: None for a whole run.
+        record: the plan as it is written; None for a run that is not.
+    """
     return RunFacts(
         planned=len(plan.cells),
         as_of=plan.as_of,
         selection=plan.selection.described(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
         seconds=0.0,  # until `facts_at_end`
-        # A run of pytest reports none of both; its budget has no room for reading all arrays again.
-        accepted=[] if is_pytest else accepted_in(whole.goldens, policy),
-        undecided=[] if is_pytest else undecided_in(plan.goldens),
         unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),
         inputs_only=sorted(
             golden.id for golden in plan.goldens if (noise := golden.manifest.noise) and knows_inputs_only(noise)
         ),
         plan=record.digest if record else "",
-        shard=options.shard,
+        shard=shard,
         without_cells=plan.without_cells,
         later=dict(plan.later),
         identity=identity,

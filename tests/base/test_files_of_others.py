@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from making import ARTIFACTS, golden, manifest, write_golden
 
 import export_core
 from export_core.artifact import read, read_bytes
-from export_core.artifact.archive import Found, artifact_in, read_archive
+from export_core.artifact.archive import Found, LeftOut, artifact_in, read_archive
 from export_core.base import untrusted
 from export_core.base.atomic import write_whole
 from export_core.base.errors import ExportCompatError
@@ -66,14 +65,14 @@ def arrays() -> list[np.ndarray[Any, Any]]:
 def listed(path: Path) -> object:
     """An entry of a list of artifacts for this file, as `goldens add --from` takes it."""
     (path.parent / "list.yaml").write_text(f"artifacts: [{{file: {path.name!r}, register: [{path.name!r}]}}]")
-    (candidate,) = Archive(path.parent, path.parent / "list.yaml").candidates(Counter())
+    (candidate,) = Archive(path.parent, path.parent / "list.yaml").candidates(LeftOut())
     if isinstance(candidate, Candidate):
         return read(candidate.file)
     raise candidate
 
 
 def inventory_row(path: Path) -> None:
-    (file,) = read_archive(functools.partial(inventory.inventory_row, Terms(shipped_entries())), [str(path)], Counter())
+    (file,) = read_archive(functools.partial(inventory.inventory_row, Terms(shipped_entries())), [str(path)], LeftOut())
     if file.error:
         raise ExportCompatError(f"{file.path}: {file.error}")
 
@@ -305,7 +304,7 @@ OWN = {
     "runtimes/tensorflow_worker",
     "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/running",
     "a module that the test itself has imported": "export/case",
-    "files beside the program itself": "features/why/explain/bundle_script",
+    "files beside the program itself": "features/why/explain/bundle_script policy/model",
     "a page that it has written, in a browser": "cli/report",
     "pyproject.toml, which pytest itself has read": "../pytest_jaxexport/settings",
     "the way in": "base/untrusted base/atomic",

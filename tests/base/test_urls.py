@@ -2,16 +2,19 @@
 
 import sys
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from making import result, summarize
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.text import without_credentials
+from export_core.base.text import safe_json, without_credentials
 from export_core.cli.output import echo, safe_console
+from export_core.judge.gate import recorded_policy
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions, option_words
+from export_core.run.plan_record import hash_of, policy_hash
 
 HASH = "a" * 64
 
@@ -64,9 +67,24 @@ def test_an_error_never_shows_a_password():
 
 
 def test_a_summary_holds_no_password_of_the_policy():
-    policy = Policy(backfill_install=("tools @ git+https://me:s3cret@host/tools",))
+    url = "tools @ https://me:s3cret@host/tools.whl?token=s3cret"
+    policy = Policy(backfill_install=(url,), reader_packages=(url, "optax"))
     made = summarize([result()], policy=policy)
-    assert made.policy["backfill_install"] == ("tools @ git+https://host/tools",)
+    assert made.policy["backfill_install"] == ("tools @ https://host/tools.whl?token=***",)
+    assert made.policy["reader_packages"] == ("tools @ https://host/tools.whl?token=***", "optax")
+    assert b"s3cret" not in safe_json(made)
+
+
+def test_no_plan_holds_a_password_and_a_new_one_changes_nothing():
+    first, second, other = (
+        Policy(reader_packages=(f"tools @ https://me:{password}@host/{name}.whl",))
+        for password, name in (("s3cret", "tools"), ("n3w", "tools"), ("n3w", "other"))
+    )
+    recorded = msgspec.convert(recorded_policy(first), Policy)
+    assert second.replays_otherwise(recorded) == ""
+    assert other.replays_otherwise(recorded) == "reader_packages"
+    assert hash_of(first.replayed()) == hash_of(second.replayed()) != hash_of(other.replayed())
+    assert policy_hash(recorded_policy(first)) == policy_hash(recorded_policy(second))
 
 
 def test_what_is_printed_shows_no_password(capsys):

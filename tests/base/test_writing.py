@@ -174,7 +174,6 @@ def test_links_among_the_folders_above_are_the_users(outside):
     assert (outside.parent / "here" / "a.html").read_bytes() == b"ours"
 
 
-@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no /dev/fd here")
 def test_an_open_file_of_dev_is_written_to(tmp_path):
     with (tmp_path / "out").open("wb") as file:
         file.write(b"before ")

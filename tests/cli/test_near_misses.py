@@ -1,4 +1,4 @@
-"""Commands and options that do not exist: what is typed first is answered with the one that does it, or not at all."""
+"""Commands and options that do not exist: what is typed first is answered with the one that does it, else by click."""
 
 import shlex
 
@@ -26,7 +26,7 @@ from export_core.cli.help import _COMMANDS
         ("audit a --html b", "No such option: --html. Did you mean `jaxexport report --html`?"),
         ("judge --open", "Did you mean `jaxexport report --open`?"),
         ("report --resume", "Did you mean `jaxexport matrix --resume`?"),
-        ("matrix --case t.a", "Did you mean '--cases'?"),
+        ("matrix --case t.a", "'--cases'"),
         ("goldens prune --delete", "Did you mean '--yes'?"),
     ],
 )
@@ -34,9 +34,7 @@ def test_an_unknown_word_is_answered_with_what_is_meant(typed, said, jaxexport):
     assert_bad_input(jaxexport(*shlex.split(typed)), said)
 
 
-@pytest.mark.parametrize(
-    "typed", ["nothing", "goldens nothing", "reduced-more", "diff a b --sizes-of", "audit a --helpful"]
-)
+@pytest.mark.parametrize("typed", ["nothing", "goldens nothing"])
 def test_a_word_like_no_command_gets_no_suggestion(typed, jaxexport):
     ended = jaxexport(*shlex.split(typed))
     assert_bad_input(ended, "No such ")

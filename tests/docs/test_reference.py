@@ -23,6 +23,7 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy, load_policy
 from export_core.policy.entries import CustomCallChange
 from export_core.policy.load import FILE
+from export_core.policy.model import policy_schema_file
 from export_core.releases.index import VARIABLES
 from tools.reference import PAGES, PARTS, pages, parts_of, renewed
 from tools.reference.commands import common_options, every_command
@@ -156,6 +157,10 @@ def test_a_committed_schema_is_current_and_describes_each_field(name):
     fields = {(table, key): field for table in tables for key, field in tables[table].get("properties", {}).items()}
     assert fields
     assert [key for key, field in fields.items() if not field.get("description")] == []
+
+
+def test_the_schema_that_the_package_prints_is_the_committed_one():
+    assert policy_schema_file() == (ROOT / "schema" / "policy.schema.json").read_bytes()
 
 
 def test_there_is_no_schema_that_nothing_writes():

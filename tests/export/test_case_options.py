@@ -42,10 +42,14 @@ def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
     ("call", "message"),
     [
         (use(np.ones((4, 3), np.float32), refused="b >= 2"), "test_f: refused1: expected this call .* and it was not"),
+        (
+            use(X.astype(np.int32), refused="(a+)+"),
+            r"test_f: call 1: refused\(match=…\): expected a regular expression",
+        ),
         (use(X.astype(np.int32), refused="b >= 2"), "expected a refusal with 'b >= 2' .* found ValueError: .*float32"),
         (use(X, X), "call 1 has other arguments than the first one"),
     ],
-    ids=["no refusal", "another reason", "other arguments"],
+    ids=["no refusal", "an endless pattern", "another reason", "other arguments"],
 )
 def test_a_further_call_that_is_not_as_expected_fails_at_writing(symbolic, call, message):
     with pytest.raises(ExportError, match=message):

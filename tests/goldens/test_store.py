@@ -13,7 +13,7 @@ from making import files, manifest, write_golden, writer
 from msgspec import structs
 
 from export_core.goldens import GoldenError, GoldenStore, Manifest, Options
-from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus, sha256
+from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, OUTPUTS, WriteStatus, sha256
 from export_core.goldens.upkeep import delete_leftovers, strays
 from export_core.goldens.verify import MOST, verify_goldens
 from export_core.releases import load_calendar
@@ -163,6 +163,29 @@ def test_a_golden_in_the_wrong_place_is_refused(store):
     golden.folder.rename(golden.folder.with_name("0.9.2-cpu"))
     with pytest.raises(GoldenError, match=r"is the manifest of .*/0.12.0.1-cpu, but is in the folder .*/0.9.2-cpu"):
         store.goldens()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "golden.yaml",
+        "extra/golden.yaml",
+        ".x/golden.yaml",
+        ".x/tests.test_a.test_f/0.9.2-cpu/golden.yaml",
+        "tests.test_a.test_f/golden.yaml",
+        "tests.test_a.test_f/.x/golden.yaml",
+        "tests.test_a.test_f/0.12.0.1-cpu/more/golden.yaml",
+        "tests.test_a.test_f/0.12.0.1-cpu/.x/deep/golden.yaml",
+    ],
+)
+def test_a_golden_that_no_command_reads_is_an_error(store, jaxexport, place):
+    golden = write_golden(store, manifest())
+    path = store.root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes((golden.folder / MANIFEST).read_bytes())
+    for words in (("matrix", "--dry-run"), ("goldens", "list"), ("goldens", "verify"), ("policy", "check")):
+        ended = jaxexport(*words, "--goldens", store.root, code=2)
+        assert f"{path}: expected each golden in a folder {store.root}/CASE/WRITER, found one where none" in ended.err
 
 
 # --- killed at any moment ---------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import DisabledCheck
 from export_core.base.tolerances import Tolerance
 from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenStore, Manifest, Options, Origin
-from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import ConvertedFrom, NoiseRecord
-from export_core.goldens.store import ARTIFACT, OUTPUTS
+from export_core.goldens.store import ARTIFACT, NOISE, OUTPUTS
 from export_core.judge import Judgement, Summary
 from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.weakening import DOES_NOT, MARKER, WEAKENS, AsField, Elsewhere, accepted_in
@@ -29,11 +29,12 @@ from export_core.run.marker_keywords import KEYWORDS
 NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
 
 
-def on_disk(root, made, outputs=b""):
+def on_disk(root, made, outputs=b"", noise_npz=b""):
     """A golden with its arrays, and with a manifest that need not follow the rules of one that is read."""
     folder = root / made.case / made.writer.id
     folder.mkdir(parents=True)
-    for name, content in {**files(), **({OUTPUTS: outputs} if outputs else {})}.items():
+    given = {name: content for name, content in ((OUTPUTS, outputs), (NOISE, noise_npz)) if content}
+    for name, content in {**files(), **given}.items():
         (folder / name).write_bytes(content)
     signature = msgspec.structs.replace(made.signature, outputs=("float32[2]",))
     return [Golden(msgspec.structs.replace(made, signature=signature), folder)]
@@ -179,6 +180,7 @@ class Weakened(NamedTuple):
     golden: Mapping[str, Any] = MappingProxyType({})
     policy: Policy = Policy()
     outputs: bytes = b""
+    noise_npz: bytes = b""
 
 
 def refusing(pattern):
@@ -186,7 +188,12 @@ def refusing(pattern):
 
 
 def noise(jaxlib="0.12.0.1", **changes):
-    return NoiseRecord(jaxlib, "x86_64 AVX2", 6, (), **changes)
+    return NoiseRecord(jaxlib, "x86_64 AVX2", **{"moved": 6, "compiled": (), **changes})
+
+
+def noise_of(units):
+    """A noise.npz with this noise, in units in the last place, of the outputs of `files`."""
+    return noise_to_npz([([leaf_of(np.ones(2, np.float32))], (np.array([0.0, units * 2.0**-23]),))])
 
 
 WIDE = Policy(tolerances={"cpu": {"float32": Tolerance(rtol=1e30)}})
@@ -230,6 +237,8 @@ WEAKER = [
     Weakened("platform_of_writer", "written on tpu: rtol float32 0.01, complex64 0.01", {"writer": BY_TPU}),
     Weakened("other_noise", "noise measured by jaxlib 0.9.2", {"noise": noise(jaxlib="0.9.2")}),
     Weakened("other_noise", "no noise of vjp1", {"noise": noise(unmeasured=("vjp1",))}),
+    Weakened("other_noise", "noise without a run", {"noise": noise(moved=0)}, noise_npz=noise_of(1)),
+    Weakened("other_noise", "noise of 128 units without compilations", {"noise": noise()}, noise_npz=noise_of(128)),
     Weakened("any_refusal", "refused1: refused with any message", {"checks": (refusing(""),)}),
     Weakened("any_refusal", "refused1: refused with any message", {"checks": (refusing("."),)}),
     Weakened("any_refusal", "refused1: refused with any message", {"checks": (refusing("b >= 2|[a-z]+"),)}),
@@ -250,7 +259,7 @@ WEAKER = [
 
 @pytest.mark.parametrize("weakened", WEAKER, ids=lambda weakened: f"{weakened.tells}-{weakened.what}")
 def test_what_makes_a_verdict_say_less_is_listed(tmp_path, weakened):
-    (stored,) = on_disk(tmp_path, manifest("t.f", **weakened.golden), weakened.outputs)
+    (stored,) = on_disk(tmp_path, manifest("t.f", **weakened.golden), weakened.outputs, weakened.noise_npz)
     (accepted,) = accepted_in([stored], weakened.policy)
     assert (accepted.what, bool(accepted.reason)) == (weakened.what, True)
     assert accepted.cases in ((), ("t.f",), (stored.id,))
@@ -274,11 +283,13 @@ def test_each_way_of_telling_has_an_example():
         {"comparison": Comparison("exact")},
         {"checks": (refusing("b >= 2"), refusing("(?i)mismatch|do not match|incompatible"))},
         {"noise": noise()},
+        {"noise": noise(inside=6, compiled=("unoptimized",))},
     ],
 )
 def test_a_golden_that_accepts_nothing_lists_nothing(tmp_path, changes):
     strict = Policy(windows=WindowDays(400, 60), calendar_days=1, allow={"not called": "why"})
-    assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes)), strict) == []
+    units = 128 if changes.get("noise", noise()).inside else 64
+    assert accepted_in(on_disk(tmp_path, manifest("t.f", **changes), noise_npz=noise_of(units)), strict) == []
 
 
 @pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])

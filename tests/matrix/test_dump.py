@@ -57,6 +57,9 @@ def test_a_folder_of_dumps_with_a_link_is_refused(tmp_path):
     (cell / "compiled.hlo").symlink_to(tmp_path / "mine")
     with pytest.raises(MatrixError, match=r"expected no symbolic link in it, found .*compiled\.hlo"):
         make_dump_folder(tmp_path / "dump")
+    (tmp_path / "link").symlink_to(cell)
+    with pytest.raises(MatrixError, match=r"expected no symbolic link in it, found .*link"):
+        make_dump_folder(tmp_path / "link")
 
 
 def test_no_dump_is_written_through_a_link_made_meanwhile(run, goldens, here, tmp_path):

@@ -221,13 +221,20 @@ def test_where_it_was_not_found_the_check_finds_it(by_seed, tmp_path_factory):
     project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
     path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
     path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))
-    # One at a time: the first other seed orders twenty names in another way.
-    project.write(conftest="from pytest_jaxexport import second_export\n\nsecond_export._AT_ONCE = 1\n")
     project.use_warm_workers()
     variables = {**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}
     done = project.pytest(environment=variables, cold=True, twice=True)
     assert done.code == 0, done.text
     assert "compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
+
+
+def test_a_change_in_every_process_says_how_to_try_more_seeds(by_seed, tmp_path):
+    project = by_seed[0].copy(tmp_path / "project")
+    project.write(test_a=SETS.replace("x + 1", "(x + 2) - 1"))
+    done = project.pytest("-q", "-k", "alike", twice=True)
+    told = done["test_always_alike"]
+    assert "2 processes with other hash seeds export what this one does. To try 12: for seed in 1 2 3 " in told.text
+    assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in told.text
 
 
 def test_what_is_measured_later_is_exported_again_by_the_run_that_checks_it(projects):

@@ -1,6 +1,5 @@
 """The hash seeds in which a test is exported again before it fails, since an order of names may be all that differs."""
 
-import contextlib
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from export_core.export.produce import ProducedGolden
-from pytest_jaxexport.second_export import SEEDS, exports_again_otherwise
+from pytest_jaxexport.second_export import MORE_SEEDS, SEEDS, exports_again_otherwise, try_more_seeds
 
 PRODUCED = cast(
     "ProducedGolden",
@@ -35,7 +34,7 @@ class Process:
 
 def ask(*answers: bool | None) -> tuple[bool | None, list[Process]]:
     processes = [Process(answer) for answer in answers]
-    differs = exports_again_otherwise(cast("Any", processes), "test_a.py::test_a", PRODUCED, contextlib.nullcontext)
+    differs = exports_again_otherwise(cast("Any", processes), "test_a.py::test_a", PRODUCED)
     return differs, processes
 
 
@@ -48,22 +47,30 @@ def test_almost_each_set_of_two_is_ordered_in_both_ways():
             check=True,
             capture_output=True,
         ).stdout.strip()
-        for seed in range(1, SEEDS + 1)
+        for seed in range(1, MORE_SEEDS + 1)
     ]
     one_way = sum(len(set(by_seed)) == 1 for by_seed in zip(*orders, strict=True))
     assert one_way <= 2  # 0.1 are expected; with five seeds, 12 of 200
 
 
 def test_a_difference_in_the_last_process_is_found():
-    assert ask(*[False] * (SEEDS - 1), True)[0] is True
+    assert ask(False, True)[0] is True
 
 
 def test_where_all_export_alike_nothing_differs():
-    differs, processes = ask(*[False] * SEEDS)
+    differs, processes = ask(False, False)
     assert differs is False
     assert all(process.asked for process in processes)
 
 
-def test_no_more_processes_start_after_a_difference():
-    _, processes = ask(True, *[False] * (SEEDS - 1))
-    assert not processes[-1].asked
+def test_two_seeds_are_tried_before_a_test_fails():
+    assert len(SEEDS) == 2
+
+
+def test_the_printed_command_ends_with_the_first_seed_that_passes(tmp_path):
+    program = tmp_path / "pytest"
+    program.write_text('#!/bin/sh\necho "$PYTHONHASHSEED $*"\ntest "$PYTHONHASHSEED" = 11\n', encoding="utf-8")
+    program.chmod(0o755)
+    command = try_more_seeds(f"{program} test_a.py::test_a")
+    done = subprocess.run(["sh", "-c", command], text=True, capture_output=True, check=True)
+    assert done.stdout.splitlines() == [f"{seed} test_a.py::test_a --no-second-export" for seed in range(1, 12)]

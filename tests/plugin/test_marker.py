@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec
 from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison
 from export_core.run import marker_keywords as core
-from pytest_jaxexport.marker import Marked, all_keywords, own_targets, read_marker, signature
+from pytest_jaxexport.marker import Marked, MarkerError, all_keywords, own_targets, read_marker, signature
 from pytest_jaxexport.settings import Settings, read_settings
 
 MARKED = """
@@ -134,10 +134,10 @@ GONE = (
 def test_a_wrong_marker_is_refused(config, marker, message):
     mark = eval(f"pytest.mark.export_compat({marker})").mark
     item: Any = SimpleNamespace(iter_markers=lambda name: [mark], nodeid="test_a.py::test_f", obj=None, config=config)
-    with pytest.raises(pytest.UsageError) as refused:
+    with pytest.raises(MarkerError) as refused:
         read_marker(item)
     message = message.replace("{root}", str(config.rootpath))
-    assert str(refused.value) == f"jaxexport: error: test_a.py::test_f: @pytest.mark.export_compat {message}"
+    assert str(refused.value) == f"@pytest.mark.export_compat {message}"
 
 
 @pytest.fixture(scope="module")
@@ -152,31 +152,14 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         cleanup()
 
 
-def test_a_wrong_marker_ends_the_run_before_any_test(pytester):
+def test_a_wrong_marker_fails_its_test_before_it_runs(pytester):
     pytester.makepyfile(test_a=MARKED.format("'cpu'"))
-    # Also where the test with the wrong marker is not the one that was asked for.
-    refused = pytester.runpytest_inprocess("--update-goldens", "-k", "other")
-    assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    assert refused.errlines[0] == (
-        "ERROR: jaxexport: error: test_a.py::test_f: @pytest.mark.export_compat takes keywords only, found the "
-        "positional 'cpu'"
-    )
+    refused = pytester.runpytest_inprocess("--update-goldens", "-k", "test_f")
+    assert refused.ret == pytest.ExitCode.TESTS_FAILED
+    message = "@pytest.mark.export_compat takes keywords only, found the positional 'cpu'"
+    assert message in refused.outlines
+    assert f"ERROR test_a.py::test_f - Failed: {message}"[:70] in refused.stdout.str()
     assert "RAN" not in refused.stdout.str()
-    assert "nothing was written" not in refused.stdout.str()
-
-
-def test_a_wrong_marker_ends_a_run_with_xdist_in_the_same_way(projects):
-    project = projects(test_a=MARKED.format("platfroms=['cpu']"))
-    refused = project.pytest("-n", "2")
-    assert refused.code == pytest.ExitCode.USAGE_ERROR
-    assert (
-        refused.text.count(
-            "ERROR: jaxexport: error: test_a.py::test_f: @pytest.mark.export_compat has no keyword 'platfroms'"
-        )
-        == 1
-    )
-    assert "INTERNALERROR" not in refused.text
-    assert refused.tests == {}
 
 
 def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester):

@@ -105,6 +105,16 @@ def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects):
     (project.goldens / "test_b.test_gone" / "0.12.0.1-cpu" / "golden.yaml").write_text("case: [")
     run = project.pytest()  # a golden that cannot be read fails its own test, and nothing here
     assert (run.code, "unused: " in run.text, "Nothing was deleted" in run.text) == (0, False, False)
+    assert "unused goldens are not listed: " in run.text
+
+
+def test_a_golden_that_no_test_reads_is_named(projects):
+    project = projects(test_b=SKIPPED)
+    (project.folder / "pytest.ini").write_text(INI)
+    add(project, "test_b.py::test_skipped")
+    (project.goldens / "test_b.test_skipped").rename(project.goldens / ".x")
+    run = project.pytest()
+    assert f"{project.goldens}/.x/0.12.0.1-cpu/golden.yaml: expected each golden in a folder" in run.text
 
 
 def test_the_golden_of_a_test_without_its_marker_is_listed(projects):
@@ -292,7 +302,7 @@ def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refusing)
-    lines, errors = report_unused(store.root, reported(), CollectedTests(files={"t.py"}), tmp_path, delete=True)
+    lines, errors, _ = report_unused(store.root, reported(), CollectedTests(files={"t.py"}), tmp_path, delete=True)
     assert [line.split(":")[0] for line in lines] == ["deleted", "deleted"]
     assert len(errors) == 1
     assert "cannot delete this golden: Permission denied" in errors[0]

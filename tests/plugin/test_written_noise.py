@@ -2,10 +2,18 @@
 
 import shutil
 
+import numpy as np
 import pytest
 import yaml
+from making import write_golden
+from msgspec import structs
 from projects import Project, Projects, Run
 from warm_pytest import NO_NOISE, WHOLE_NOISE
+
+from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import noise_to_npz
+from export_core.goldens.manifest import NoiseRecord
+from export_core.goldens.store import NOISE
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -205,3 +213,19 @@ def test_the_summary_of_a_check_counts_goldens_without_noise(unmeasured, written
     checked = unmeasured.pytest("--goldens", "stored")
     assert "2 cases checked against 2 goldens: 2 kept" in checked.text
     assert f"1 golden without noise yet: {COMMAND}" in checked.text
+
+
+def test_a_check_names_noise_that_no_run_explains(projects):
+    project = projects(noise=NO_NOISE, test_a=FIRST_AND_SECOND)
+    project.pytest("--update-goldens")
+    (golden,) = GoldenStore(project.goldens).generations("test_a.test_first")
+    outputs = golden.outputs()
+    data = noise_to_npz(
+        [(outputs, tuple(np.full(leaf.shape, 0.01) if leaf.dtype == "float32" else None for leaf in outputs))]
+    )
+    forged = NoiseRecord(golden.manifest.writer.jaxlib, "AVX2", 0, ())
+    write_golden(
+        GoldenStore(project.goldens), structs.replace(golden.manifest, noise=forged), {**golden.files(), NOISE: data}
+    )
+    checked = project.pytest()
+    assert f"{golden.id}: noise without a run" in checked.text

@@ -36,8 +36,8 @@ LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
 def record(
     goldens=(golden("t.a"), golden("t.b")),  # noqa: B008 - they are frozen
-    as_of: datetime.date = day("2026-11-21"),  # noqa: B008
-    policy: Policy = Policy(),  # noqa: B008
+    as_of: datetime.date = day("2026-11-21"),  # noqa: B008 - a date never changes
+    policy: Policy = Policy(),  # noqa: B008 - it is frozen
     timeout: float = 60,
     jobs: int = 1,
     **selection,
@@ -172,6 +172,26 @@ def test_a_run_writes_nothing_through_a_link(tmp_path, name):
         begun(folder, *LINES)
     assert (outside / "file").read_text() == "mine"
     assert list((outside / "of mine").iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", [".jaxexport", ".jaxexport/reproduced", ".jaxexport/deploy/deeper", "named"])
+@pytest.mark.parametrize("target", ["outside", "nowhere"])
+def test_no_run_is_written_into_a_folder_behind_a_link(tmp_path, monkeypatch, folder, target):
+    monkeypatch.chdir(tmp_path)
+    linked = Path(folder).parts[0]
+    Path("outside").mkdir()
+    Path(linked).symlink_to(target)
+    with pytest.raises(RunError, match=f"--results {folder}: expected a folder, found the symbolic link {linked}"):
+        begun(Path(folder), *LINES)
+    assert list(Path("outside").iterdir()) == []
+    assert not Path("nowhere").exists()
+
+
+def test_a_link_above_a_folder_that_is_named_is_the_users(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    finish(tmp_path / "link" / "run", *LINES)
+    assert (tmp_path / "disk" / "run" / SUMMARY).exists()
 
 
 def test_what_a_killed_run_staged_is_removed_by_the_next(tmp_path):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from export_core.policy.model import policy_schema
+from tools import schemas
 from tools.reference.markdown import code
 from tools.reference.schema_fields import LINKS, default, line, name_of, section, whole
 
@@ -24,7 +24,7 @@ IN_SCHEMA = {"RuntimeRelease"}
 
 def key(name: str) -> str:
     """A key with its example and what is inside of it."""
-    schema = policy_schema()
+    schema = schemas.schema("policy")
     field = whole(schema)["properties"][name]
     about = line(f"**{code(name)}**", field, schema["$defs"], default(field)).removeprefix("- ")
     parts = [about, f"```yaml\n{_examples()[name].strip()}\n```\n"]
@@ -35,7 +35,7 @@ def key(name: str) -> str:
 
 def keys() -> Iterator[str]:
     """The names of all keys."""
-    yield from whole(policy_schema())["properties"]
+    yield from whole(schemas.schema("policy"))["properties"]
 
 
 def _entry(schema: dict[str, Any], name: str) -> str:

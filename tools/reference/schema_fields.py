@@ -6,7 +6,7 @@ import enum
 import json
 from typing import Any
 
-from export_core.base.field_docs import field_docs
+from tools.field_docs import field_docs
 from tools.reference.markdown import code, table
 
 _WORDS = {

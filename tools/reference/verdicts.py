@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from export_core.base.exit_code import ExitCode
-from export_core.base.field_docs import field_docs
 from export_core.matrix.verdicts import VERDICTS, Judgement, Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
+from tools.field_docs import field_docs
 from tools.reference.markdown import code, table
 from tools.reference.schema_fields import members
 

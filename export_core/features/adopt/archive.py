@@ -1,7 +1,6 @@
 """What belongs to each artifact of an archive: its case, its inputs and outputs, by artifacts.yaml or a naming rule."""
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -10,7 +9,8 @@ from typing import Annotated
 import msgspec
 
 from export_core.artifact import ArtifactError
-from export_core.artifact.archive import artifact_in, files_of
+from export_core.artifact.archive import LeftOut, artifact_in, files_of
+from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
@@ -62,11 +62,12 @@ def read_artifact_list(path: Path) -> ArtifactList:
     try:
         artifacts: ArtifactList = decode_yaml(read_regular(path, most=LARGEST_TEXT), ArtifactList)
     except OSError as error:
-        raise GoldenError(f"{path}: cannot read this list of artifacts: {error.strerror or error}.") from None
+        problem = f"cannot read this list of artifacts: {error.strerror or error}."
+        raise GoldenError.about(Problem(path, problem)) from None
     except msgspec.MsgspecError as error:
-        raise GoldenError(
-            f"{path}: not a list of artifacts: {schema_problem(error)}. schema/artifacts.schema.json describes it."
-        ) from None
+        problem = f"not a list of artifacts: {schema_problem(error)}."
+        advice = "schema/artifacts.schema.json describes it."
+        raise GoldenError.about(Problem(path, problem, advice=advice)) from None
     return artifacts
 
 
@@ -100,7 +101,7 @@ class Archive:
     outputs: str = OUTPUTS
     writer: str | None = None
 
-    def candidates(self, left_out: Counter[str]) -> Iterator[Candidate | GoldenError]:
+    def candidates(self, left_out: LeftOut) -> Iterator[Candidate | GoldenError]:
         """Each artifact, or what is wrong with its entry in the list. What is no artifact is counted in `left_out`.
 
         Raises:
@@ -119,7 +120,7 @@ class Archive:
         for file in sorted(files_of([str(self.folder)])):
             path = Path(file.path)
             if not file.error and (path.parent / MANIFEST).exists():
-                left_out["a golden"] += 1
+                left_out.add(file.path, "a golden")
                 continue
             try:
                 artifact = artifact_in(file)
@@ -127,7 +128,7 @@ class Archive:
                 yield GoldenError(str(error))
                 continue
             if isinstance(artifact, str):
-                left_out[artifact] += 1
+                left_out.add(file.path, artifact)
             else:
                 yield self._named(path)
 

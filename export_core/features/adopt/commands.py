@@ -128,7 +128,7 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
 
     With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
     """
-    from export_core.artifact.archive import no_artifacts
+    from export_core.artifact.archive import LeftOut, no_artifacts
     from export_core.cli.steps import Steps
     from export_core.features.adopt.adoption import NOT_ADDED, Adoption
     from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive
@@ -143,7 +143,7 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
     may_go, of_all = (replace, sizes) if folder else ((stated["case"],), {})
     replay = not stated.pop("no_replay")
     adoption = Adoption(project.store, project.policy, steps, replay, may_go, of_all)
-    left_out: Counter[str] = Counter()
+    left_out = LeftOut()
     counts: Counter[str] = Counter()
     candidates: Iterable[Candidate | GoldenError]
     if folder:
@@ -172,6 +172,8 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
             raise no_artifacts([folder], left_out)
         if not dry_run and (unknown := sorted(adoption.dims.keys() - adoption.symbols)):
             fail(f"--dims {', '.join(unknown)}: expected dimensions of inputs that are made, found none of this name.")
+        for line in left_out.lines():
+            echo(line, err=True)
         numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
         others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""
         echo(f"{plural(counts.total(), 'artifact')}: {numbers}{others}")

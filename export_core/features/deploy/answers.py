@@ -324,8 +324,9 @@ def stored_evidence(
 
     `goldens` have the comparisons of the policy, on which a verdict depends as well. A run of which anything that
     decides verdicts has changed since says nothing, as in `jaxexport judge`, and nor does any of a golden with a
-    quirk that has expired by `day`: `notify` is told. Raises `RunError` for a folder without a finished run, or with a
-    changed one.
+    quirk that has expired by `day`: `notify` is told, also of one shard without the others.
+
+    Raises `RunError` for a folder without a finished run, or with a changed one.
     """
     runs = []
     for folder in folders:
@@ -336,6 +337,11 @@ def stored_evidence(
         if changed:
             notify(f"the results in {folder} do not count: they were made by {changed}")
         else:
+            if run.summary.shard:
+                notify(
+                    f"the results in {folder} are those of shard {run.summary.shard} alone, and no others count: "
+                    "`jaxexport judge` joins the shards of a run"
+                )
             runs.append(run)
     hashes: dict[str, str] = {}
     for golden in goldens:

@@ -20,7 +20,7 @@ from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
-    from export_core.artifact.archive import ReadFile
+    from export_core.artifact.archive import LeftOut, ReadFile
     from export_core.artifact.readers import Reader
     from export_core.goldens import Golden
     from export_core.policy.terms import Terms
@@ -188,6 +188,7 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
             echo(f"{PREFIX}{row.file}: {row.error}", err=True)
     for line in inventory.lines():
         echo(line, err=as_json)
+    _name_links(inventory.left_out)
     return BAD_INPUT if inventory.unread else FINE
 
 
@@ -213,14 +214,14 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
     be read.
     """
-    from export_core.artifact.archive import read_archive
+    from export_core.artifact.archive import LeftOut, read_archive
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
     if writers:
         policy_of(asked.policy_file).calendar().built(writers)  # a name that is no release is bad input
     below = any(map(os.path.isdir, names))
-    left_out: Counter[str] = Counter()
+    left_out = LeftOut()
     auditing = functools.partial(
         audit_text, terms, writers, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
     )
@@ -231,7 +232,13 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
             f"{plural(ended.total(), 'artifact')}: {ended[True]:,} ok, {ended[False]:,} with problems, "
             f"{ended[None]:,} not read; {others} left out"
         )
+        _name_links(left_out)
     context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)
+
+
+def _name_links(left_out: LeftOut) -> None:
+    for line in left_out.lines():
+        echo(line, err=True)
 
 
 def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: bool) -> Counter[bool | None]:
@@ -264,7 +271,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
     from export_core.artifact import Artifact
-    from export_core.artifact.archive import artifact_in, files_of, read_archive
+    from export_core.artifact.archive import LeftOut, artifact_in, files_of, read_archive
     from export_core.features.inspect.screen import compare
 
     if len(names) != 2 or len({*map(os.path.isdir, names)}) != 1:
@@ -273,12 +280,16 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     below = os.path.isdir(old)  # noqa: PTH112 - it is shown as typed
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
-    ended = _show_each(read_archive(comparing, [old], Counter(), asked.jobs), below=below)
+    left_out = LeftOut()
+    ended = _show_each(read_archive(comparing, [old], left_out, asked.jobs), below=below)
     for file in files_of([new] if below else []):
         other = old + file.path.removeprefix(new)
-        if not os.path.lexists(other) and isinstance(artifact_in(file), Artifact):
+        if file.left_out:
+            left_out.add(file.path, file.left_out)
+        elif not os.path.lexists(other) and isinstance(artifact_in(file), Artifact):
             ended[False] += 1
             echo(f"only in the second folder: {file.path}")
     if below:
+        _name_links(left_out)
         echo(f"{ended[True]:,} the same, {ended[False]:,} different, {ended[None]:,} not read")
     context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)

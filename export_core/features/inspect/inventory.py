@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from export_core.artifact import Artifact
+from export_core.artifact.archive import LeftOut
 from export_core.base.text import plural, printable
 from export_core.features.inspect.facts import describe
 from export_core.features.inspect.screen import WIDTH, joined, size
@@ -80,7 +81,7 @@ class Inventory:
     def __init__(self, as_of: datetime.date, newest: str) -> None:
         self.as_of, self.newest = as_of, newest
         self.artifacts = self.nbytes = self.unread = 0
-        self.left_out: Counter[str] = Counter()
+        self.left_out = LeftOut()
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._leaving: list[str] = []
         self._stranded: list[str] = []

@@ -26,6 +26,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
 from export_core.policy.load import load_policy
+from export_core.policy.run_options import Shard
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -115,6 +116,14 @@ def test_a_stored_pass_is_a_yes(ask):
         f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results)",
     ]
     assert "YES: 2 yes." in ended.out
+
+
+def test_one_shard_without_the_others_is_named(ask):
+    finished(Path(".jaxexport"), ran(Verdict.PASS, "0.9.2"), planned=2, shard=Shard(1, 2))
+    ended = ask(CASE, "all", code=3)
+    assert "the results in .jaxexport are those of shard 1/2 alone, and no others count" in ended.err
+    assert f"yes     {CASE}/0.9.2-cpu" in ended.out
+    assert f"unknown {CASE}/0.9.2-cpu" in ended.out
 
 
 NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])

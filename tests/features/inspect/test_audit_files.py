@@ -143,6 +143,19 @@ def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
     assert "1 with problems, 1 not read" in ended.out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("audit",), ("inspect",), ("inspect", "--json"), ("diff", "golden"), ("goldens", "add", "--dry-run", "--from")],
+)
+def test_a_link_to_a_folder_is_named(jaxexport, tmp_path, words):
+    write_golden(GoldenStore(tmp_path / "elsewhere"), manifest("t.linked"))
+    (tmp_path / "golden").mkdir()
+    shutil.copy(CHOLESKY, tmp_path / "golden")
+    (tmp_path / "golden" / "t.linked").symlink_to(tmp_path / "elsewhere" / "t.linked")
+    ended = jaxexport(*words, "golden")
+    assert "golden/t.linked: a link to a folder, which is not followed: name the folder too." in ended.err
+
+
 def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):
     files = [CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.4.30" / "cholesky.jaxexport"]
     alone = jaxexport("audit", *files, "--jobs", "1")

@@ -1,0 +1,207 @@
+"""What an author types wrongly or changes without noticing: each is an error or a note that says what to do."""
+
+import re
+
+import pytest
+from projects import Project, Projects, Run
+
+IMPORTS = "import jax, jax.numpy as jnp, numpy as np, pytest\n\nX = np.arange(3, dtype='float32')\n"
+
+WRONG_MARKERS = (
+    IMPORTS
+    + """
+@pytest.mark.export_compat(platform="cpu")
+def test_keyword(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+@pytest.mark.skip(reason="a wrong marker is told all the same")
+@pytest.mark.export_compat(platforms=["gpu"])
+def test_value(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+@pytest.mark.export_compat("cpu")
+def test_positional(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+@pytest.mark.export_compat
+def test_good(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+def test_plain():
+    pass
+"""
+)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_each_wrong_marker_is_an_error_of_its_test(projects, workers):
+    project = projects(test_a=WRONG_MARKERS)
+    run = project.pytest("--update-goldens", *workers)
+    assert run.code == pytest.ExitCode.TESTS_FAILED
+    assert sorted(run.outcomes()["passed"]) == ["test_a.test_good", "test_a.test_plain"]
+    assert "has no keyword 'platform'; did you mean 'platforms'?" in run["test_keyword"].text
+    assert "platforms: unknown platform 'gpu'" in run["test_value"].text
+    assert "takes keywords only, found the positional 'cpu'" in run["test_positional"].text
+    assert [run[f"test_{name}"].outcome for name in ("keyword", "value", "positional")] == ["error"] * 3
+    assert "INTERNALERROR" not in run.text
+
+
+def test_a_wrong_marker_makes_no_golden_unused(projects):
+    project = projects(test_a=IMPORTS + MARKED)
+    assert project.pytest("--update-goldens").code == 0
+    project.write(test_a=(IMPORTS + MARKED).replace("export_compat", "export_compat(platfroms=['cpu'])"))
+    run = project.pytest("--prune-goldens")
+    assert run["test_sin"].outcome == "error"
+    assert "unused" not in run.text
+    assert len([*project.goldens.glob("*/*")]) == 1
+
+
+MARKED = """
+@pytest.mark.export_compat
+def test_sin(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+"""
+
+CALLS = (
+    IMPORTS
+    + """
+pytestmark = pytest.mark.export_compat
+
+def with_options(x, **options):
+    assert not options
+    return x + 1
+
+def integrate(x, rtol=1e-3):
+    return x * rtol
+
+def test_takes_anything(export_golden):
+    export_golden(jax.jit(with_options), X, rtol=1e-3)
+
+def test_takes_none(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), X, compare="exact", ulp=4)
+
+def test_further_call(export_golden):
+    export_golden(jax.jit(with_options), X).also(X + 1, atol=1.0)
+
+def test_refused_call(export_golden):
+    export_golden(jax.jit(with_options), X).refused(np.arange(4.0), vjp_order=1)
+
+def test_of_its_own(export_golden):
+    export_golden(jax.jit(integrate, static_argnames="rtol"), X, rtol=0.5)
+
+def test_no_arguments(export_golden):
+    export_golden()
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def called(projects: Projects) -> Run:
+    """A run of the calls."""
+    return projects(test_a=CALLS).pytest("--update-goldens")
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ("takes_anything", "export_golden(): rtol is a keyword of the marker, and the function has no parameter of"),
+        ("takes_anything", "write @pytest.mark.export_compat(rtol=0.001)."),
+        ("takes_none", "compare, ulp are keywords of the marker, and the function has no parameter of that name: "),
+        ("takes_none", "write @pytest.mark.export_compat(compare='exact', ulp=4)."),
+        ("further_call", "exported.also(): atol is a keyword of the marker"),
+        ("refused_call", "exported.refused(): vjp_order is a keyword of the marker"),
+        ("no_arguments", "expected a jitted function and its example arguments, found none: export_golden(jax.jit(f),"),
+    ],
+)
+def test_a_keyword_of_the_marker_in_a_call_is_refused(called, test, message):
+    assert called[f"test_{test}"].outcome == "failed"
+    assert message in " ".join(called[f"test_{test}"].text.split())
+
+
+def test_a_keyword_that_the_function_names_is_its_own(called):
+    assert called["test_of_its_own"].outcome == "passed"
+
+
+INPUTS = (
+    IMPORTS
+    + """
+pytestmark = pytest.mark.export_compat
+GRAVITY = 9.8
+
+def test_fall(export_golden):
+    exported = export_golden(jax.jit(lambda state, g: g * state["t"]), {"t": X}, np.float32(GRAVITY))
+    exported.also({"t": X + 1}, np.float32(2))
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def falling(projects: Projects) -> Project:
+    """A project with one golden, of gravity 9.8."""
+    project = projects(test_a=INPUTS)
+    assert project.pytest("--update-goldens").code == 0
+    return project
+
+
+def with_inputs(project: Project, old: str, new: str, policy: str = "changed_inputs: warn\n") -> Run:
+    """Run a project with other arguments."""
+    assert old in INPUTS
+    project.write(test_a=INPUTS.replace(old, new))
+    (project.folder / "export_compat.yaml").write_text(policy, encoding="utf-8")
+    return project.pytest()
+
+
+def test_the_same_arguments_get_no_note(falling):
+    run = with_inputs(falling, "9.8", "9.8")
+    assert run.code == 0
+    assert "example arguments" not in run.text
+
+
+def test_last_digits_of_arguments_get_no_note(falling):
+    run = with_inputs(falling, "np.float32(GRAVITY)", "np.nextafter(np.float32(GRAVITY), np.float32(10))")
+    assert run.code == 0
+    assert "example arguments" not in run.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("9.8", "9.81", "args[1]"),
+        ('export_golden(jax.jit(lambda state, g: g * state["t"]), {"t": X}', None, "args[0]['t']"),
+        ("np.float32(2))", "np.float32(3))", "call1"),
+    ],
+    ids=["a number", "an array in a tree", "a further call"],
+)
+def test_other_arguments_are_noted(falling, old, new, named):
+    run = with_inputs(falling, old, new or old.replace("X", "2 * X"))
+    assert run.code == 0
+    note = f"example arguments are not the golden's inputs, which were compared: {named}. pytest --update-goldens"
+    assert note in run.text
+
+
+def test_other_arguments_fail_where_the_policy_says_so(falling):
+    run = with_inputs(falling, "9.8", "9.81", policy="changed_inputs: fail\n")
+    assert run["test_fall"].outcome == "failed"
+    assert "changed_inputs is fail: args[1]." in run["test_fall"].text
+    assert re.search(r"If the change is intended: pytest --update-goldens test_a.py::test_fall", run.text)
+    assert "1 golden replaced" in falling.pytest("--update-goldens").text
+    assert falling.pytest().code == 0
+
+
+def test_unused_goldens_fail_where_the_policy_says_so(projects):
+    both = IMPORTS + MARKED + MARKED.replace("test_sin", "test_gone")
+    project = projects(test_a=both)
+    (project.folder / "export_compat.yaml").write_text("unused_goldens: fail\n", encoding="utf-8")
+    assert project.pytest("--update-goldens").code == 0
+    project.write(test_a=IMPORTS + MARKED)
+    run = project.pytest()
+    assert run.code == pytest.ExitCode.TESTS_FAILED
+    assert run.outcomes() == {"passed": ["test_a.test_sin"]}
+    assert "unused_goldens is fail" in run.text
+    assert project.pytest("-k", "sin").code == 0  # a part of the tests cannot tell
+    # Without a marked test left, too.
+    project.write(test_a="def test_plain(): pass\n")
+    assert project.pytest().code == pytest.ExitCode.TESTS_FAILED
+    project.write(test_a=IMPORTS + MARKED)
+    assert project.pytest("--prune-goldens").code == 0
+    assert project.pytest().code == 0

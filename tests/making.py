@@ -20,8 +20,8 @@ from export_core.goldens.manifest import Signature, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_facts, gate
 from export_core.judge.causes import find_causes
-from export_core.judge.result import WriterOf
 from export_core.matrix import Verdict
+from export_core.matrix.result import WriterOf
 from export_core.policy import Policy
 from export_core.policy.entries import KnownFailure, Required, WindowDays
 from export_core.readers.placement import Mode

@@ -24,7 +24,7 @@ ROOMS = (
     ("matrix",),
     ("judge",),
     ("run",),
-    ("report",),
+    ("report", "scripting"),
     ("cli",),
 )
 """The rooms of the kernel, the ground floor first. A module may import from its own room and from floors below it."""
@@ -49,7 +49,7 @@ JAX = {
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
-PUBLISHED = ("export_core.policy", "export_core.features.adopt", "export_core.features.script")
+PUBLISHED = ("export_core.policy", "export_core.scripting")
 """The rooms of the names that can be imported from the package itself."""
 
 UPWARDS = []

@@ -22,9 +22,9 @@ from msgspec.structs import replace
 
 from export_core.base.text import signal_name
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.result import Cells, Result, by_build_date, release_name
-from export_core.judge.verdicts import VERDICTS, Judgement
-from export_core.matrix import Outcome, Verdict
+from export_core.matrix import Verdict
+from export_core.matrix.result import Cells, Result, by_build_date, release_name
+from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar, Release
@@ -48,7 +48,7 @@ class FailureSignature(NamedTuple):
         return ": ".join(filter(None, (f"{self.verdict} in stage {self.stage}", self.message, signal)))
 
 
-def failure_signature(failed: Outcome | Result) -> FailureSignature:
+def failure_signature(failed: Result) -> FailureSignature:
     """The signature of an outcome or a result that fails."""
     message = "" if failed.verdict is Verdict.NUMERICS else message_class(failed.message)
     return FailureSignature(failed.verdict, failed.stage, message, failed.signal)

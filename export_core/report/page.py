@@ -13,8 +13,8 @@ from markupsafe import Markup, escape
 
 from export_core.base.text import few, plural, ranges, safe_json, shown
 from export_core.judge import Judgement
-from export_core.judge.result import Cells, by_build_date
-from export_core.judge.verdicts import VERDICTS
+from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.verdicts import VERDICTS
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
@@ -55,7 +55,7 @@ def html_page(document: Document) -> str:
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
         runtimes=any(reader.runtime for reader in run.readers),
-        pictures=document.added("picture"),
+        pictures=document.pictures,
         facets=_facets(run),
         runs=comparison.runs if comparison else (),
         marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),

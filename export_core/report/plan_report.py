@@ -12,9 +12,9 @@ import msgspec
 from rich.console import Console
 
 from export_core.base.text import few, json_bytes, plural, wrapped
-from export_core.judge.result import WriterOf, cell_names
 from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split
+from export_core.matrix.result import WriterOf, cell_names
 from export_core.readers.inventory import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows

@@ -22,13 +22,13 @@ from export_core.export.produce import ProducedGolden, Uncalled, installed_write
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
 from export_core.goldens.store import sha256, staged_goldens
 from export_core.judge import Judgement, Result
-from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Limits, Selection, Verdict
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
+from export_core.matrix.verdicts import VERDICTS
 from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.numbers.noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode
@@ -140,7 +140,7 @@ class OwnReader:
                 # In the first stage nothing of the artifact was called: a module of the user may end the process.
                 if reply.end != "crash" or reply.stage is Stage.READ:
                     if key and reply.end in ("ok", "error"):
-                        survived.put(key, Outcome(cell, reply.stage, Verdict.COMPILED))
+                        survived.put(key, new_result(cell, reply.stage, Verdict.COMPILED))
                     return ""
                 ended = f"stage {reply.stage}: {reply.message or f'died by {signal_name(reply.signal)}'}"
         return ended

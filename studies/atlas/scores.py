@@ -16,8 +16,8 @@ import msgspec
 
 from export_core.features.compare_runs.trend import cost_steps, number_drift
 from export_core.judge.causes import cell_signature, is_own_writer
-from export_core.judge.result import Result, WriterOf
 from export_core.matrix import Verdict
+from export_core.matrix.result import Result, WriterOf
 from export_core.releases import Direction, Release
 
 GROWN = 1.1

@@ -62,7 +62,7 @@ def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     plan = make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day)
     environments = {reader: ReaderEnvironments(plan.calendar).build(Placement(reader)) for reader in plan.readers}
 
-    ours = {outcome.cell.key: outcome for outcome in replayed(plan.cells, environments.__getitem__, plan.calendar)}
+    ours = {outcome.key: outcome for _, outcome in replayed(plan.cells, environments.__getitem__, plan.calendar)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         theirs = list(pool.map(lambda cell: independent_verdict(cell, environments[cell.reader].python), plan.cells))
 

@@ -179,7 +179,7 @@ def test_nothing_is_built_for_what_cannot_run_here(goldens):
         raise AssertionError("an environment was built")
 
     cell = Cell(goldens["both"], NEWEST, platform, Mode.RUN, parse_targets(())[platform])
-    (outcome,) = replayed([cell], never)
+    ((_, outcome),) = replayed([cell], never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert outcome.message.startswith(f"{platform} cannot run here: {missing_hardware(platform)}")
     assert f"--platforms {platform}:compile" in outcome.message
@@ -187,7 +187,7 @@ def test_nothing_is_built_for_what_cannot_run_here(goldens):
 
 def test_a_release_without_the_plugin_is_not_run(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, parse_targets(())["tpu"])
-    (outcome,) = replayed([cell], this_interpreter)
+    ((_, outcome),) = replayed([cell], this_interpreter)
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)

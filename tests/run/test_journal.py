@@ -17,8 +17,8 @@ from making import day, golden, manifest, result, write_golden
 from export_core.base.text import safe_json
 from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
-from export_core.judge.result import WriterOf
-from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix import Limits, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix.result import WriterOf, new_result
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
@@ -407,7 +407,7 @@ def project(cwd, monkeypatch) -> Path:
 
 
 def ran(cells, *_, **__):
-    yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+    yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
 def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(jaxexport, project, monkeypatch):

@@ -13,11 +13,11 @@ from export_core.goldens import Check, Options
 from export_core.judge import judgement
 from export_core.judge.causes import cell_signature
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import by_build_date, titles
-from export_core.judge.verdicts import Judgement
 from export_core.matrix import Plan, Selection, Verdict, make_plan
 from export_core.matrix.outcome import outcome_of
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import by_build_date, titles
+from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.readers.cell import Cell, cannot_pass

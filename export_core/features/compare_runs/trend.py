@@ -12,8 +12,8 @@ import msgspec
 from export_core.base.text import aligned, plural
 from export_core.judge.causes import stretches
 from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
-from export_core.judge.result import Cells, Result, WriterOf, release_name
 from export_core.matrix import Verdict
+from export_core.matrix.result import Cells, Result, WriterOf, release_name
 from export_core.readers.placement import Mode
 from export_core.releases import Release
 from export_core.report.wording import amount, error_size, times

@@ -24,11 +24,11 @@ from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
 from export_core.judge.unmatched import Unmatched
-from export_core.judge.verdicts import Kind
 from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
+from export_core.matrix.verdicts import Kind
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches

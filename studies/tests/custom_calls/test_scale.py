@@ -66,9 +66,9 @@ def replayed(export, libraries, tmp_path_factory, warm_starts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "start_process", warm_starts)
         return {
-            (day, outcome.cell.golden.manifest.custom_calls[0]): outcome
+            (day, outcome.custom_calls[0]): outcome
             for day, library in libraries.items()
-            for outcome in replaying.replayed(
+            for _, outcome in replaying.replayed(
                 cells,
                 lambda release, library=library: with_library(this_interpreter(release), library),
                 load_calendar(),

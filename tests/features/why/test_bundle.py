@@ -40,7 +40,6 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
 from export_core.matrix import Verdict, cached_replay
-from export_core.numbers.compare import Difference
 from export_core.numbers.elements import to_double
 from export_core.readers.build import find_python, uv_command
 from export_core.readers.worker.protocol import Stage
@@ -82,8 +81,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_script_runs_with_jax_alone(choice, tmp_path):
-    difference = Difference(False, max_abs_error=1e-3)
-    folder = bundle(tmp_path / "b", choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
+    folder = bundle(tmp_path / "b", choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=1e-3)
     assert "export_core" not in (folder / SCRIPT).read_text()
     done = run(folder)
     assert done.returncode == 0, done.stderr
@@ -211,7 +209,7 @@ def reduced(folder: Path, choice: Choice, **changes: Any) -> Path:
 
 
 def test_a_bundle_has_the_reduced_program(choice, tmp_path, capsys):
-    result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=Difference(False, max_abs_error=9.0))
+    result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=9.0)
     left = reduced(tmp_path / "reduced", choice, units=64.0)
     program = program_in(left, choice, result, text=b"module {  // \xff\n}")
     folder = tmp_path / "b"

@@ -13,8 +13,8 @@ import msgspec
 from export_core.base.text import aligned, first_line, plain_text, plural, wrapped
 from export_core.judge import Result
 from export_core.judge.causes import failure_signature
-from export_core.judge.result import WriterOf, release_name
 from export_core.matrix import Verdict
+from export_core.matrix.result import WriterOf, release_name
 from export_core.readers.installed import metadata_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage

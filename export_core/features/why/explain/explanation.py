@@ -18,9 +18,10 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
-from export_core.judge.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
+from export_core.matrix.replay_options import SayRemedy
+from export_core.matrix.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
@@ -85,8 +86,8 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     result = choice.result
     if result is None:
         notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
-        (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
-        result = judge(outcome, choice.options.policy)
+        ((cell, outcome),) = replay_here([choice.cell], choice.options, notify=notify)
+        result = judge(outcome, cell.golden, choice.options.policy)
     if result.verdict.works:
         raise WhyError(f"{choice.cell.key}: expected a cell that fails, found {result.verdict}: nothing to explain.")
     if result.verdict is Verdict.NOT_RUN:
@@ -262,7 +263,7 @@ def _steps(
             "marker, with the reason."
         )
     else:
-        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy"))
+        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy", SayRemedy))
     if cause is FailureCause.REGISTRATION:
         yield "Register: name the module that registers it in the marker (`register=`), or import it in the reader."
     if cause is FailureCause.CUSTOM_CALL:

@@ -21,7 +21,7 @@ from export_core.goldens import Comparison, Golden, Leaf
 from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.judge.causes import FailureSignature, failure_signature, message_class
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Cell, Result, Verdict
 from export_core.matrix.replay import Ran, Repairs, ignore, replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import to_double
@@ -45,7 +45,7 @@ class Failure:
     fatal: str
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Failure:
+    def of(cls, outcome: Result) -> Failure:
         """The failure that an outcome shows."""
         fatal = next((line for line in outcome.stderr.splitlines() if _FATAL.search(line)), "")
         # Since XLA's log lines begin with the time, what is before the message differs each time.
@@ -145,7 +145,7 @@ class ProgramReader:
     def run_cells(self, cells: Sequence[Cell]) -> list[Ran]:
         """Run cells, and return each in their order. Raises `InfrastructureFault` where a second try fails too."""
         with closing(self._replay(cells, self.options)) as replayed:
-            ran = {one.outcome.cell.key: one for one in replayed}
+            ran = {one.outcome.key: one for one in replayed}
         if lost := next((one for one in ran.values() if one.lost), None):
             raise InfrastructureFault(lost.outcome.message)
         return [ran[cell.key] for cell in cells]

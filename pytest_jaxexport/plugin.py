@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from export_core.export.produce import Flags
+    from pytest_jaxexport.events import Event
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.running import RunningTest
@@ -235,7 +236,7 @@ class GoldensReporter:
 
     def __init__(self, collected: CollectedTests, unheard: list[str]) -> None:
         self.unheard = unheard
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
         self.refused = ""
         self.reported = ReportedTests()
         self.collected = collected

@@ -39,7 +39,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "ArtifactError": ("message",),
     "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
     "Envelope": ("levels", "module_source", "shown", "slots"),
-    "ExportCompatError": ("message",),
+    "ExportCompatError": ("about", "message", "problems"),
     "Function": ("shown",),
     "Golden": ("noise", "outputs_of_calls", "sources"),
     "GoldenStore": ("existing", "remove", "write"),

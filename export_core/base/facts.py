@@ -57,7 +57,7 @@ def check_facts(facts: Facts) -> None:
 
     Only the modules of features are imported that have said something.
     """
-    for name in facts.keys() & _registered().keys() if facts else ():
+    for name in facts.keys() & _registered().keys():
         try:
             _fact(*_registered()[name]).of(facts)
         except msgspec.ValidationError as error:

@@ -65,7 +65,7 @@ class OutcomeKeys:
         golden = cell.golden
         if golden.id not in self._expected:
             # Messages say what set a tolerance, such as a line of the policy: where that moves, they change.
-            self._expected[golden.id] = _digest([expected_content(golden.manifest), golden.sources])
+            self._expected[golden.id] = _digest([expected_content(golden.manifest), golden.compared_as])
         if id(environment) not in self._readers:
             reader = environment.release
             jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
@@ -93,7 +93,7 @@ def depends_on_more(golden: Golden) -> bool:
 
     A module to register is in the golden, and so in the key: that is enough where the module is self-contained.
     """
-    if ":" in golden.manifest.comparison.compare:
+    if ":" in golden.compared_as.comparison.compare:
         return True
     modules = [Path(path).name for _, path in register_modules(golden)]
     if not all(name in golden.manifest.files for name in modules):

@@ -17,14 +17,13 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
 from export_core.matrix import Verdict
-from export_core.matrix.result import ReaderOf
 from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Direction
+from export_core.releases import Direction, Release
 from export_core.releases.runtimes import known_runtimes
 
 MARKS = [
@@ -249,7 +248,7 @@ def window_line(result: Result) -> str:
     return f"{days}; outside the window: {promise}"
 
 
-def promise_line(reader: ReaderOf) -> str:
+def promise_line(reader: Release) -> str:
     """What the runtime of a reader promises, with the source of that; empty for jaxlib, of which JAX promises it."""
     if not reader.runtime:
         return ""

@@ -28,7 +28,7 @@ from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Plan, Verdict
-from export_core.matrix.result import Result, reader_of, shared_result, writer_of
+from export_core.matrix.result import Result, shared_result, writer_of
 from export_core.policy import Policy
 from export_core.policy.run_options import RESULTS as USUAL_FOLDER
 from export_core.readers.cell import CellKey
@@ -275,7 +275,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
             return False
         # What a result says of its cell, and of its dates, must be what the plan says.
         manifest = cell.golden.manifest
-        of_plan = manifest.case, writer_of(manifest.writer), reader_of(cell.reader), manifest.custom_calls
+        of_plan = manifest.case, writer_of(manifest.writer), cell.reader, manifest.custom_calls
         if (result.case, result.writer, result.reader, result.custom_calls) != of_plan:
             return False
         results[result.key] = result
@@ -400,7 +400,8 @@ def _results_in(path: Path, data: bytes) -> Iterator[Result]:
 def _decoded(line: bytes) -> Result:
     """A line of results.jsonl. Raises `msgspec.MsgspecError` for one that is no result."""
     result: Result = decode_json(line, Result)
-    check_facts(result.facts)
+    if result.facts:
+        check_facts(result.facts)
     return result
 
 

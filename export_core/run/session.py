@@ -32,12 +32,12 @@ from export_core.judge.gate import RunIdentity, facts_at_end, recorded_policy
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.judge.weakening import accepted_in
-from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
+from export_core.matrix import Cell, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import foreseen_note
 from export_core.matrix.plan import part_of, planned_cell
-from export_core.matrix.replay import ignore, replay
+from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.numbers.measuring_noise import lacks_noise
@@ -59,9 +59,9 @@ from export_core.run.plan_record import PlanRecord, policy_hash, record_of, reco
 from export_core.run.results import WHOLE, Journal, finish_run, is_whole_run_moved, results_so_far
 from export_core.run.run import Run, judge_run
 
-Outcomes = Generator[Outcome, None, None]
+Outcomes = Generator[Replayed, None, None]
 Replay = Callable[..., Outcomes]
-"""Gives one outcome for each cell; called with cells, `ReplayOptions`, and `notify` for a line for people."""
+"""Gives each cell with its outcome; called with cells, `ReplayOptions`, and `notify` for a line for people."""
 _GIT_SECONDS = 10.0
 _HEAD, _OBJECT = "# branch.oid ", re.compile("[0-9a-f]{40,}")
 
@@ -83,7 +83,7 @@ class Interpreter:
     build = find
 
     def replay(self, cells: Sequence[Cell], options: ReplayOptions, *, notify: Callable[[str], None]) -> Outcomes:
-        """One outcome for each cell; it is that of an earlier run where `cache` has it and no module is dumped."""
+        """Each cell with its outcome; it is that of an earlier run where `cache` has it and no module is dumped."""
         run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
         if self.cache is None or options.dump:
             return run(cells, self.build)
@@ -204,9 +204,9 @@ def run_matrix(
         how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
-            for outcome in outcomes:
-                command = reproduce_command(plan, outcome.cell, reproducing, policy.environment, variables)
-                result = judge(outcome, policy, command, plan.as_of, foreseen_note(outcome.cell))
+            for cell, outcome in outcomes:
+                command = reproduce_command(plan, cell, reproducing, policy.environment, variables)
+                result = judge(outcome, cell.golden, policy, command, plan.as_of, foreseen_note(cell))
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(safe_json(result))

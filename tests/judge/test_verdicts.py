@@ -4,6 +4,7 @@ import ast
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,13 +16,15 @@ from export_core.matrix import Verdict
 from export_core.matrix.verdicts import VERDICTS as TABLE
 from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.report import view
+from export_core.report.document import CompareRuns, MakeFindings
 
 PACKAGE = Path(export_core.__file__).parent
+HOOKS: dict[str, Any] = {"findings": MakeFindings, "compare": CompareRuns}
 KINDS = {
     kind
     for module in (
         view,
-        *(sys.modules[function.__module__] for field in ("findings", "compare") for function in hooks(field)),
+        *(sys.modules[function.__module__] for hook, kind in HOOKS.items() for function in hooks(hook, kind)),
     )
     for value in vars(module).values()
     for kind in (value.values() if isinstance(value, dict) else [value])

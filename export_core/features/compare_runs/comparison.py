@@ -21,12 +21,12 @@ from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
-from export_core.matrix.result import ReaderOf, Result, WriterOf, by_build_date, grouped
+from export_core.matrix.result import Result, WriterOf, by_build_date, grouped
 from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Direction
+from export_core.releases import Direction, Release
 from export_core.releases.names import title_of
 from export_core.report.document import Comparison, Finding, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
@@ -259,7 +259,7 @@ class ChangedCell(msgspec.Struct, frozen=True):
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
     writer: WriterOf  # The release that exported it.
-    reader: ReaderOf  # The release that ran it.
+    reader: Release  # The release that ran it.
     platform: str  # The platform of the cell.
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # The days between the two build dates.
@@ -275,7 +275,7 @@ class ChangedCost(msgspec.Struct, frozen=True):
     """A figure of the compiler that is not the same in both runs, by more than a hundredth of it."""
 
     golden: str  # The golden, `case/writer`.
-    reader: ReaderOf  # The release that ran it.
+    reader: Release  # The release that ran it.
     platform: str  # The platform of the cell.
     change: CostChange  # The figure, and what it was and is.
     other_golden: bool  # The golden of that name is not the same in both runs.

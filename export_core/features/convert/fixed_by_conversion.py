@@ -86,8 +86,8 @@ def try_conversions(
                 yield original, fix
             else:
                 made[cell.key] = original, cell, fix
-        for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
-            original, _, fix = made[outcome.cell.key]
+        for cell, outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
+            original, _, fix = made[cell.key]
             if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
                 if nothing := nothing_compared(original.golden, "cpu", options.policy.tolerances, options.user_code):
                     yield original, FixByConversion(message=f"not shown: it runs, and nothing was compared: {nothing}")
@@ -124,7 +124,7 @@ def _convert(
 ) -> Converted:
     """Convert the artifact of a cell for its reader."""
     golden, reader = cell.golden, find_reader(cell.reader.name, options.calendar)
-    allow = {**golden.manifest.options.allow, **options.policy.allow}
+    allow = {**golden.compared_as.allow, **options.policy.allow}
     artifact = golden.read_artifact()
     return convert(artifact, reader, rewrite_modules, replace_custom_calls=replace_custom_calls, allow=allow)
 
@@ -132,7 +132,8 @@ def _convert(
 def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
     """The cell of the golden with the converted artifact, in a new folder."""
     made = converted_golden(evidence_of(cell.golden), converted)
-    return replace(cell, golden=unstored_golden(*made, folder, options.policy))
+    golden = unstored_golden(*made, folder, options.policy)
+    return replace(cell, golden=golden.compared(cell.golden.compared_as))
 
 
 def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:

@@ -11,8 +11,9 @@ from export_core.features.convert.fix import FIX, FixByConversion, Level
 from export_core.features.convert.fixed_by_conversion import can_be_tried, try_conversions, with_conversions
 from export_core.goldens import Comparison, Golden
 from export_core.judge import Judgement, judge
-from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.placement import Mode
@@ -72,10 +73,10 @@ def test_a_converted_artifact_that_crashes_does_not_fix(fixed, in_a_bad_reader, 
 def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refused_golden, goldens, here):
     cells = [Cell(refused_golden, here, "cpu"), Cell(goldens["both"], here, "cpu")]
     outcomes = [
-        Outcome(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
-        Outcome(cells[1], Stage.COMPARE, Verdict.PASS),
+        new_result(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
+        new_result(cells[1], Stage.COMPARE, Verdict.PASS),
     ]
-    before = [judge(outcome, Policy()) for outcome in outcomes]
+    before = [judge(outcome, cell.golden, Policy()) for cell, outcome in zip(cells, outcomes, strict=True)]
     options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
     assert with_conversions(before, cells, RunOptions(), options, print) is before
     refused, kept = with_conversions(before, cells, RunOptions(convert=True), options, print)

@@ -245,7 +245,7 @@ def test_the_page_has_a_line_where_a_figure_changes():
 def test_cells_over_a_budget_have_a_card_and_say_which_they_exceed(over_budget):
     page = html_page(document(CELLS, over_budget))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
-    told = [facts for *_, facts in data["tables"]["more"] if facts]
+    told = [more["facts"] for more in data["tables"]["more"] if more["facts"]]
     assert told == [[["budgets", f"{LIMIT} (max_growth, export_compat.yaml:3)"]]]
     (card,) = re.findall('<article id="cause=finding-0=over-budget" [^>]*class="card">.*?</article>', page, re.S)
     assert '<b class="count over-budget">1</b><span><span class="title">Over a budget in test_f</span>' in card

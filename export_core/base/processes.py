@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 SYSTEM = frozenset(
     {
@@ -98,6 +98,24 @@ def salted_hash(value: str, salt: str) -> str:
     That it is slow keeps short values from being guessed by trying many.
     """
     return f"{salt}:{hashlib.pbkdf2_hmac('sha256', os.fsencode(value), salt.encode(), _ROUNDS).hex()}"
+
+
+@contextlib.contextmanager
+def starting_processes() -> Iterator[None]:
+    """Let a module that starts interpreters itself, as multiprocessing does, start them as this package does.
+
+    Meanwhile this process has the variables that such an interpreter gets, and PYTHONSAFEPATH: it does not import from
+    the working folder. What reads variables in another thread meanwhile would miss some.
+    """
+    before = {**os.environ}
+    own = {name: before[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in before}
+    try:
+        os.environ.clear()
+        os.environ.update(passed_variables(own=before) | own | {"PYTHONSAFEPATH": "1"})
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def run_git(words: Sequence[str], folder: str | os.PathLike[str], seconds: float) -> bytes:

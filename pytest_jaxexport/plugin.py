@@ -293,7 +293,7 @@ class GoldensReporter:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         elif self.fails_unused and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        # The feature `backfill`, which this module must not import, cannot tell from an exit code of 0 who chose it.
+        # Whoever started this pytest cannot tell from an exit code of 0 whether pytest or a test chose it.
         if ended := os.environ.get("JAXEXPORT_SESSION_ENDED"):
             Path(ended).touch()
 

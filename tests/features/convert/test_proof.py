@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -10,7 +11,6 @@ from making import ARTIFACTS, NEWEST, files, golden, release
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.readers import Reader
 from export_core.base.tolerances import Tolerance
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
@@ -26,7 +26,6 @@ from export_core.policy import Policy
 from export_core.policy.entries import NumbersRule
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.releases.entries import CalendarEntry
 
 GOLDEN = golden()
 SVD_GOLDEN = Path(__file__).parents[3] / "golden/tests.compat.test_linear_algebra.test_svd/0.12.0.1-cpu"
@@ -37,8 +36,7 @@ SVD = (FactorGroup("svd", (0, 1, 2)),)
 def made(way=REWRITTEN, *, module_by="", data="mlp", replaced=()):
     """A conversion that made this artifact."""
     artifact = read(ARTIFACTS / NEWEST / f"{data}.jaxexport")
-    reader = Reader(CalendarEntry(READER.jaxlib, str(READER.built), READER.jax, ()), None)
-    return Converted(artifact, reader, way, "a reason", (), module_by, replaced)
+    return Converted(artifact, SimpleNamespace(release=READER), way, "a reason", (), module_by, replaced)
 
 
 def evidence(artifact=ARTIFACTS / NEWEST / "mlp.jaxexport", **changes):

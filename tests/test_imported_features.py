@@ -35,7 +35,8 @@ from export_core.releases import Release, load_calendar
 from export_core.report.view import view
 from export_core.run.session import Interpreter, run_matrix
 
-here = Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+built = load_calendar().built(version("jaxlib"))
+here = Release(jaxlib=version("jaxlib"), jax=version("jax"), built=built)
 goldens, options = GoldenStore(Path("golden")).goldens(), RunOptions(results=None, convert="--convert" in sys.argv)
 interpreter = Interpreter(this_interpreter(here))
 run = run_matrix(find_policy(Path()), Selection(), options, goldens=goldens, interpreter=interpreter)

@@ -41,7 +41,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Envelope": ("levels", "module_source", "shown", "slots"),
     "ExportCompatError": ("about", "message", "problems"),
     "Function": ("shown",),
-    "Golden": ("noise", "outputs_of_calls", "sources"),
+    "Golden": ("compared", "compared_as", "noise", "outputs_of_calls"),
     "GoldenStore": ("existing", "remove", "write"),
     "IncompleteResults": ("exit_code",),
     "Module": ("contents", "tables"),

@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.artifact import unreadable, what_else
 from export_core.base.errors import ExportCompatError
+from export_core.base.processes import starting_processes
 from export_core.base.text import plural
 from export_core.base.untrusted import open_regular
 
@@ -188,10 +189,13 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
     # New interpreters, since a process that has imported jax must not be forked.
     context = multiprocessing.get_context("spawn")
     leave_ctrl_c = (signal.SIGINT, signal.SIG_IGN)  # the command ends these processes itself
-    with ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=leave_ctrl_c) as pool:
+    with starting_processes():
+        pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=leave_ctrl_c)
+    with pool:
         try:
             for chunk in chain(first, chunks):
-                pending.append(pool.submit(_read_all, read, chunk))
+                with starting_processes():
+                    pending.append(pool.submit(_read_all, read, chunk))
                 if len(pending) > AHEAD * jobs:
                     yield from pending.popleft().result()
             while pending:

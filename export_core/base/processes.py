@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 SYSTEM = frozenset(
     {
@@ -33,6 +33,10 @@ PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
 """What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
 
+
+_GIT = ("git", "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+_GIT += ("-c", f"core.hooksPath={os.devnull}")
+"""How git starts. A folder of a checkout may be a bare repository with a configuration that names commands."""
 
 _ROUNDS = 1000  # About half a millisecond.
 
@@ -94,6 +98,39 @@ def salted_hash(value: str, salt: str) -> str:
     That it is slow keeps short values from being guessed by trying many.
     """
     return f"{salt}:{hashlib.pbkdf2_hmac('sha256', os.fsencode(value), salt.encode(), _ROUNDS).hex()}"
+
+
+@contextlib.contextmanager
+def starting_processes() -> Iterator[None]:
+    """Let a module that starts interpreters itself, as multiprocessing does, start them as this package does.
+
+    Meanwhile this process has the variables that such an interpreter gets, and PYTHONSAFEPATH: it does not import from
+    the working folder. What reads variables in another thread meanwhile would miss some.
+    """
+    before = {**os.environ}
+    own = {name: before[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in before}
+    try:
+        os.environ.clear()
+        os.environ.update(passed_variables(own=before) | own | {"PYTHONSAFEPATH": "1"})
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def run_git(words: Sequence[str], folder: str | os.PathLike[str], seconds: float) -> bytes:
+    """Return what a git command prints that only reads, in a folder whose files somebody else may have made.
+
+    It runs no command of the repository's configuration, and sees no variable that holds a secret.
+
+    Raises:
+        OSError: There is no git.
+        subprocess.SubprocessError: It failed, or took longer.
+    """
+    command, variables = [*_GIT, *words], passed_variables()
+    return subprocess.run(
+        command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=True
+    ).stdout
 
 
 def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:

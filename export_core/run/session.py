@@ -23,6 +23,7 @@ from typing import Protocol
 from msgspec import structs
 
 from export_core.base.feature import hooks
+from export_core.base.processes import run_git
 from export_core.base.text import safe_json, without_credentials
 from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
@@ -396,12 +397,11 @@ def _checked_out(folder: Path) -> tuple[str, bool | None]:
     It is empty, and None, where git does not work here, and before the first commit.
     """
     # One call, which writes nothing. Files that are not in git are left out: they may be many, and results are some.
-    words = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no")
     try:
-        done = subprocess.run(words, cwd=folder, capture_output=True, timeout=_GIT_SECONDS, check=True)
+        lines = run_git(words, folder, _GIT_SECONDS).decode(errors="replace").splitlines()
     except (OSError, subprocess.SubprocessError):
         return "", None
-    lines = done.stdout.decode(errors="replace").splitlines()
     head = next((line.removeprefix(_HEAD) for line in lines if line.startswith(_HEAD)), "")
     if not _OBJECT.fullmatch(head):
         return "", None

@@ -292,3 +292,10 @@ def test_several_expressions_in_one_text_are_filled_in_each():
 def test_what_is_tested_with_the_newest_jax_is_there_and_asked_for():
     assert [place for place in NEWEST if not (ROOT / place).exists()] == []
     assert '-m "(matrix or newest) and ' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@each(*OWN, *SHOWN, *OF_EXAMPLES, ACTION, GITLAB, CI / "more-jobs.yml")
+def test_no_python_of_a_workflow_imports_from_the_checkout(path):
+    starts = re.findall(r"\bpython3?\"? +(?=-)[^\n]*", path.read_text())
+    assert [start for start in starts if " -I " not in start] == []
+    assert path != ACTION or len(starts) == 3

@@ -314,10 +314,10 @@ def test_a_shard_with_changed_files_is_of_another_commit(repository, jaxexport):
 
 
 def test_git_is_asked_once_and_a_run_without_it_has_no_commit(repository, jaxexport, monkeypatch):
-    asked, popen = [], subprocess.run
-    monkeypatch.setattr(session.subprocess, "run", lambda words, **more: asked.append(words) or popen(words, **more))
+    asked, run_git = [], session.run_git
+    monkeypatch.setattr(session, "run_git", lambda words, *more: asked.append(words[0]) or run_git(words, *more))
     jaxexport(*MATRIX, code=0)
-    assert [words[0] for words in asked] == ["git"]
+    assert asked == ["status"]
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("GITHUB_SHA", raising=False)
     monkeypatch.delenv("CI_COMMIT_SHA", raising=False)

@@ -36,7 +36,7 @@ SVD = (FactorGroup("svd", (0, 1, 2)),)
 def made(way=REWRITTEN, *, module_by="", data="mlp", replaced=()):
     """A conversion that made this artifact."""
     artifact = read(ARTIFACTS / NEWEST / f"{data}.jaxexport")
-    return Converted(artifact, SimpleNamespace(name=READER.jaxlib), way, "a reason", (), module_by, replaced)
+    return Converted(artifact, SimpleNamespace(release=READER), way, "a reason", (), module_by, replaced)
 
 
 def evidence(artifact=ARTIFACTS / NEWEST / "mlp.jaxexport", **changes):

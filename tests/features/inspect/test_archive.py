@@ -256,3 +256,15 @@ def test_folders_and_files_can_be_named_together(folder):
 )
 def test_options_that_would_do_nothing_are_refused(folder, jaxexport, words, expected):
     assert_bad_input(jaxexport("inspect", folder, *words), expected)
+
+
+def test_readers_of_files_import_nothing_of_the_working_folder(tmp_path, monkeypatch):
+    (tmp_path / "multiprocessing.py").write_text("open('imported', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    monkeypatch.setattr(archive, "CHUNK", 1)
+    names = ["GITHUB_TOKEN", "PYTHONSAFEPATH"] * archive.FEW
+    assert list(in_parallel(os.getenv, names, 2)) == [None, "1"] * archive.FEW
+    assert not Path("imported").exists()
+    assert os.environ["GITHUB_TOKEN"] == "secret"
+    assert "PYTHONSAFEPATH" not in os.environ

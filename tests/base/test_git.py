@@ -1,0 +1,56 @@
+"""Reading a checkout that somebody else may have made, by git: nothing runs that its configuration names."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from export_core.base.processes import run_git
+
+ROOT = Path(__file__).parents[2]
+STATUS = ("status", "--porcelain=v2", "--branch")
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    folder = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    tell = tmp_path / "tell"
+    tell.write_text(f"#!/bin/sh\nenv > {tmp_path}/told\n")
+    tell.chmod(0o755)
+    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", str(tell)], check=True)
+    return folder
+
+
+def test_no_command_of_a_repository_runs(repository, tmp_path):
+    assert b"# branch.head" in run_git(STATUS, repository, 10)
+    assert not (tmp_path / "told").exists()
+
+
+def test_a_bare_repository_in_a_folder_is_not_read(repository, tmp_path):
+    subprocess.run(["git", "-C", repository, "config", "core.worktree", str(tmp_path)], check=True)
+    with pytest.raises(subprocess.CalledProcessError):
+        run_git(STATUS, repository / ".git", 10)
+    bare = (repository / ".git").rename(tmp_path / "bare")
+    with pytest.raises(subprocess.CalledProcessError):
+        run_git(STATUS, bare, 10)
+    assert not (tmp_path / "told").exists()
+
+
+def test_git_sees_no_secret(repository):
+    assert b"secret" not in run_git(("-c", "alias.tell=!env", "tell"), repository, 10)
+
+
+def test_one_function_starts_git():
+    files = [path for name in ("export_core", "pytest_jaxexport") for path in (ROOT / name).rglob("*.py")]
+    starting = [
+        path.name
+        for path in files
+        if any(
+            isinstance(node, ast.Constant) and (node.value == "git" or str(node.value).startswith("git "))
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+    ]
+    assert starting == ["processes.py"]

@@ -2,8 +2,8 @@
 
 ``python -m tools.walk`` runs both with the jaxlib of this interpreter, and prints for each the changes, and the pairs
 of rooms with the most. A call of a function into another room than that of its caller is one change, also where other
-code, such as a library, is between the two on the same thread; `sys.setprofile` counts them. The bodies of modules and
-classes, which run once when they are imported, are not counted as called, and a generator counts when it begins.
+code, such as a library's, is between the two on the same thread; `sys.setprofile` counts them. The bodies of modules
+and classes, which run once when they are imported, are not counted as called; a generator counts when it begins.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ``python -m tools.walk`` runs both with the jaxlib of this interpreter, and prints for each the changes, and the pairs
 of rooms with the most. A call of a function into another room than that of its caller is one change, also where other
 code, such as a library's, is between the two on the same thread; `sys.setprofile` counts them. The bodies of modules
-and classes, which run once when they are imported, are left out, and a generator counts when it begins.
+and classes, which run once when they are imported, are not counted as called; a generator counts when it begins.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ PAIRS: Counter[tuple[str, str]] = Counter()
 
 def count_changes(frame: FrameType, event: str, _: object) -> None:
     """Count a call, as a profiler of `sys.setprofile`, if it is into another room."""
-    if event != "call" or not (room := room_of(frame.f_code)) or frame.f_lasti > first_of(frame.f_code):
+    code = frame.f_code
+    is_body = not code.co_flags & inspect.CO_NEWLOCALS
+    if event != "call" or is_body or not (room := room_of(code)) or frame.f_lasti > first_of(code):
         return
     above = frame.f_back
     while above and not room_of(above.f_code):
@@ -55,9 +57,9 @@ def first_of(code: CodeType) -> int:
 
 @functools.cache
 def room_of(code: CodeType) -> str:
-    """The room of a function; empty for what is none of ours, and for the body of a module or class."""
+    """The room of a function, or of the body of a module or class; empty for what is none of ours."""
     parts = Path(os.path.relpath(code.co_filename, ROOT)).with_suffix("").parts
-    if parts[0] not in PACKAGES or not code.co_flags & inspect.CO_NEWLOCALS:
+    if parts[0] not in PACKAGES:
         return ""
     return "plugin" if parts[0] == "pytest_jaxexport" else parts[1]
 

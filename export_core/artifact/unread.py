@@ -4,6 +4,7 @@ The world is closed: a dialect, operation, attribute or type that is in no table
 """
 
 import functools
+import os.path
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
@@ -44,8 +45,7 @@ def vhlo_tables() -> dict[str, Any]:
 
     By `ops`, `types`, `attrs`, `properties` and `inherent`; `through` is the StableHLO version that they go through.
     """
-    import json
-    import os.path
+    import json  # an artifact that is not of VHLO needs no table
 
     # Paths by os.path: pathlib takes 5 ms to import.
     path = os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json")  # noqa: PTH118, PTH120

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.base.text import shown, without_credentials
@@ -28,9 +30,7 @@ def report_unforeseen(error: Exception, effect: str = "there is no result") -> i
         error: What was raised.
         effect: What follows from it, in words.
     """
-    import errno
-    import sys
-    import traceback
+    import traceback  # it takes 15 ms, which no command without such an error pays
 
     if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
         name = str(error.filename)

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from export_core.features.script.scripting import WrittenGolden, export_artifact, write_golden
     from export_core.policy.load_check import LoadCheck, check
+    from export_core.scripting import WrittenGolden, export_artifact, write_golden
 
 __all__ = ["LoadCheck", "WrittenGolden", "check", "export_artifact", "write_golden"]
 
 _MODULES = {
     **dict.fromkeys(("LoadCheck", "check"), "export_core.policy.load_check"),
-    **dict.fromkeys(("WrittenGolden", "export_artifact", "write_golden"), "export_core.features.script.scripting"),
+    **dict.fromkeys(("WrittenGolden", "export_artifact", "write_golden"), "export_core.scripting"),
 }
 
 

@@ -115,11 +115,11 @@ def all_keywords() -> dict[str, Keyword]:
 
 
 def signature(keywords: Mapping[str, Keyword]) -> str:
-    """What pytest is told of the marker."""
+    """Return what `pytest --markers` shows: the marker, one sentence, and where its keywords are explained."""
+    given = ", ".join(f"{name}={default}" for name, (default, _, _) in keywords.items())
     return (
-        f"{NAME}({', '.join(f'{name}={default}' for name, (default, _, _) in keywords.items())}): "
-        "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
-        + " ".join(f"{name}: {meaning}." for name, (_, meaning, _) in keywords.items())
+        f"{NAME}({given}): export what the test passes to `export_golden` with jax.export, and check it against its "
+        f"goldens. `python -m pydoc pytest_jaxexport.{NAME}` explains each keyword and the life of a test."
     )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from export_core.export.produce import Flags
+    from pytest_jaxexport.events import Event
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.running import RunningTest
@@ -235,7 +236,7 @@ class GoldensReporter:
 
     def __init__(self, collected: CollectedTests, unheard: list[str]) -> None:
         self.unheard = unheard
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
         self.refused = ""
         self.reported = ReportedTests()
         self.collected = collected
@@ -292,7 +293,7 @@ class GoldensReporter:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         elif self.fails_unused and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        # The feature `backfill`, which this module must not import, cannot tell from an exit code of 0 who chose it.
+        # Whoever started this pytest cannot tell from an exit code of 0 whether pytest or a test chose it.
         if ended := os.environ.get("JAXEXPORT_SESSION_ENDED"):
             Path(ended).touch()
 

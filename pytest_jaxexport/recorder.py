@@ -42,6 +42,7 @@ from export_core.run.golden_writing import add_noise, first_crash, require_audit
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, export_options
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
+from pytest_jaxexport.events import CheckedCase, Event, WrittenGolden
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
@@ -128,7 +129,7 @@ class Recorder:
         self._deferred: set[str] = set()
         self._not_repeated: set[str] = set()
         self._remarks: dict[str, tuple[Remark, ...]] = {}
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
         self.cases: list[str] = []
         self.renamed: list[str] = []
 
@@ -353,15 +354,29 @@ class Recorder:
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
         alone = case in self._not_repeated and self._exports_new_twice
-        event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
         (golden,) = (one for one in self._store.generations(case) if one.manifest.writer.id == writer)
         parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
-        unmeasured = self._unmeasured(int(case in self._deferred))
-        self.events.append({**event, "to_do": to_do, "not_repeated": alone, "not_seen": parts, **unmeasured})
+        deferred = case in self._deferred
+        self.events.append(
+            WrittenGolden(
+                case=case,
+                writer=writer,
+                unmeasured=int(deferred),
+                measure=self._measure if deferred else "",
+                written=written,
+                crash=crash,
+                renamed=renamed,
+                named=named,
+                to_do=to_do,
+                not_repeated=alone,
+                not_seen=parts,
+            )
+        )
 
-    def _unmeasured(self, count: int) -> dict[str, Any]:
-        """For an event: how many goldens have no noise, and the command that measures it."""
-        return {"unmeasured": count, "measure": shlex.join(self._replayer.noise_command) if count else ""}
+    @property
+    def _measure(self) -> str:
+        """The command that measures the noise of goldens that have none."""
+        return shlex.join(self._replayer.noise_command)
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -402,27 +417,29 @@ class Recorder:
         if self._marked["entries"]:
             results = by_rules(results, with_entries(policy, self._marked["entries"]))
         deployed = [target for target in policy.deployed if target.reader and target.has_case(manifest.case)]
+        unmeasured = sum(map(lacks_noise, generations))
         self.events.append(
-            {
-                "case": manifest.case,
-                "judgements": Counter(str(result.judgement) for result in results),
-                "changed": change,
-                "other_inputs": other_inputs,
-                "compared_by_outputs": differs_again or not reference.manifest.reproducible,
-                "shown": [
+            CheckedCase(
+                case=manifest.case,
+                writer=manifest.writer.id,
+                unmeasured=unmeasured,
+                measure=self._measure if unmeasured else "",
+                judgements=Counter(str(result.judgement) for result in results),
+                shown=[
                     *((r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0),
                     # A marker says how outputs are compared, and nothing of the noise that a golden brings along.
                     *((name, told.what) for told in other_noise(generations, policy) for name in told.cases),
                 ],
-                "own": reference.manifest.writer.id == manifest.writer.id,
-                "writer": manifest.writer.id,
-                "stored": stored,
-                **self._unmeasured(sum(map(lacks_noise, generations))),
-                "elsewhere": len(generations) - len(results),
-                "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
-                "corrected": correction(generations, self._marked, self._settings),
-                "runtimes": [title_of(target.release) for target in deployed],
-            }
+                changed=change,
+                other_inputs=other_inputs,
+                compared_by_outputs=differs_again or not reference.manifest.reproducible,
+                own=reference.manifest.writer.id == manifest.writer.id,
+                stored=stored,
+                elsewhere=len(generations) - len(results),
+                without_outputs=sum(bool(golden.manifest.options.without_outputs) for golden in generations),
+                corrected=correction(generations, self._marked, self._settings),
+                runtimes=[title_of(target.release) for target in deployed],
+            )
         )
         if wrong := [result for result in results if result.judgement.fails_run]:
             findings = (broken_cell(result, known_issues(policy.known_issues)) for result in wrong)

@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -21,7 +20,7 @@ import pytest
 from export_core.export.case import case_id
 from export_core.export.produce import LARGE, Uncalled
 from export_core.goldens import Comparison, Golden, GoldenStore
-from export_core.goldens.store import ARTIFACT
+from export_core.goldens.store import ARTIFACT, ComparedAs, ComparedGolden
 from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_rules
@@ -217,10 +216,10 @@ def _relative(path: Path, folder: Path) -> Path:
     return Path(os.path.relpath(path, folder))
 
 
-def marked_now(golden: Golden, marked: Marked, settings: Settings) -> Golden:
-    """A golden of a marked test with the comparison of this run."""
-    manifest = msgspec.structs.replace(golden.manifest, comparison=settings.comparison(marked))
-    return replace(golden, manifest=manifest, sources=settings.sources(marked))
+def marked_now(golden: Golden, marked: Marked, settings: Settings) -> ComparedGolden:
+    """A golden of a marked test, compared as the marker and the options of this run say."""
+    allow = golden.manifest.options.allow
+    return golden.compared(ComparedAs(settings.comparison(marked), allow, settings.sources(marked)))
 
 
 def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
@@ -230,8 +229,8 @@ def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) ->
     """
     numbers = settings.policy.numbers
     for golden in goldens:
-        now = under_rules(marked_now(golden, marked, settings), numbers).manifest.comparison
-        if now != under_rules(golden, numbers).manifest.comparison:
+        now = under_rules(marked_now(golden, marked, settings), numbers).compared_as.comparison
+        if now != under_rules(golden, numbers).compared_as.comparison:
             fields = msgspec.to_builtins(settings.comparison(marked)).items()
             return {name: value for name, value in fields if value not in (None, Comparison().compare)}
     return None

@@ -3,14 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
 
 from export_core.base.text import few, plural
+from pytest_jaxexport.events import CheckedCase, Event, WrittenGolden
 
-Events: TypeAlias = Sequence[dict[str, Any]]
 
-
-def summary_lines(events: Events, *, verbose: bool = False) -> Iterator[str]:
+def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator[str]:
     """What was written, replayed, judged, and is missing. `verbose`: also how many goldens did not run again."""
     checked = [event for event in events if "judgements" in event]
     yield from _written([event for event in events if "written" in event])
@@ -26,7 +24,7 @@ def summary_lines(events: Events, *, verbose: bool = False) -> Iterator[str]:
         yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
 
 
-def _written(events: Events) -> Iterator[str]:
+def _written(events: Sequence[WrittenGolden]) -> Iterator[str]:
     for change in ("new", "replaced", "unchanged"):
         if goldens := [f"{event['case']}/{event['writer']}" for event in events if event["written"] == change]:
             yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"
@@ -50,7 +48,7 @@ def _written(events: Events) -> Iterator[str]:
     yield from (f"  {text}" for text in dict.fromkeys(text for event in events for text in event["to_do"]))
 
 
-def _judged(events: Events, *, verbose: bool) -> Iterator[str]:
+def _judged(events: Sequence[CheckedCase], *, verbose: bool) -> Iterator[str]:
     judgements: Counter[str] = sum((Counter(event["judgements"]) for event in events), Counter())
     counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none exported for cpu"
     total = plural(sum(judgements.values()), "golden")
@@ -62,7 +60,7 @@ def _judged(events: Events, *, verbose: bool) -> Iterator[str]:
         yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
 
 
-def _noted(events: Events) -> Iterator[str]:
+def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
     """What else there is to say of cases that were checked."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
@@ -89,7 +87,7 @@ def _noted(events: Events) -> Iterator[str]:
             )
 
 
-def _corrected(events: Events) -> Iterator[str]:
+def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
     """Cases that this run compares otherwise than a matrix does, with the entries of the policy that it lacks."""
     if not events:
         return

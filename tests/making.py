@@ -20,8 +20,8 @@ from export_core.goldens.manifest import Signature, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_facts, gate
 from export_core.judge.causes import find_causes
-from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
+from export_core.matrix.result import WriterOf
 from export_core.policy import Policy
 from export_core.policy.entries import KnownFailure, Required, WindowDays
 from export_core.readers.placement import Mode
@@ -179,8 +179,8 @@ def result(
     plain = Result(
         case=case,
         golden=f"{case}/{writer}-cpu",
-        writer=WriterOf(wrote.jax, wrote.jaxlib, "cpu", wrote.built),
-        reader=ReaderOf(read.jax, read.jaxlib, read.built),
+        writer=WriterOf(jax=wrote.jax, jaxlib=wrote.jaxlib, built=wrote.built, platform="cpu"),
+        reader=read,
         platform="cpu",
         mode=Mode.RUN,
         stage=stage,
@@ -204,7 +204,7 @@ def result(
 
 def of_runtime(plain: Result, runtime: str, built: str, **changes: Any) -> Result:
     """This cell in a reader that is not jaxlib, such as ``tensorflow==2.21.0``, built on this day."""
-    reader = ReaderOf("", "", day(built), runtime)
+    reader = Release(jax="", jaxlib="", built=day(built), runtime=runtime)
     found = promise(plain.writer.built, reader.built, Windows())
     dates = {"direction": found.direction, "days": found.days, "promised_until": found.until}
     return msgspec.structs.replace(plain, reader=reader, **dates, **changes)

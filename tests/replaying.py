@@ -20,8 +20,8 @@ import pytest
 from warm_worker import Start, starts, warm_worker
 
 from export_core.goldens import Golden, GoldenStore
-from export_core.matrix import Cell, Limits, Outcome
-from export_core.matrix.replay import replay
+from export_core.matrix import Cell, Limits, Result
+from export_core.matrix.replay import Replayed, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers.environment import CELL_VARIABLES, Environment, this_interpreter
@@ -47,7 +47,7 @@ def replayed(
     dump: Path | None = None,
     allow: Mapping[str, str] | None = None,
     **options: Any,
-) -> Generator[Outcome, None, None]:
+) -> Generator[Replayed, None, None]:
     """`replay`, with an environment for each release."""
     rules = ReplayOptions(calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or Limits(), dump=dump)
     return replay(cells, lambda placement: environment_of(placement.reader), rules, **options)
@@ -64,7 +64,7 @@ class StubEnvironments:
 @pytest.fixture(scope="session")
 def here() -> Release:
     """The release that this interpreter has."""
-    return Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+    return Release(jax=version("jax"), jaxlib=version("jaxlib"), built=load_calendar().built(version("jaxlib")))
 
 
 @pytest.fixture(scope="session")
@@ -154,10 +154,10 @@ def kept(warm_starts) -> Iterator[WarmWorkers]:
 
 
 @pytest.fixture
-def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Outcome]]:
+def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Result]]:
     """Replays the named goldens here, and checks that every cell has exactly one outcome."""
 
-    def run(*cases: str, environment_of=misbehaving, of=goldens, **options) -> dict[str, Outcome]:
+    def run(*cases: str, environment_of=misbehaving, of=goldens, **options) -> dict[str, Result]:
         if not options.pop("fork", True):
             options["start"] = FreshInterpreters
         elif environment_of is misbehaving:
@@ -166,7 +166,7 @@ def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Outcome]
         limits = {"jobs": 2, "timeout": 60.0, **given}
         cells = [Cell(of[case], here, "cpu") for case in cases]
         outcomes = list(replayed(cells, environment_of, limits=Limits(**limits), **options))
-        assert sorted(outcome.cell.key for outcome in outcomes) == sorted(cell.key for cell in cells)
-        return {outcome.cell.golden.manifest.case: outcome for outcome in outcomes}
+        assert sorted(outcome.key for _, outcome in outcomes) == sorted(cell.key for cell in cells)
+        return {outcome.case: outcome for _, outcome in outcomes}
 
     return run

@@ -28,7 +28,27 @@ NAMES = {"other": 1}
 def html_page(results): return shown(judge.by_reader(results)), helper(results)
 def helper(results): return judge.judge(results)
 """,
+    "releases.py": """
+class Release:
+    version: str
+    built: datetime.date
+class Writer(Release):
+    platform: str
+class Line:
+    built: str
+class Environments:
+    jaxlib: str
+    built: int
+""",
     "text.py": "from house.judge import judge\ndef shown(text): return judge(text)",
+    "feature.py": """
+def hooks(hook, kind): return []
+def hook_of(hook) -> Any: return hooks(hook, Rule)
+def first():
+    import json
+    def second(): from house import cell
+    return hooks("rule"), hooks("rule", Rule)
+""",
 }
 
 
@@ -45,6 +65,7 @@ def figures(tmp_path: Path) -> dict[str, structure.Figure]:
     [
         ("circles of imports", 1, ("house.judge (2 modules)",)),
         ("types that hold a run", 1, ("house.result.MatrixRun",)),
+        ("types with a version and its day", 1, ("house.releases.Release",)),
         (
             "tables keyed by verdict, judgement or title of a finding",
             3,
@@ -53,12 +74,58 @@ def figures(tmp_path: Path) -> dict[str, structure.Figure]:
         ("groupings of results outside the run", 1, ("house.judge:9",)),
         ("rooms on the walk of a result to the page", 4, ("house.judge", "house.result", "house.page", "house.text")),
         ("returns on that walk", 0, ()),
-        ("entries of the packages", "", ("house 5",)),
-        ("import lines, of all lines", "30.4 %", ()),
+        ("hooks that return Any", 2, ("house.feature:3", "house.feature:7")),
+        (
+            "imports inside functions, outside cli/, features/ and runtimes/",
+            2,
+            ("house.feature:5", "house.feature:6"),
+        ),
+        ("entries of the packages", "", ("house 7",)),
+        ("import lines, of all lines", "22.0 %", ()),
     ],
 )
 def test_a_figure_counts_what_it_names(figures, label, value, names):
     assert (figures[label].value, figures[label].names) == (value, names)
+
+
+ANOTHER = {
+    "readers/cell.py": "def request_of(cell: Cell) -> Request: ...",
+    "reply.py": "class Reply:\n    stage: str\n    message: str\n    seconds: float",
+    "outcome.py": """
+class Outcome:
+    stage: str
+    message: str
+    seconds: float
+class Numbered(Outcome): ...
+class Cause:
+    stage: str
+    message: str
+def judge(reply: Reply) -> Outcome: ...
+""",
+}
+
+
+def test_types_and_conversions_of_outcomes_that_nobody_listed_are_found(tmp_path: Path):
+    (tmp_path / "house" / "readers").mkdir(parents=True)
+    for name, source in {"__init__.py": "", "readers/__init__.py": "", **ANOTHER}.items():
+        (tmp_path / "house" / name).write_text(source)
+    figures = {figure.label: figure for figure in structure.measure(tmp_path)}
+    assert figures["types with a cell's outcome"].names == (
+        "house.outcome.Outcome",
+        "house.reply.Reply",
+        "house.outcome.Numbered",
+    )
+    conversions = figures["conversions of a cell on the way to the page"].names
+    assert (conversions[0], conversions[-1]) == ("house.readers.cell.request_of", "house.outcome.judge")
+    assert [name.endswith(": not there") for name in conversions] == [False, *[True] * 5, False]
+
+
+def test_the_way_of_a_cell_to_the_page_is_the_listed_one():
+    modules = list(structure.parse_modules(Path(structure.__file__).parents[1]))
+    assert set(structure.with_outcome(modules)) == {"Reply", "Result"}
+    assert [name.split(".", 1)[1] for name in structure.conversions(modules)] == [
+        name for name, _ in structure.TO_THE_PAGE
+    ]
 
 
 def test_a_commit_that_does_not_exist_is_named(tmp_path: Path):

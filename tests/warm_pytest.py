@@ -27,7 +27,7 @@ IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
     *("execnet.gateway", "platformdirs", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
     *("export_core.export.golden_checks", "export_core.run.session", "export_core.run.golden_writing"),
-    *("export_core.artifact.export_changes", "export_core.features.convert.fixed_by_conversion"),
+    "export_core.artifact.export_changes",
 )
 
 WHOLE_NOISE = ""  # Measures noise as a user's run does.

@@ -25,9 +25,11 @@ def entries_of_shipped_runtimes() -> dict[str, RuntimeEntries]:
 
 def main() -> None:
     """Write data/entries.json, an entry a line, and data/runtimes.json, a runtime a line."""
-    lines = ",\n".join(f" {json.dumps(entry)}" for entry in calendar_entries(load_calendar()))
+    lines = ",\n".join(f" {json.dumps(entry.row)}" for entry in calendar_entries(load_calendar()))
     renew(Path(FILE), f"[\n{lines}\n]\n")
-    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(own)}" for name, own in entries_of_shipped_runtimes().items())
+    runtimes = entries_of_shipped_runtimes().items()
+    rows = {name: own if isinstance(own, str) else [entry.row for entry in own] for name, own in runtimes}
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(own)}" for name, own in rows.items())
     renew(Path(RUNTIMES), f"{{\n{lines}\n}}\n")
 
 

@@ -39,7 +39,8 @@ def types_in(kind: object) -> Iterator[type]:
 def as_written(kind: Any) -> Any:
     """A type as its JSON is: a named tuple, which `as_dict` writes, is an object with all its fields."""
     if _is_named_tuple(kind):
-        fields = {name: as_written(of) for name, of in typing.get_type_hints(kind).items()}
+        names = kind.shown(kind) if hasattr(kind, "shown") else kind._fields  # type: ignore[attr-defined]
+        fields = {name: _type_of(kind, name) for name in names}
         made = typing.TypedDict(kind.__name__, fields)  # type: ignore[operator, misc]
         made.__doc__ = kind.__doc__
         return made
@@ -49,6 +50,15 @@ def as_written(kind: Any) -> Any:
     return functools.reduce(operator.or_, parts) if isinstance(kind, types.UnionType) else kind.__origin__[parts]
 
 
+def _type_of(kind: type, name: str) -> Any:
+    """The type of a field as its JSON is, or that of a property with what its docstring says."""
+    if of := typing.get_type_hints(kind).get(name):
+        return as_written(of)
+    getter = getattr(kind, name).fget
+    returned = typing.get_type_hints(getter)["return"]
+    return typing.Annotated[returned, msgspec.Meta(description=getter.__doc__)]
+
+
 def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:
     return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
 
@@ -56,7 +66,9 @@ def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
     """What is said of each field of a class or enumeration, in one line: the comment behind it, or the text below."""
-    inherited = field_docs(kind.__base__) if kind.__base__ and kind.__base__.__module__ == kind.__module__ else {}
+    package = kind.__module__.partition(".")[0]
+    own_bases = [base for base in kind.__bases__ if base.__module__.partition(".")[0] == package]
+    inherited = {name: text for base in own_bases for name, text in field_docs(base).items()}
     # Of the module and not of the class, which may be made of another one with its name: see `with_feature_keys`.
     try:
         source = inspect.getsource(sys.modules[kind.__module__])

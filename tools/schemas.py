@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.facts import known_facts
 from export_core.base.feature import FOLDER, features
 from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
@@ -66,7 +67,21 @@ def schema(name: str) -> dict[str, Any]:
             part["description"] = inspect.cleandoc(part["description"])
     made = {"$schema": DIALECT, "$id": IDENTIFIER.format(name), "title": title, **of_type}
     add_field_docs(made, types_in(kind))
+    if kind is Result:
+        _add_facts(made)
     return made
+
+
+def _add_facts(made: dict[str, Any]) -> None:
+    """Say in the schema of a result what the facts of features are. Other keys may hold anything."""
+    facts = known_facts().values()
+    schemas, definitions = msgspec.json.schema_components([fact.kind for fact in facts], ref_template="#/$defs/{name}")
+    for fact in facts:
+        add_field_docs({"$defs": definitions}, types_in(fact.kind))
+    made["$defs"] |= definitions
+    made["$defs"]["Result"]["properties"]["facts"]["properties"] = {
+        fact.name: {"description": fact.meaning, **own} for fact, own in zip(facts, schemas, strict=True)
+    }
 
 
 def written(name: str) -> bytes:

@@ -33,8 +33,29 @@ VERDICT_WORDS = {
 TITLE = re.compile(r"[A-Z][A-Z ]{3,}")  # of a finding
 COMMAND = re.compile(r"(\w+\.)?command\(")  # the decorator of click, and that of ours
 GROUPING = {"defaultdict", "groupby", "grouped", "setdefault"}
+VERSIONS = {"jax", "jaxlib", "runtime", "version"}  # Fields that name a release.
+ASKING = {"feature_commands", "hook_of", "hooks"}
+"""What asks features for what they name: by a hook and the type of it, or by a type alone."""
+MAY_IMPORT_LATE = ("cli", "features", "runtimes")
+"""Rooms whose functions may import: what they load is wanted by one command, one feature, one reader."""
 WALK = ("outcome_of", "judge", "html_page")
 """What makes a result of a reply, and a page of the results: where the walk begins, and goes on."""
+OUTCOME = {"stage", "message", "seconds"}
+"""What a type has that carries the outcome of a cell: how far it got, what was said, how long it took."""
+TO_THE_PAGE = (
+    ("readers.cell.request_of", ("Cell", "Request")),
+    ("readers.worker.client.ForkingWorker.submit", ("Request", "send")),
+    ("readers.worker.client.ForkingWorker._read", ("decode", "Reply")),
+    ("matrix.outcome.outcome_of", ("Reply", "Result")),
+    ("run.session.run_matrix", ("safe_json", "result")),
+    ("report.page_data.page_data", ("results", "tables")),
+)
+"""The changes of form from the plan to the page: a function, and words that it has. Not listed are the other halves of
+these: a worker reads its request and says its reply in the names of both, and results.jsonl is read as it is written.
+
+It cannot leave one out: what takes one type with an outcome and returns another is found, and counted, where it is not
+listed; and whoever makes or decodes a type that is not one of the two adds to the figure of types.
+"""
 QUESTION = re.compile(r"([^.?!]|[.?!]\S)*\?(\s|$)")  # a first sentence that asks, instead of saying what the module is
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Graph = Mapping[str, set[str]]
@@ -133,14 +154,27 @@ def circles(graph: Graph) -> list[str]:
     return sorted(f"{min(circle)} ({len(circle)} modules)" for circle in found if circle)
 
 
-def holds_run(node: ast.AST) -> bool:
+def annotated_fields(node: ast.ClassDef) -> dict[str, str]:
+    """The fields that a class declares itself, each with its annotation as text."""
+    declared = (part for part in node.body if isinstance(part, ast.AnnAssign))
+    return {part.target.id: ast.unparse(part.annotation) for part in declared if isinstance(part.target, ast.Name)}
+
+
+def holds_run(node: ast.ClassDef) -> bool:
     """Whether a class holds a whole run: by its public name, or by its results beside their summary."""
-    if not isinstance(node, ast.ClassDef):
-        return False
-    fields = {
-        part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    return re.fullmatch(r"[A-Z]\w*Run|Run", node.name) is not None or {"results", "summary"} <= {
+        *annotated_fields(node)
     }
-    return re.fullmatch(r"[A-Z]\w*Run|Run", node.name) is not None or {"results", "summary"} <= fields
+
+
+def carries_release(node: ast.ClassDef) -> bool:
+    """Whether a class declares a version and the day of its build: `built`, a date or its text, beside one of VERSIONS.
+
+    A class that holds a release, or inherits from one, declares neither. The lines of a calendar, whose key is the
+    version, do not count.
+    """
+    fields = annotated_fields(node)
+    return fields.get("built") in ("datetime.date", "date", "str") and not VERSIONS.isdisjoint(fields)
 
 
 def verdict_tables(module: Module) -> Iterator[int]:
@@ -169,6 +203,81 @@ def groupings(module: Module) -> Iterator[int]:
             name = node.func if isinstance(node, ast.Call) else None
             if (name.id if isinstance(name, ast.Name) else getattr(name, "attr", "")) in GROUPING:
                 yield node.lineno
+
+
+def untyped_hooks(module: Module) -> Iterator[str]:
+    """Where a module asks for hooks without their type, behind the name of the hook; and what returns `Any` of them."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            behind = node.args if name == "feature_commands" else node.args[1:]
+            if name in ASKING and all(isinstance(part, ast.Constant) for part in behind):
+                yield f"{module.name}:{node.lineno}"
+        elif isinstance(node, ast.FunctionDef) and node.name in ASKING and "Any" in ast.unparse(node.returns or node):
+            yield f"{module.name}:{node.lineno}"
+
+
+def late_imports(module: Module) -> Iterator[int]:
+    """The lines of the imports inside functions of a module, but for the rooms in which they may be."""
+    if module.name.partition(".")[2].split(".")[0] not in MAY_IMPORT_LATE:
+        inside = (part for node in ast.walk(module.tree) if isinstance(node, Function) for part in ast.walk(node))
+        yield from sorted({part.lineno for part in inside if isinstance(part, ast.Import | ast.ImportFrom)})
+
+
+def with_outcome(modules: Sequence[Module]) -> dict[str, str]:
+    """The types with a cell's outcome, by name, with the module of each: what has the fields, or extends what has."""
+    classes = [(m.name, node) for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.ClassDef)]
+    found: dict[str, str] = {}
+    while True:
+        new = {
+            node.name: module
+            for module, node in classes
+            if node.name not in found
+            and (
+                annotated_fields(node).keys() >= OUTCOME
+                or any(isinstance(base, ast.Name) and base.id in found for base in node.bases)
+            )
+        }
+        if not new:
+            return found
+        found |= new
+
+
+def conversions(modules: Sequence[Module]) -> Iterator[str]:
+    """The changes of form of a cell from the plan to the page, those that are listed and those that are not.
+
+    One that is listed and gone says so. A package without cells has none.
+    """
+    core = next((module.name.split(".")[0] for module in modules if module.name.endswith(".readers.cell")), None)
+    if core is None:
+        return
+    functions = {name: node for module in modules for name, node in _functions(module.name, module.tree)}
+    for name, words in TO_THE_PAGE:
+        node = functions.get(f"{core}.{name}")
+        if node is None or not set(words) <= set(re.findall(r"\w+", ast.unparse(node))):
+            yield f"{core}.{name} with {' and '.join(words)}: not there"
+        else:
+            yield f"{core}.{name}"
+    types = with_outcome(modules)
+    listed = {(words[0], words[1]) for _, words in TO_THE_PAGE}
+    for name, node in functions.items():
+        taken = {part for argument in node.args.args for part in _words(argument.annotation)} & types.keys()
+        pairs = {(one, other) for one in taken for other in _words(node.returns) & types.keys() if one != other}
+        # `Future[Reply]` of a request, and helpers of what is listed, change nothing more.
+        if not pairs <= listed:
+            yield name
+
+
+def _functions(name: str, tree: ast.AST) -> Iterator[tuple[str, Function]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Function | ast.ClassDef):
+            if isinstance(node, Function):
+                yield f"{name}.{node.name}", node
+            yield from _functions(f"{name}.{node.name}", node)
+
+
+def _words(annotation: ast.expr | None) -> set[str]:
+    return set(re.findall(r"\w+", ast.unparse(annotation))) if annotation else set()
 
 
 def is_command(function: ast.AST) -> bool:
@@ -275,18 +384,20 @@ def _design_figures(modules: Sequence[Module], graph: Graph, lines: int) -> Iter
     entries = Counter(name.split(".")[0] for name in {".".join(m.name.split(".")[:2]) for m in modules} if "." in name)
     yield Figure("entries of the packages", "", tuple(f"{package} {count}" for package, count in entries.items()))
     yield _listed("circles of imports", circles(graph))
-    holding = [
-        f"{m.name}.{node.name}"
-        for m in modules
-        for node in ast.walk(m.tree)
-        if isinstance(node, ast.ClassDef) and holds_run(node)
-    ]
-    yield _listed("types that hold a run", holding)
+    classes = [(m.name, node) for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.ClassDef)]
+    for label, counts in (("types that hold a run", holds_run), ("types with a version and its day", carries_release)):
+        yield _listed(label, (f"{name}.{node.name}" for name, node in classes if counts(node)))
+    types = with_outcome(modules)
+    yield _listed("types with a cell's outcome", (f"{module}.{name}" for name, module in types.items()))
+    yield _listed("conversions of a cell on the way to the page", conversions(modules))
     tables = [f"{module.name}:{line}" for module in modules for line in verdict_tables(module)]
     yield _listed("tables keyed by verdict, judgement or title of a finding", tables)
     outside = [module for module in modules if ".run." not in f"{module.name}."]
     grouped = [f"{module.name}:{line}" for module in outside for line in groupings(module)]
     yield _listed("groupings of results outside the run", grouped)
+    yield _listed("hooks that return Any", (name for module in modules for name in untyped_hooks(module)))
+    late = [f"{module.name}:{line}" for module in modules for line in late_imports(module)]
+    yield _listed("imports inside functions, outside cli/, features/ and runtimes/", late)
     stays = result_walk(modules)
     yield _listed("rooms on the walk of a result to the page", dict.fromkeys(stays))
     yield Figure("returns on that walk", len(stays) - len(set(stays)))

@@ -19,7 +19,6 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
-from export_core.releases.names import Titled
 
 if TYPE_CHECKING:
     from export_core.releases.entries import CalendarEntry, RuntimeEntries
@@ -110,44 +109,35 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
     return came
 
 
-class _ReaderFields(NamedTuple):
-    jaxlib: str
-    jax: str  # The jax that goes with it.
+class Reader(NamedTuple):
+    """A release that reads."""
+
+    release: "CalendarEntry"  # The release. One of another runtime has a jaxlib only where it is made of one.
     stablehlo: str | None  # Its StableHLO version, or the oldest that it can have: that of the measured release before.
     stablehlo_before: str | None = None  # Its version too, or the newest that it can have, by the release after.
-    runtime: str = ""  # Its name: tensorflow==2.21.0.
-    built: str = ""  # The day on which that was built; empty for what the calendar of jaxlib says.
-    convention: int | None = None  # The highest calling convention that it takes; None for any.
-    dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where no jaxlib says that.
     exporter: str = ""  # The newest jax that exports for its StableHLO.
-
-
-class Reader(Titled, _ReaderFields):
-    """A release that reads. One of another runtime has no jax, and a jaxlib only where it is made of one."""
-
-    __slots__ = ()
 
     @property
     def knows_shardy(self) -> bool:
         """Whether it parses the sdy dialect in a portable artifact."""
-        if not self.jaxlib:
-            return "sdy" in self.dialects
-        return version_numbers(self.jaxlib) >= version_numbers(_SDY_SINCE)
+        if not self.release.jaxlib:
+            return "sdy" in self.release.dialects
+        return version_numbers(self.release.jaxlib) >= version_numbers(_SDY_SINCE)
 
     @property
     def knows_ranges(self) -> bool:
         """Whether it parses locations with a range, which came to MLIR while StableHLO was at 1.8."""
-        if not self.jaxlib:  # IREE 3.0.0 had 1.8 and no ranges, 3.1.0 of the next January both
-            return self.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
-        return version_numbers(self.jaxlib) >= version_numbers(_RANGES_SINCE)
+        if not self.release.jaxlib:  # IREE 3.0.0 had 1.8 and no ranges, 3.1.0 of the next January both
+            return self.release.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
+        return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
 
     def instead(self, export: str) -> str:
         """How to get an artifact that it reads, behind the reason why it reads none; of jaxlib the reason is enough.
 
         `export` is empty where no way to export is enough.
         """
-        remedy = f"{export}{CONVERT} --for {self.runtime}`"
-        return f": {remedy if export else remedy.removeprefix(', or ')}" if self.runtime else ""
+        remedy = f"{export}{CONVERT} --for {self.release.runtime}`"
+        return f": {remedy if export else remedy.removeprefix(', or ')}" if self.release.runtime else ""
 
 
 class LoadResult(NamedTuple):
@@ -165,7 +155,7 @@ def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
     for place, release in enumerate(releases):
         before = next(filter(None, reversed(measured[: place + 1])), None)
         after = next(filter(None, measured[place:]), None)
-        readers[release.jaxlib] = Reader(release.jaxlib, release.jax, before, after)
+        readers[release.jaxlib] = Reader(release, before, after)
     return readers
 
 
@@ -182,13 +172,15 @@ def readers_of_runtime(
     while isinstance(entries, str) and entries in runtimes:
         entries = runtimes[entries]
     if isinstance(entries, str):
-        return [
-            reader._replace(jax="", runtime=f"{name}=={jaxlib}", exporter=exporter(reader.stablehlo_before))
-            for jaxlib, reader in readers_of(releases).items()
-        ]
+        readers = list(readers_of(releases).values())
+    else:
+        readers = [Reader(entry, entry.stablehlo[0], entry.stablehlo[0]) for entry in entries]
     return [
-        Reader("", "", version, version, f"{name}=={number}", built, convention, dialects, exporter(version))
-        for number, built, version, convention, dialects in entries
+        reader._replace(
+            release=reader.release._replace(jax="", runtime=f"{name}=={reader.release.version}"),
+            exporter=exporter(reader.stablehlo_before),
+        )
+        for reader in readers
     ]
 
 
@@ -199,7 +191,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
     results = []
     for reader in readers:
         reasons = [reason for level in levels for reason in _envelope_reasons(level, reader)]
-        fields = () if reader.runtime else [field for level in levels for field in level.unknown_fields]
+        fields = () if reader.release.runtime else [field for level in levels for field in level.unknown_fields]
         doubts = [f"the field {field.table}[{field.index}] is not known" for field in fields]
         for module, need in modules:
             for is_sure, text in module_problems(module, need, reader):
@@ -216,12 +208,12 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     Formats follow version numbers of jax, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as
     the release that it becomes.
     """
-    if (most := reader.convention) is not None and envelope.calling_convention_version > most:
+    if (most := reader.release.convention) is not None and envelope.calling_convention_version > most:
         export = reader.instead(f"export with jax_export_calling_convention_version={most}")
-        yield f"{reader.title} takes conventions up to {most}{export}"
-    if reader.runtime:  # it never sees the rest of the envelope
+        yield f"{reader.release.title} takes conventions up to {most}{export}"
+    if reader.release.runtime:  # it never sees the rest of the envelope
         return
-    jax = version_numbers(reader.jax)
+    jax = version_numbers(reader.release.jax)
     version = envelope.serialization_version
     short = "nr_devices_short" in envelope.slots
     # Each release had a gate of its own: its own number alone, then [2, 3], and none at all since 0.8.2.
@@ -254,22 +246,22 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
-        yield False, f"the StableHLO version of {reader.title} is not known"
+        yield False, f"the StableHLO version of {reader.release.title} is not known"
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
-        has = f"{reader.title} has StableHLO {reader.stablehlo_before}"
+        has = f"{reader.release.title} has StableHLO {reader.stablehlo_before}"
         older = f"with jax {reader.exporter} or older" if reader.exporter else "for an older StableHLO"
         yield True, f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}"
     elif version_pair(reader.stablehlo) < smallest:
-        yield False, f"the StableHLO version of {reader.title} is not known"
-    who = reader.title if reader.runtime else "jaxlib before {}"
-    for name in () if reader.jaxlib else need.dialects:
-        if name not in ("sdy", *reader.dialects):
-            yield False, f"it is not known whether {reader.title} parses the {name} dialect"
+        yield False, f"the StableHLO version of {reader.release.title} is not known"
+    who = reader.release.title if reader.release.runtime else "jaxlib before {}"
+    for name in () if reader.release.jaxlib else need.dialects:
+        if name not in ("sdy", *reader.release.dialects):
+            yield False, f"it is not known whether {reader.release.title} parses the {name} dialect"
     if "sdy" in need.dialects and not reader.knows_shardy:
         # Without Shardy, jax writes its operations (of PRNG keys too) as custom calls that only XLA itself compiles.
         is_called = any(name.startswith("sdy.") and name != "sdy.mesh" for name in module.tables.op_names)
-        is_enough = not is_called or reader.runtime.startswith(_OF_XLA)
+        is_enough = not is_called or reader.release.runtime.startswith(_OF_XLA)
         export = reader.instead("export with jax_use_shardy_partitioner=False" if is_enough else "")
         yield True, f"{who.format(_SDY_SINCE)} does not parse the sdy dialect{export}"
     if need.range_locations and not reader.knows_ranges:

@@ -6,10 +6,26 @@ its own folder: they are imported when they are needed, since `jaxexport --help`
 
 import functools
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from types import FunctionType
+from typing import NamedTuple, Protocol, TypeVar
 
 FOLDER = "export_core.features"
+_TAKES_MORE = 0x04  # The flag of code with ``*args``: `inspect.CO_VARARGS`.
+
+Kind = TypeVar("Kind")
+
+
+class FeatureError(Exception):
+    """What a feature names does not fit its hook: a mistake in the feature, which no user can mend."""
+
+
+class QuickStart(Protocol):
+    """What answers a command without click, and ends the process; it returns where click is needed."""
+
+    def __call__(self, words: Sequence[str]) -> None:
+        """Answer what is typed after the name of the feature."""
 
 
 # No dataclass, which takes 8 ms to import: `jaxexport inspect FILE` loads this, and reads an artifact in less.
@@ -24,6 +40,11 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    asked_by: str = ""
+    """The option of a run, or the key of the policy, without which its `after_replay`, its `rule` and its `findings`
+    have nothing to do, and are not imported. The last two are also asked where results have its `facts`."""
+    facts: Mapping[str, str] = {}
+    """What it adds to results, by the key in their `facts`: each a `Fact` of base/facts.py, ``module:NAME``."""
     findings: str = ""  # Findings of a run: gets the `Run`.
     table: str = ""  # A table of the report in full: gets the `Run`, and returns its lines, or none.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.
@@ -53,6 +74,10 @@ class Feature(NamedTuple):
     """A cell whose reader gets the same program in another form: gets the cell, the `ReplayOptions`, a folder to make,
     and what to call with a line for people; returns the cell of a converted golden, or None."""
 
+    def is_asked(self, asked: Collection[str]) -> bool:
+        """Whether it has something to do in a run with these options, keys of the policy and facts."""
+        return not self.asked_by or self.asked_by in asked or any(name in asked for name in self.facts)
+
 
 @functools.cache
 def features() -> Mapping[str, Feature]:
@@ -61,17 +86,30 @@ def features() -> Mapping[str, Feature]:
     return {name: importlib.import_module(f"{FOLDER}.{name}").FEATURE for name in names}
 
 
-def feature_commands() -> Iterator[tuple[str, Any]]:
-    """Every command of a feature, with what is typed after `jaxexport` to run it."""
+def feature_commands(kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
+    """Yield every command of a feature, with what is typed after `jaxexport` to run it. `kind` is its class."""
     for name, feature in features().items():
         for words, where in feature.commands.items():
-            yield words, _imported(name, where)
+            yield words, _registered(name, words, where, kind)
 
 
-def hooks(field: str) -> list[Any]:
-    """The function that each feature names in a field of its `Feature`, in the order of the list."""
-    named = [(name, getattr(feature, field)) for name, feature in features().items()]
-    return [_imported(name, where) for name, where in named if where]
+def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> list[Kind]:
+    """Return what each feature names in a field of its `Feature`, in the order of the list.
+
+    Args:
+        hook: The name of the field.
+        kind: The `Protocol` of its functions, or the class of its objects, which the room that asks declares.
+        asked: The options and keys that are set, and the facts that results have. A feature that needs another one
+            (`asked_by`) is left out, and is not imported. None asks all features.
+
+    Raises:
+        FeatureError: What a feature names is not of that kind.
+    """
+    return [
+        _registered(name, hook, where, kind)
+        for name, feature in features().items()
+        if (where := getattr(feature, hook)) and (asked is None or feature.is_asked(asked))
+    ]
 
 
 def start_quickly(words: Sequence[str]) -> None:
@@ -80,9 +118,47 @@ def start_quickly(words: Sequence[str]) -> None:
     if name in importlib.import_module(FOLDER).FEATURES:
         feature: Feature = importlib.import_module(f"{FOLDER}.{name}").FEATURE
         if feature.quick_start:
-            _imported(name, feature.quick_start)(words[1:])
+            _registered(name, "quick_start", feature.quick_start, QuickStart)(words[1:])
 
 
-def _imported(feature: str, where: str) -> Any:
+def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
+    """Import what a feature names for a hook, and check that it is of the kind that the kernel asks for."""
     module, _, name = where.partition(":")
-    return getattr(importlib.import_module(f"{FOLDER}.{feature}.{module}"), name)
+    named: Kind = getattr(importlib.import_module(f"{FOLDER}.{feature}.{module}"), name)
+    asked: object = kind.__call__ if issubclass(kind, Protocol) else None
+    if isinstance(asked, FunctionType) and isinstance(named, FunctionType):
+        problem = unfitting_argument(named, asked)
+    elif asked or not isinstance(named, kind):
+        problem = f"expected a {'function' if asked else kind.__name__}, found a {type(named).__name__}"
+    else:
+        problem = ""
+    if problem:
+        raise FeatureError(f"feature {feature!r}, hook {hook!r}, {where}: {problem}.")
+    return named
+
+
+def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
+    """Say which argument a function lacks, calls otherwise than `asked`, or wants beside those; empty where all fit.
+
+    Names count, since an argument with another name likely means something else. `asked` is a method, with a `self`.
+    """
+    taken, given = _parameters(function), list(_parameters(asked))[1:]
+    for found, expected in zip_longest(list(taken)[: len(given)], given):
+        if found != expected:
+            return f"expected the argument {expected}, found {found or 'none'}"
+    return next((f"expected no argument {name}" for name in list(taken)[len(given) :] if taken[name]), "")
+
+
+def _parameters(function: FunctionType) -> dict[str, bool]:
+    """Return the parameters of a function as ``name``, ``name=`` where only by keyword, ``*name``; and which it needs.
+
+    Read from its code, since importing `inspect` takes as long as `jaxexport inspect`.
+    """
+    function = getattr(function, "__wrapped__", function)  # that of a context manager
+    code, names = function.__code__, function.__code__.co_varnames
+    positional, by_keyword = names[: code.co_argcount], names[code.co_argcount :][: code.co_kwonlyargcount]
+    needed = code.co_argcount - len(function.__defaults__ or ())
+    parameters = {name: number < needed for number, name in enumerate(positional)}
+    if code.co_flags & _TAKES_MORE:
+        parameters[f"*{names[code.co_argcount + code.co_kwonlyargcount]}"] = False
+    return parameters | {f"{name}=": name not in (function.__kwdefaults__ or ()) for name in by_keyword}

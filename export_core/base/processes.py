@@ -34,8 +34,10 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
 """What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
 
 
-_GIT_SETTINGS = ("core.fsmonitor=false", "safe.bareRepository=explicit", f"core.hooksPath={os.devnull}")
-_GIT = ("git", "--no-optional-locks", "--no-pager", *(word for setting in _GIT_SETTINGS for word in ("-c", setting)))
+_GIT = (
+    *("git", "--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+)
 """How git starts. A folder of a checkout may be a bare repository with a configuration that names commands."""
 
 _ROUNDS = 1000  # About half a millisecond.

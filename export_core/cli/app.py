@@ -96,11 +96,11 @@ def jaxexport() -> None:
 
 for _command in _COMMANDS:
     jaxexport.add_command(_command)
-for _words, _command in feature_commands():
+for _words, _of_feature in feature_commands(click.Command):
     _group, _, _name = _words.rpartition(" ")
     _parent = jaxexport.commands[_group] if _group else jaxexport
     assert isinstance(_parent, click.Group)
-    _parent.add_command(_command, _name)
+    _parent.add_command(_of_feature, _name)
 
 
 def main() -> None:

@@ -66,11 +66,11 @@ def dry_run_option(text: str) -> Callable[[Command], Command]:
     return click.option("--dry-run", is_flag=True, help=text)
 
 
-def hook_of(field: str, option: str) -> Any:
+def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
     """The function of a feature that answers an option of a kernel's command. Raises `click.UsageError` for none."""
     from export_core.base.feature import hooks
 
-    for function in hooks(field):
+    for function in hooks(hook, kind):
         return function
     raise click.UsageError(f"{option}: the feature that has it is not installed.")
 
@@ -136,6 +136,7 @@ class FiniteRange(click.FloatRange):
 
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
+_Hook = TypeVar("_Hook")
 
 
 def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:

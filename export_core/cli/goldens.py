@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -12,10 +12,17 @@ from export_core.cli.help import group
 from export_core.cli.output import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from export_core.artifact import Artifact
     from export_core.goldens import Golden, GoldenStore
+
+
+class CoverageText(Protocol):
+    """The hook `coverage`: what goldens cover."""
+
+    def __call__(self, goldens: Iterable[Golden]) -> str:
+        """Return the text for people."""
 
 
 @group("docs/reference/cases.md", "jaxexport goldens list", section="Goldens", name="goldens")
@@ -39,7 +46,7 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
     if coverage:
         if not goldens:  # a table of nothing would look like goldens that cover nothing
             raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
-        echo(click_options.hook_of("coverage", "--coverage")(goldens), nl=False)
+        echo(click_options.hook_of("coverage", CoverageText, "--coverage")(goldens), nl=False)
         return
     for golden in goldens:
         manifest = golden.manifest

@@ -71,9 +71,9 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None, stabl
     Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
     than the calendar has; 3 no golden calls a target that --stable-targets names; 4 an entry has expired.
     """
+    from export_core.base.exit_code import ExitCode
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
-    from export_core.judge.exit_code import ExitCode
     from export_core.judge.known import expired
     from export_core.judge.unmatched import targets_without_golden, unmatched_patterns
     from export_core.policy import load

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -20,10 +20,21 @@ if TYPE_CHECKING:
     import datetime
     from collections.abc import Mapping
 
+    import msgspec
+
     from export_core.goldens import Golden
+    from export_core.judge import Result
     from export_core.policy import Policy
     from export_core.report.document import Comparison
     from export_core.run.run import Run
+
+
+class ShowTrend(Protocol):
+    """The hook `trend`: what moves from release to release."""
+
+    def __call__(self, results: Sequence[Result], *, numbers: bool, cost: bool) -> tuple[msgspec.Struct, Sequence[str]]:
+        """Return what --json prints, and the lines for people."""
+
 
 NUMBERS, COST, BOTH = "numbers", "cost", "both"
 
@@ -159,7 +170,7 @@ def _show_trend(run: Run, folder: Path, shown: str, cases: Sequence[str], *, as_
             raise RunError(f"--cases: no case of the run in {folder} is called or matches {pattern!r}.")
     if cases:
         results = [result for result in results if any(matches(result.case, pattern) for pattern in cases)]
-    trend, lines = hook_of("trend", "--trend")(results, numbers=shown != COST, cost=shown != NUMBERS)
+    trend, lines = hook_of("trend", ShowTrend, "--trend")(results, numbers=shown != COST, cost=shown != NUMBERS)
     if as_json:
         echo_json(trend)
         return
@@ -256,5 +267,6 @@ def compared(run: Run, baselines: Sequence[str]) -> Comparison:
 
     Raises `click.UsageError` where no feature compares runs.
     """
-    comparison: Comparison = hook_of("compare", "--baseline")(run, *map(Path, baselines))
-    return comparison
+    from export_core.report.document import CompareRuns
+
+    return hook_of("compare", CompareRuns, "--baseline")(run, *map(Path, baselines))

@@ -11,6 +11,5 @@ FEATURES = (
     "forecast",
     "deploy",
     "remote",
-    "script",
 )
 """The features: without its line here, a folder is not a part of the program."""

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact import Envelope
+from export_core.releases import Release
 
 
 class UndecidedOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -71,6 +72,11 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     jaxlib_extension_version: int | None = None
     """The number by which jax distinguishes builds of jaxlib between two releases. It does not identify the writer."""
     xla_extension_version: int | None = None  # The number that jax used for this until jaxlib 0.4.
+
+    @property
+    def release(self) -> Release:
+        """The release alone, on whichever platform it exported."""
+        return Release(jax=self.jax, jaxlib=self.jaxlib, built=self.built)
 
     @property
     def id(self) -> str:

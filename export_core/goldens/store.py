@@ -23,7 +23,7 @@ from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named
 from export_core.goldens import manifest_file
 from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise_from_npz
-from export_core.goldens.manifest import Check, FactorGroup, Manifest, as_stored
+from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
 from export_core.goldens.manifest_file import RESTORE
 
 MANIFEST = "golden.yaml"
@@ -46,12 +46,29 @@ class WriteStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class Golden:
-    """One golden on disk, its manifest read."""
+class ComparedAs:
+    """How the outputs of a golden are compared, and which custom calls it may have."""
 
-    manifest: Manifest  # Its manifest. In a run it may have another comparison than on disk.
+    comparison: Comparison  # Comparator and tolerances.
+    allow: Mapping[str, str]  # Custom-call targets that are accepted beside the stable list, each with its reason.
+    sources: Sources = field(default_factory=dict)  # What set the parts of the comparison, where it was not the golden.
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One golden as it is stored, its manifest read."""
+
+    manifest: Manifest  # Its manifest, as it is on disk.
     folder: Path  # Its folder.
-    sources: Sources = field(default_factory=dict)  # What set the parts of that comparison.
+
+    @property
+    def compared_as(self) -> ComparedAs:
+        """How it is compared: as it recorded, unless it is a `ComparedGolden`."""
+        return ComparedAs(self.manifest.comparison, self.manifest.options.allow)
+
+    def compared(self, how: ComparedAs) -> "ComparedGolden":
+        """Return this golden, compared in another way."""
+        return ComparedGolden(self.manifest, self.folder, how)
 
     @functools.cached_property
     def id(self) -> str:
@@ -162,6 +179,18 @@ class Golden:
         for name in (ARTIFACT, INPUTS, *(() if self.manifest.options.without_outputs else (OUTPUTS,))):
             if name not in self.manifest.files:
                 raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
+
+
+@dataclass(frozen=True)
+class ComparedGolden(Golden):
+    """One golden as a run compares it: by its test's marker, and by rules and quirks of the policy."""
+
+    how: ComparedAs  # How this run compares it.
+
+    @property
+    def compared_as(self) -> ComparedAs:
+        """How it is compared in this run."""
+        return self.how
 
 
 @dataclass(frozen=True)

@@ -92,13 +92,13 @@ def allowed_calls(golden: Golden, policy: Policy) -> Told:
     """Tell which custom calls and unknown parts a golden or its policy allows."""
     manifest = golden.manifest
     case = (manifest.case,)
-    for target, reason in manifest.options.allow.items():
+    for target, reason in golden.compared_as.allow.items():
         yield Accepted(f"custom call {target}", reason, case)
     # What the policy allows by now may be in goldens that were written before.
     for target in {*manifest.custom_calls}.intersection(policy.allow):
         yield Accepted(f"custom call {target}", policy.allow[target], case)
     parts = {name for name in policy.allow if name.partition(" ")[0].partition(".")[0] in (*DIALECTS, "field")}
-    if parts - {*manifest.options.allow}:
+    if parts - {*golden.compared_as.allow}:
         for name in sorted(parts.intersection(part.name for _, part in _artifact_of(golden, "unread"))):
             yield Accepted(f"unknown part {name}", policy.allow[name], case)
 
@@ -190,9 +190,10 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
 
 def _stored_comparison(golden: Golden) -> Comparison:
     """What of a golden's comparison is in golden.yaml, and not of a rule or a quirk; those are told themselves."""
+    how = golden.compared_as
 
     def own(name: str) -> Any:
-        value, source = getattr(golden.manifest.comparison, name), golden.sources.get(name, GOLDEN)
+        value, source = getattr(how.comparison, name), how.sources.get(name, GOLDEN)
         if isinstance(value, Mapping):
             value = {dtype: amount for dtype, amount in value.items() if amount_for(dtype, source) == GOLDEN}
             return value or None
@@ -252,7 +253,7 @@ def platform_tolerances(golden: Golden, policy: Policy) -> Told:
     manifest = golden.manifest
     types = {text.partition("[")[0] for text in (*manifest.signature.inputs, *manifest.signature.outputs)}
     calls = golden.calls.values()
-    if not any(takes_tolerances(comparison_of(check, manifest.comparison).compare) for check in calls):
+    if not any(takes_tolerances(comparison_of(check, golden.compared_as.comparison).compare) for check in calls):
         return
     for platform in sorted({manifest.writer.platform, *manifest.replayed_on}.intersection(policy.tolerances)):
         for dtype, tolerance in policy.tolerances[platform].items():
@@ -353,7 +354,7 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
         orders = ", ".join(map(str, range(options.vjp_order + 1, envelope.vjp_order + 1)))
         yield Accepted(f"derivatives of order {orders}: not called", "the golden has no results of them", own)
     disabled = {check.target or check.kind for check in envelope.disabled_checks}
-    for check in sorted(disabled - {*options.disabled_checks, *options.allow}):
+    for check in sorted(disabled - {*options.disabled_checks, *golden.compared_as.allow}):
         yield Accepted(f"no check of {_check_in_words(check)}", "its artifact was exported so", own)
 
 

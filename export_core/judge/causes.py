@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from export_core.base.text import signal_name
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, release_name
-from export_core.judge.verdicts import VERDICTS, Judgement
-from export_core.matrix import Outcome, Verdict
+from export_core.matrix import Verdict
+from export_core.matrix.result import Cells, Result, by_build_date, release_name
+from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Calendar
+from export_core.releases import Calendar, Release
 from export_core.releases.runtimes import known_runtimes
 
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
@@ -48,7 +48,7 @@ class FailureSignature(NamedTuple):
         return ": ".join(filter(None, (f"{self.verdict} in stage {self.stage}", self.message, signal)))
 
 
-def failure_signature(failed: Outcome | Result) -> FailureSignature:
+def failure_signature(failed: Result) -> FailureSignature:
     """The signature of an outcome or a result that fails."""
     message = "" if failed.verdict is Verdict.NUMERICS else message_class(failed.message)
     return FailureSignature(failed.verdict, failed.stage, message, failed.signal)
@@ -79,8 +79,8 @@ class Cause(msgspec.Struct, frozen=True):
     cases: tuple[str, ...]  # The ids of the cases.
     writers: tuple[str, ...]  # The jaxlib versions that wrote.
     readers: tuple[str, ...]  # The names of the readers: jaxlib versions, or such as `tensorflow==2.21.0`.
-    first_reader: ReaderOf  # The reader that was built first.
-    last_reader: ReaderOf  # The reader that was built last.
+    first_reader: Release  # The reader that was built first.
+    last_reader: Release  # The reader that was built last.
     example: CellKey  # The name of one cell.
     reproduce: str  # The shell command that runs that cell again.
     change: str = ""  # In which release it began and ended, in words, without a full stop.
@@ -151,7 +151,7 @@ def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
 class Point(NamedTuple):
     """What one release gave: `group` is the same for releases that agree; the writer of a golden has no `result`."""
 
-    reader: ReaderOf
+    reader: Release
     group: str
     result: Result | None
 
@@ -160,8 +160,8 @@ class FailingStretch(NamedTuple):
     """Readers of one golden that fail, neighbours by build date; `before` and `after` are those around that work."""
 
     results: tuple[Result, ...]
-    before: ReaderOf | None
-    after: ReaderOf | None
+    before: Release | None
+    after: Release | None
 
 
 def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
@@ -314,13 +314,13 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
     return words, since, skipped_from, after.name if after else ""
 
 
-def _works_in(release: ReaderOf, stretch: FailingStretch) -> str:
+def _works_in(release: Release, stretch: FailingStretch) -> str:
     # Its writer ran the function; whether it can replay the artifact is another question, which often no cell answers.
     is_writer = release == stretch.results[0].writer.release
     return f"{'ran when it was exported by' if is_writer else 'works in'} {release_name(release)}"
 
 
-def _between(earlier: ReaderOf | None, later: ReaderOf | None, days: Sequence[datetime.date]) -> str:
+def _between(earlier: Release | None, later: Release | None, days: Sequence[datetime.date]) -> str:
     """The two releases in words, where a known one was built between them; else empty."""
     if earlier and later and bisect.bisect_right(days, earlier.built) < bisect.bisect_left(days, later.built):
         return f"between {release_name(earlier)} and {release_name(later)}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from export_core.judge.result import Result
+from export_core.matrix.result import Result
 from export_core.readers.worker.protocol import Cost
 
 FIGURES = Cost.__struct_fields__  # The figures of the compiler, which are the same each time.

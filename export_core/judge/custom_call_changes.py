@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from export_core.judge.result import Result
-from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
+from export_core.matrix.result import Result
+from export_core.matrix.verdicts import Judgement
 from export_core.policy.entries import CustomCallChange
 from export_core.releases import Windows
 

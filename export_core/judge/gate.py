@@ -12,18 +12,18 @@ from typing import Any, cast
 import msgspec
 from msgspec import structs
 
+from export_core.base.exit_code import ExitCode
 from export_core.base.text import few, plural
 from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.causes import Cause, causes_in
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes
-from export_core.judge.exit_code import ExitCode
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.promised_plan import missing_promised
-from export_core.judge.result import Result, by_build_date
-from export_core.judge.verdicts import Judgement
 from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
+from export_core.matrix.result import Result, by_build_date
 from export_core.matrix.selection import WORDS
+from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import Required, matches
 from export_core.policy.known_issues import KnownIssue, known_issues

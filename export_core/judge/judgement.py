@@ -1,17 +1,15 @@
 """The judgement of one cell: by the table of verdict and window, and by what is known of it."""
 
 import datetime
-import math
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
+from export_core.goldens import Golden
 from export_core.judge.known import matching_entry, upstream_of
-from export_core.judge.result import Result, cell_names, shared_result
-from export_core.judge.verdicts import VERDICTS, Judgement
-from export_core.matrix import Outcome, Verdict
-from export_core.numbers.compare import Difference
+from export_core.matrix import Verdict
+from export_core.matrix.result import Result, shared_result
+from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import known_issues
@@ -32,53 +30,34 @@ def judge_verdict(
 
 
 def judge(
-    outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime.date | None = None, foreseen: str = ""
+    outcome: Result,
+    golden: Golden,
+    policy: Policy,
+    reproduce: str = "",
+    as_of: datetime.date | None = None,
+    foreseen: str = "",
 ) -> Result:
     """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
 
-    `reproduce` is the shell command that runs just this cell again. `as_of` is the day on which a target has to be in
-    force; without one, every deployment target counts. `foreseen` is the `foreseen_note` of the cell.
+    Args:
+        outcome: The outcome.
+        golden: The golden of its cell.
+        policy: The policy.
+        reproduce: The shell command that runs just this cell again.
+        as_of: The day on which a target has to be in force; without one, every deployment target counts.
+        foreseen: The `foreseen_note` of the cell.
+
+    Returns:
+        The result.
     """
-    cell = outcome.cell
-    manifest = cell.golden.manifest
-    # By build dates and not by versions: 0.8.3 was built after 0.9.0.
-    window = promise_to(cell.reader, manifest.writer.built, policy.window_lengths())
-    difference = outcome.difference
-    result = Result(
-        *cell_names(cell),
-        stage=outcome.stage,
-        verdict=Verdict.CONVERTED if manifest.converted_from and outcome.verdict.works else outcome.verdict,
-        message=outcome.message,
-        signal=outcome.signal,
-        stderr=outcome.stderr,
-        **largest_errors(difference),
-        seconds=outcome.seconds,
-        custom_calls=manifest.custom_calls,
-        direction=window.direction,
-        days=window.days,
-        promised=window.promised,
-        promised_until=window.until,
-        judgement=Judgement.INCOMPLETE,  # until `judge_again`
-        reproduce=reproduce,
-        flaky=outcome.flaky,
-        device=outcome.device,
-        driver=outcome.driver,
-        processors=outcome.processors,
-        foreseen=foreseen,
-        allowed=difference.tolerance if difference else "",
-        looks_like=difference.kind if difference else "",
-        outputs=outcome.outputs,
-        as_written=outcome.as_written,
-        cost=outcome.cost,
-        timings=outcome.timings,
-        test=manifest.test,
-        converted=manifest.converted_from is not None,
-    )
+    verdict, shown = outcome.verdict, ""
+    if outcome.converted and verdict.works:
+        verdict = Verdict.CONVERTED
     # The table is read only where something fails: most runs of pytest never need it.
     # All of its issues are of jax, jaxlib or XLA, none of which has seen what the audit stops.
-    if not result.verdict.works and not result.fails_audit and not cell.reader.runtime:
-        shown = upstream_of(result, cell.golden, known_issues(policy.known_issues))
-        result = replace(result, upstream=shown)
+    if not verdict.works and not outcome.fails_audit and not outcome.reader.runtime:
+        shown = upstream_of(outcome, golden, known_issues(policy.known_issues))
+    result = replace(outcome, verdict=verdict, upstream=shown, reproduce=reproduce, foreseen=foreseen)
     return judge_again(shared_result(result), policy, as_of)
 
 
@@ -102,7 +81,6 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         promised_until=window.until,
         deployed=targets,
         judgement=judge_verdict(result.verdict, promised=promised, required=must_run, deployed=targets),
-        exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Which custom calls may appear is a promise about artifacts, not about dates: no window ends it, and what accepts a
     # call is `allow`, with a reason, and not the list of known failures.
@@ -122,9 +100,3 @@ def _is_left_out(result: Result) -> bool:
     meant = (refusal for refusal in runtime.refusals if result.message.startswith(refusal.meaning))
     refusal = next(meant, None) or runtime.refusal(f"{result.message}\n{result.stderr}")
     return refusal is None or not refusal.promised
-
-
-def largest_errors(difference: Difference | None) -> dict[str, Any]:
-    """The errors of a result, by field. Null where none is finite: JSON has no infinity, and the message says it."""
-    errors = {name: getattr(difference, name, None) for name in ("max_abs_error", "max_rel_error", "max_noise_error")}
-    return {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from export_core.goldens import Golden
-from export_core.judge.result import Cells, Result, titles
-from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
+from export_core.matrix.result import Cells, Result, titles
+from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import KnownFailure, matches
 from export_core.policy.known_issues import KnownIssue

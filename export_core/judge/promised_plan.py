@@ -8,7 +8,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from export_core.judge.result import Result
+from export_core.matrix.result import Result
 from export_core.matrix.selection import DEPLOYED, WORDS, KnownReleases, MatrixError, Readers, choose_readers
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget, names_of

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.feature import features
 from export_core.base.processes import deciding_variables
 from export_core.base.text import in_utf8
 from export_core.goldens import Golden, GoldenError, Manifest
@@ -64,7 +65,7 @@ class OutcomeKeys:
         golden = cell.golden
         if golden.id not in self._expected:
             # Messages say what set a tolerance, such as a line of the policy: where that moves, they change.
-            self._expected[golden.id] = _digest([expected_content(golden.manifest), golden.sources])
+            self._expected[golden.id] = _digest([expected_content(golden.manifest), golden.compared_as])
         if id(environment) not in self._readers:
             reader = environment.release
             jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
@@ -92,7 +93,7 @@ def depends_on_more(golden: Golden) -> bool:
 
     A module to register is in the golden, and so in the key: that is enough where the module is self-contained.
     """
-    if ":" in golden.manifest.comparison.compare:
+    if ":" in golden.compared_as.comparison.compare:
         return True
     modules = [Path(path).name for _, path in register_modules(golden)]
     if not all(name in golden.manifest.files for name in modules):
@@ -106,8 +107,9 @@ def depends_on_more(golden: Golden) -> bool:
 @functools.cache
 def code() -> str:
     """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
-    # With remote: machines that exchange jobs must have the same `tool`. Without judge: cells are judged in every run.
-    names = "artifact", "base", "features/remote", "goldens", "matrix", "numbers", "policy", "readers", "releases"
+    # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
+    executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
+    names = "artifact", "base", "goldens", "matrix", "numbers", "policy", "readers", "releases", *executors
     patterns = "*.py", "*.yaml", "data/*.*"
     paths = {path for name in (*names, "runtimes") for pattern in patterns for path in (_CORE / name).rglob(pattern)}
     digest = hashlib.sha256()

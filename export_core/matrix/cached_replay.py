@@ -23,13 +23,15 @@ from typing import Protocol, TypeVar
 
 import filelock
 import msgspec
+from msgspec import structs
 
 from export_core.base.cache_folder import STORED_DAYS
 from export_core.base.text import plural
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
-from export_core.matrix.outcome import Outcome, Verdict
-from export_core.matrix.replay import EnvironmentProvider, Notify, ignore, replay
+from export_core.matrix.replay import EnvironmentProvider, Notify, Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import Result, for_cell, without_cell
+from export_core.matrix.verdicts import Verdict
 from export_core.readers.build import cache_folder
 from export_core.readers.cell import Cell
 from export_core.readers.environment import Environment, ReaderEnvironments
@@ -45,7 +47,7 @@ _CHECK_BYTES = 8
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 Value = TypeVar("Value")
-Replay = Callable[[Sequence[Cell], EnvironmentProvider], Generator[Outcome, None, None]]
+Replay = Callable[[Sequence[Cell], EnvironmentProvider], Generator[Replayed, None, None]]
 """Runs cells in environments that it asks for."""
 
 
@@ -66,8 +68,8 @@ def replay_unknown(
     options: ReplayOptions,
     replay: Replay,
     notify: Notify = ignore,
-) -> Generator[Outcome, None, None]:
-    """One outcome for each cell: those that the cache has, then those of a replay, which are stored.
+) -> Generator[Replayed, None, None]:
+    """Each cell with its outcome: those that the cache has, then those of a replay, which are stored.
 
     No environment is built or started if every cell of it is known. Unless `options.cache`, every cell is run, and its
     outcome stored all the same.
@@ -79,10 +81,10 @@ def replay_unknown(
     if not unknown:
         return
     with contextlib.closing(replay(unknown, known.build)) as outcomes:
-        for outcome in outcomes:
+        for cell, outcome in outcomes:
             # Asked for only now: before the replay, the environment may not have been built.
-            key = known.key(outcome.cell)
-            yield cache.put(key, outcome) if key else outcome
+            key = known.key(cell)
+            yield cell, cache.put(key, outcome) if key else outcome
 
 
 class _KnownOutcomes:
@@ -102,7 +104,7 @@ class _KnownOutcomes:
         goldens = {cell.golden.id: cell.golden for cell in cells}
         self._not_cached = {name for name, golden in goldens.items() if depends_on_more(golden)}
 
-    def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Outcome, None, list[Cell]]:
+    def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Replayed, None, list[Cell]]:
         """The outcomes that the cache has of these cells. Returns the cells that it does not have."""
         keys = {cell.key: key for cell in cells if (key := self.key(cell))}
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
@@ -113,7 +115,7 @@ class _KnownOutcomes:
         unknown = []
         for cell in cells:
             if outcome := cached.get(keys.get(cell.key, "")):
-                yield outcome.for_cell(cell)
+                yield replace(cell, mode=outcome.mode), for_cell(outcome, cell)
             else:
                 unknown.append(cell)
         return unknown
@@ -144,8 +146,8 @@ def replay_here(
     *,
     notify: Notify = ignore,
     ready: Callable[[Release], None] = ignore,
-) -> Generator[Outcome, None, None]:
-    """One outcome for each cell.
+) -> Generator[Replayed, None, None]:
+    """Yield each cell with its outcome.
 
     A cell of mode `auto` becomes one to run where its device is on this machine, else one to compile: its outcome has
     the mode that it was run in. Where modules are dumped, every cell is run and nothing is stored. `ready` is called
@@ -183,23 +185,23 @@ class OutcomeCache:
         self.given = 0
         self._open()
 
-    def get(self, keys: Sequence[str]) -> dict[str, Outcome]:
+    def get(self, keys: Sequence[str]) -> dict[str, Result]:
         """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
         outcomes = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
         self.given += len(outcomes)
         return outcomes
 
-    def put(self, key: str, outcome: Outcome) -> Outcome:
+    def put(self, key: str, outcome: Result) -> Result:
         """Store an outcome, unless nothing was run, and return it, marked as flaky where the last one differs."""
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
         # Flaky also against a timeout, which `get` leaves out.
         if last := (self._guarded(lambda database: _rows(database, [key])) or {}).get(key):
-            outcome = replace(outcome, flaky=_other_verdict(outcome, *last))
+            outcome = structs.replace(outcome, flaky=_other_verdict(outcome, *last))
 
         def store(database: sqlite3.Connection) -> None:
-            data = msgspec.msgpack.encode(outcome.stored)
+            data = msgspec.msgpack.encode(without_cell(outcome))
             row = key, _checksum(key, data) + data, _today()
             database.execute("INSERT OR REPLACE INTO cached_outcomes VALUES (?, ?, ?)", row)
 
@@ -254,9 +256,9 @@ class OutcomeCache:
         self._notify(f"outcomes are not cached, and those of earlier runs are not used: {self._path}: {error}")
 
 
-def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[Outcome, int]]:
+def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[Result, int]]:
     """The outcomes that are stored under these keys, each with its day."""
-    outcomes: dict[str, tuple[Outcome, int]] = {}
+    outcomes: dict[str, tuple[Result, int]] = {}
     for start in range(0, len(keys), _AT_ONCE):
         batch = keys[start : start + _AT_ONCE]
         marks = ",".join("?" * len(batch))
@@ -265,17 +267,17 @@ def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[
     return outcomes
 
 
-def _decoded(key: str, data: bytes) -> Outcome | None:
+def _decoded(key: str, data: bytes) -> Result | None:
     """The outcome of a row; None where it is not as it was written, or an older version wrote it otherwise."""
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         return None
     try:
-        return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=Outcome)
+        return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=Result)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
-def _other_verdict(outcome: Outcome, last: Outcome, day: int) -> str:
+def _other_verdict(outcome: Result, last: Result, day: int) -> str:
     """Which other verdict there was on that day; empty where it was this one, or where the limits explain it."""
     if last.verdict is outcome.verdict:
         return ""

@@ -1,4 +1,4 @@
-"""How a golden is compared under a policy's rules and quirks.
+"""How a run compares a golden: as it recorded, or as its test's marker says, under a policy's rules and quirks.
 
 Rules of the table `numbers` and quirks on top of them are applied before cells are planned, since the keys of stored
 outcomes and what is sent to other machines follow from the goldens.
@@ -6,7 +6,6 @@ outcomes and what is sent to other machines follow from the goldens.
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,24 @@ from msgspec import structs
 
 from export_core.base.tolerances import AMOUNTS, GOLDEN, Tolerance, takes_tolerances
 from export_core.goldens import Comparison, Golden, Manifest
+from export_core.goldens.store import ComparedAs, ComparedGolden
 from export_core.matrix.selection import MatrixError
 from export_core.policy import Policy
 from export_core.policy.entries import NumbersRule, Quirk, matches
 
 
-def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[Golden]:
-    """The goldens with the policy's comparisons, unchanged on disk. Raises `MatrixError` as `apply_quirks`."""
+def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[ComparedGolden]:
+    """The goldens as they are compared under a policy. Raises `MatrixError` as `apply_quirks`."""
     return apply_quirks([under_rules(golden, policy.numbers) for golden in goldens], policy.quirks)
 
 
-def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> Golden:
-    """A golden with the comparison of the first rule that matches it, or as it is."""
-    if (rule := rule_of(golden.manifest, numbers)) is None:
-        return golden
-    comparison = Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
-    sources = dict.fromkeys(Comparison.__struct_fields__, source_name(rule))
-    return replace(golden, manifest=structs.replace(golden.manifest, comparison=comparison), sources=sources)
+def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> ComparedGolden:
+    """A golden, compared by the first rule that matches it, or as before where none does."""
+    how = golden.compared_as
+    if rule := rule_of(golden.manifest, numbers):
+        comparison = Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
+        how = ComparedAs(comparison, how.allow, dict.fromkeys(Comparison.__struct_fields__, source_name(rule)))
+    return golden.compared(how)
 
 
 def rule_of(manifest: Manifest, numbers: Sequence[NumbersRule]) -> NumbersRule | None:
@@ -84,21 +84,21 @@ def source_name(entry: Quirk | NumbersRule) -> str:
     return Path(entry.location).name or "policy"
 
 
-def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Golden]:
+def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[ComparedGolden]:
     """The goldens with what quirks relax. Raises `MatrixError` for a tolerance that the comparator does not look at."""
-    return [_relax(golden, own) if (own := quirks_of(golden.manifest, quirks)) else golden for golden in goldens]
+    return [_relax(golden, quirks_of(golden.manifest, quirks)) for golden in goldens]
 
 
-def _relax(golden: Golden, quirks: Sequence[Quirk]) -> Golden:
-    manifest, sources = golden.manifest, dict(golden.sources)
-    comparison, allow = manifest.comparison, dict(manifest.options.allow)
+def _relax(golden: Golden, quirks: Sequence[Quirk]) -> ComparedGolden:
+    how = golden.compared_as
+    comparison, allow, sources = how.comparison, dict(how.allow), dict(how.sources)
     for quirk in quirks:
         looser = {name: value for name in AMOUNTS if (value := getattr(quirk, name)) is not None}
         if looser and not takes_tolerances(comparison.compare):
             raise MatrixError(
                 f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found "
-                f"{manifest.case} with {comparison.compare!r}, which looks at none: {relaxation(quirk)} would change "
-                "nothing. List a known failure instead."
+                f"{golden.manifest.case} with {comparison.compare!r}, which looks at none: {relaxation(quirk)} would "
+                "change nothing. List a known failure instead."
             )
         for name, value in looser.items():
             own = getattr(comparison, name)
@@ -106,9 +106,7 @@ def _relax(golden: Golden, quirks: Sequence[Quirk]) -> Golden:
             sources[name] = _override(by, _by_dtype(value, source_name(quirk)))
             comparison = structs.replace(comparison, **{name: _override(own, value)})
         allow |= dict.fromkeys(quirk.allow, f"quirk: {quirk.reason}; owner {quirk.owner}, {quirk.issue}")
-    options = structs.replace(manifest.options, allow=allow)
-    manifest = structs.replace(manifest, comparison=comparison, options=options)
-    return replace(golden, manifest=manifest, sources=sources)
+    return golden.compared(ComparedAs(comparison, allow, sources))
 
 
 def _override(own: Any, quirk: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What happened to a cell: its verdict, and how that follows from its artifact, and from what its worker replied.
+"""What happened to a cell: its outcome, and how that follows from its artifact, and from what its worker replied.
 
 What counts as refused, or as the need of a driver, is in data/: messages with the releases that say them. The same
 words from any other release are an error, which is judged.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime
 import functools
 import itertools
+import math
 import re
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.audit import AuditFinding, audit, foreseen
@@ -25,84 +26,22 @@ from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Golden, GoldenError
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import Result, new_result
+from export_core.matrix.verdicts import Verdict
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference, GoldenOutputs, kind_of_all, largest_errors, rules_in_words
 from export_core.numbers.elements import bits_of, bits_of_calls
 from export_core.policy import Policy
 from export_core.policy.run_options import GIB
+from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
-from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings
+from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases.runtimes import runtime_of
 from export_core.releases.stable_targets import promised_by, stable_targets
 
-if TYPE_CHECKING:
-    from export_core.readers.cell import Cell
-else:
-    Cell = Mode  # For msgspec, which reads and writes outcomes as they are stored: of their cells with the mode alone.
-
-
-class Verdict(StrEnum):
-    """What happened."""
-
-    PASS = "pass"  # It ran, and its outputs are those that the writer saw, within the tolerance.
-    COMPILED = "compiled"  # It was compiled for a described device, and not run. Never called a pass.
-    CONVERTED = "converted"
-    """It works as `pass` or `compiled` do, but what the reader took is an artifact that `jaxexport convert` made."""
-    NUMERICS = "numerics"  # It ran, and gave other numbers than the writer saw.
-    REFUSED = "refused"  # The reader refused it, by a message that this release is known to use.
-    ERROR = "error"  # The reader raised another error.
-    CRASH = "crash"  # Its process died by a signal.
-    TIMEOUT = "timeout"  # It took longer than the time limit of a cell.
-    NOT_RUN = "not_run"  # It was not run, for a reason that says nothing about the artifact, such as a full disk.
-
-    @property
-    def works(self) -> bool:
-        """Whether the cell works, as far as it was asked to."""
-        return self in (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether the outputs of the cell were compared."""
-        return self in (Verdict.PASS, Verdict.CONVERTED, Verdict.NUMERICS)
-
-    @property
-    def fails(self) -> bool:
-        """Whether the cell was run and does not work."""
-        return not self.works and self is not Verdict.NOT_RUN
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What happened to a cell, not yet judged."""
-
-    cell: Cell
-    stage: Stage
-    verdict: Verdict
-    message: str = ""  # One line or more for a person.
-    signal: int | None = None  # The number of the signal that ended the process.
-    stderr: str = ""  # The end of what native libraries printed.
-    difference: Difference | None = None  # The numbers, where outputs were compared.
-    seconds: float = 0.0  # Of wall time.
-    flaky: str = ""  # Another verdict that the same content had the last time that it ran, and when.
-    device: str = ""  # The kind of device that the cell ran on or was compiled for; empty on a CPU.
-    driver: str = ""  # What drove it; empty on a CPU.
-    processors: str = ""  # Of other numbers: see `Result.processors`.
-    outputs: str = ""  # A digest of the bits of all outputs; empty where none were compared.
-    as_written: bool = False  # Whether they are the bits that the golden's writer saw.
-    cost: Cost | None = None  # None where nothing was compiled, and where the reader does not say it.
-    timings: Timings | None = None  # None as `cost`.
-
-    @property
-    def stored(self) -> Outcome:
-        """The outcome as it is stored, and as it travels between machines: only the mode is left of its cell."""
-        return replace(self, cell=cast("Any", self.cell.mode))
-
-    def for_cell(self, cell: Cell) -> Outcome:
-        """A stored outcome as that of this cell, in the mode in which it was run."""
-        return replace(self, cell=replace(cell, mode=cast("Mode", self.cell)))
-
-
 _DATA = Path(__file__).with_name("data")
+_SAID = [name for name in Reply.__struct_fields__ if name in Result.__struct_fields__]
+"""What a reply says of a cell that its result says too, under the same names; stage and message may become others."""
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
 
@@ -141,7 +80,7 @@ def audit_golden(
         artifact,
         promised,
         None if jaxlib is None else stable_targets(jaxlib),
-        allow={**golden.manifest.options.allow, **policy.allow},
+        allow={**golden.compared_as.allow, **policy.allow},
         writer=writer,
         reader=f"jaxlib {jaxlib}",
     )
@@ -161,7 +100,7 @@ def foreseen_note(cell: Cell) -> str:
 _artifact = functools.lru_cache(maxsize=256)(read)  # Many cells replay one golden.
 
 
-def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
+def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
     """What a reply says of a cell, unless it is a `machine_fault`. Raises `InfrastructureFault` for lost outputs."""
     if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
         reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
@@ -192,12 +131,12 @@ def machine_fault(reply: Reply) -> str:
     return ""
 
 
-def not_run(cell: Cell, problem: str) -> Outcome:
+def not_run(cell: Cell, problem: str) -> Result:
     """The outcome of a cell of which nothing is known."""
-    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
+    return new_result(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
-def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
+def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
     """The outcome of a cell whose calls all ended."""
     try:
         results = check_calls(cell, reply, outputs, options)
@@ -216,7 +155,7 @@ def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Out
         why = f"the golden has no outputs: {reason}" if reason else ""
         return _ended(cell, reply, verdict, results.problem or why, Stage.COMPILE)
     outcome = _ended(cell, reply, verdict, results.problem, Stage.COMPARE)
-    return replace(outcome, difference=results.difference, outputs=results.outputs, as_written=results.as_written)
+    return replace(outcome, **results.found)
 
 
 def _failed(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> tuple[Verdict, str]:
@@ -249,20 +188,11 @@ def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict
     return Verdict.ERROR, "\n".join(dict.fromkeys((message, *errors[:3])))
 
 
-def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Outcome:
+def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Result:
     """An outcome with what the reply has of its process; `stage` is the reply's unless given."""
-    return Outcome(
-        cell,
-        stage or reply.stage,
-        verdict,
-        without_credentials(message),
-        signal=reply.signal,
-        stderr=without_credentials(reply.stderr),
-        seconds=reply.seconds,
-        device=reply.device,
-        driver=reply.driver,
-        cost=reply.cost,
-        timings=reply.timings,
+    said = {name: getattr(reply, name) for name in _SAID} | {"stderr": without_credentials(reply.stderr)}
+    return new_result(
+        cell, **{**said, "stage": stage or reply.stage, "message": without_credentials(message)}, verdict=verdict
     )
 
 
@@ -293,6 +223,21 @@ class CallResults:
     problem: str = ""  # What is wrong; empty if nothing is.
     outputs: str = ""  # A digest of the bits of all outputs; empty where there are none to compare.
     as_written: bool = False  # Whether they are the bits of the golden.
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """What of this a result has, by its field."""
+        difference = self.difference
+        errors = {
+            name: _finite(getattr(difference, name)) for name in ("max_abs_error", "max_rel_error", "max_noise_error")
+        }
+        said = {"allowed": difference.tolerance, "looks_like": difference.kind}
+        return {**errors, **said, "outputs": self.outputs, "as_written": self.as_written}
+
+
+def _finite(error: float | None) -> float | None:
+    """An error if it is finite, else None: JSON has no infinity, and the message says it."""
+    return error if error is not None and math.isfinite(error) else None
 
 
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:

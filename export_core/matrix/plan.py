@@ -79,7 +79,7 @@ def make_plan(
     later = {golden.id: golden.manifest.writer.built for golden in selected if golden.manifest.writer.built > as_of}
     # Before anything is run: a misspelled comparator must not end a run after hours.
     with nullcontext(user_code) if user_code else closing(UserCode()) as code:
-        for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
+        for name in dict.fromkeys(golden.compared_as.comparison.compare for golden in chosen):
             code.check(name)
     written = [golden.manifest.writer.built for golden in chosen]
     readers = choose_readers(selection, known, windows, written, as_of, targets)

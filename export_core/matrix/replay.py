@@ -15,6 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from export_core.base.errors import InfrastructureFault
 from export_core.base.processes import kernels_in_words
 from export_core.base.scratch import remove_abandoned, scratch_folder
@@ -22,8 +24,10 @@ from export_core.base.text import plural
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.matrix.cache_keys import ExecutionKeys
-from export_core.matrix.outcome import Outcome, Verdict, audit_problem, machine_fault, not_run, outcome_of
+from export_core.matrix.outcome import audit_problem, machine_fault, not_run, outcome_of
 from export_core.matrix.replay_options import ReplayOptions, opened
+from export_core.matrix.result import Result, new_result
+from export_core.matrix.verdicts import Verdict
 from export_core.readers.cell import Cell, CellKey, cannot_pass, request_of, with_calls
 from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
@@ -38,7 +42,8 @@ LOOK_SECONDS = 0.5  # How often the main thread, which waits for outcomes, handl
 EnvironmentProvider = Callable[[Placement], Environment]
 """Gives the environment of a placement, or raises `EnvironmentFailed`. Called from several threads."""
 
-Finish = Callable[[Outcome], None]
+Replayed = tuple[Cell, Result]  # A cell, in the mode in which it was run, and its outcome.
+Finish = Callable[[Cell, Result], None]
 Notify = Callable[[str], None]  # Called with a line about what happens beside the cells, from several threads.
 Look = Callable[[Cell, Reply, Path], None]
 """Called with each reply that came and the folder of the outputs, before they are compared; from several threads."""
@@ -72,8 +77,8 @@ def replay(
     stopping: threading.Event | None = None,
     repairs: Repairs | None = None,
     look: Look | None = None,
-) -> Generator[Outcome, None, None]:
-    """Run cells and yield one outcome for each, in the order in which they end.
+) -> Generator[Replayed, None, None]:
+    """Run cells and yield each with its outcome, in the order in which they end.
 
     Placements are taken in the order in which they first appear, promised cells first. `environment_for` gives the
     environment of a placement, and `start` a worker: `WarmWorkers.start` uses one for many replays. `stopping` is set
@@ -105,13 +110,13 @@ class _Replay:
         self.limits = self.options.limits
         self.slots = threading.Semaphore(self.limits.jobs)
         self.device_slots = threading.Semaphore(self.limits.device_jobs)
-        self.outcome_queue: queue.Queue[Outcome] = queue.Queue()
+        self.outcome_queue: queue.Queue[Replayed] = queue.Queue()
         self.audits: dict[str, str] = {}
         self.executions = ExecutionKeys(self.limits)
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
 
-    def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        """One outcome for each cell. Environments are built while the cells of others run."""
+    def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
+        """Yield each cell with its outcome. Environments are built while the cells of others run."""
         groups = deciding_first(cells, self._execution)
         # Two pools: in a single one, all environments would be built before the first cell runs.
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
@@ -125,11 +130,11 @@ class _Replay:
             for _ in cells:
                 # Never without a limit: Python handles signals in this thread, and one that arrives in another thread,
                 # or just before this one begins to wait, does not wake it.
-                outcome = None
-                while outcome is None:
+                ended = None
+                while ended is None:
                     with contextlib.suppress(queue.Empty):
-                        outcome = self.outcome_queue.get(timeout=LOOK_SECONDS)
-                yield outcome
+                        ended = self.outcome_queue.get(timeout=LOOK_SECONDS)
+                yield ended
         finally:
             self.stopping.set()
             builders.shutdown(cancel_futures=True)
@@ -156,9 +161,9 @@ class _Replay:
         """Run cells of one placement. Every cell leaves here with exactly one outcome."""
         finished: set[CellKey] = set()
 
-        def finish(outcome: Outcome) -> None:
-            finished.add(outcome.cell.key)
-            self.outcome_queue.put(outcome)
+        def finish(cell: Cell, outcome: Result) -> None:
+            finished.add(cell.key)
+            self.outcome_queue.put((cell, outcome))
 
         problem = "the run was stopped before this cell"
         try:
@@ -170,14 +175,14 @@ class _Replay:
         for cell in (cell for cell in cells if cell.key not in finished):
             # The audit needs no reader: what it stops is broken, and not merely without a result.
             audited = None if self.stopping.is_set() else self._stopped_by_audit(cell)
-            finish(audited or not_run(cell, problem))
+            finish(cell, audited or not_run(cell, problem))
 
-    def _stopped_by_audit(self, cell: Cell) -> Outcome | None:
+    def _stopped_by_audit(self, cell: Cell) -> Result | None:
         golden = cell.golden.id
         if golden not in self.audits:  # each golden is audited once
             self.audits[golden] = audit_problem(cell.golden, self.options.policy)
         problem = self.audits[golden]
-        return Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
+        return new_result(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
 
     def _run_cells(self, cells: list[Cell], environment: Environment, finish: Finish) -> None:
         placement = cells[0].placement
@@ -207,9 +212,9 @@ class _Replay:
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
             if audited := self._stopped_by_audit(cell):
-                finish(audited)
+                finish(cell, audited)
             elif problem := cannot_pass(cell):
-                finish(Outcome(cell, Stage.READ, Verdict.REFUSED, problem))
+                finish(cell, new_result(cell, Stage.READ, Verdict.REFUSED, problem))
             else:
                 groups.setdefault(self._execution(cell), []).append(cell)
         return [_Attempt(tuple(group)) for group in groups.values()]
@@ -230,7 +235,7 @@ class _Replay:
         except InfrastructureFault as fault:  # there was no worker for any of them
             for attempt in attempts:
                 for cell in attempt.cells:
-                    finish(not_run(cell, tried_twice(attempt.problem, str(fault))))
+                    finish(cell, not_run(cell, tried_twice(attempt.problem, str(fault))))
             return []
 
     def _through_worker(
@@ -326,17 +331,17 @@ class _Replay:
         isolated, problem = False, ""
         for cell in attempt.cells:
             try:
-                finish(self._outcome(cell, environment, reply, outputs))
+                finish(cell, self._outcome(cell, environment, reply, outputs))
             except InfrastructureFault as fault:
                 failed.append(cell)
                 isolated, problem = isinstance(fault, WorkerDied), str(fault)
         if failed and not attempt.problem:
             return [_Attempt(tuple(failed), problem, isolated)]
         for cell in failed:
-            finish(not_run(cell, tried_twice(attempt.problem, problem)))
+            finish(cell, not_run(cell, tried_twice(attempt.problem, problem)))
         return []
 
-    def _outcome(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Outcome:
+    def _outcome(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Result:
         """What a reply says of a cell. Raises `InfrastructureFault` where it says nothing of it."""
         try:
             reply = future.result()
@@ -346,10 +351,10 @@ class _Replay:
                 raise InfrastructureFault(problem)
             outcome = outcome_of(cell, reply, outputs, self.options)
             if notes := [*filter(None, (environment.note, kernels_in_words(environment.variables)))]:
-                outcome = replace(outcome, message="\n".join(filter(None, (outcome.message, *notes))))
+                outcome = structs.replace(outcome, message="\n".join(filter(None, (outcome.message, *notes))))
             if outcome.verdict is Verdict.NUMERICS and cell.platform == "cpu" and not cell.reader.runtime:
                 both = processors(cell.golden.manifest.computed_on, environment.variables)
-                outcome = replace(outcome, processors=both)
+                outcome = structs.replace(outcome, processors=both)
             # A jax that has lost a file, or runs with one that is not its own, can fail in any way but by a refusal.
             is_suspicious = not outcome.verdict.works and outcome.verdict is not Verdict.REFUSED
             if is_suspicious and (broken := self.repairs.damage(environment)):
@@ -359,7 +364,7 @@ class _Replay:
             raise
         except BaseException as failure:  # a defect here must not lose the cell, nor end this thread with the others
             message = f"{_DEFECT}: {type(failure).__name__}: {failure}"
-            return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, message)
+            return new_result(cell, Stage.COMPARE, Verdict.NOT_RUN, message)
 
 
 def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
@@ -404,8 +409,8 @@ class Repairs:
     def damage(self, environment: Environment) -> str:
         """Return what of an environment is damaged, empty for nothing."""
         with self._lock:
-            known = (each for each in self._inspected if each.environment is environment)
-            if (inspected := next(known, None)) is None:
+            handed_out = (known for known in self._inspected if known.environment is environment)
+            if (inspected := next(handed_out, None)) is None:
                 self._inspected.append(inspected := _Inspected(environment))
         return inspected.damage()
 
@@ -428,7 +433,7 @@ _PLAIN = "0.npz"  # The outputs of the plain call, in the folder of a cell.
 class Ran:
     """A cell that was run, and what it gave."""
 
-    outcome: Outcome
+    outcome: Result
     outputs: tuple[Leaf, ...] = ()  # Those of its plain call; empty unless it ran.
     lost: bool = False  # Nothing is known of it: its worker died or the machine failed. A killed cell is not lost.
 
@@ -456,6 +461,6 @@ def replay_with_outputs(
 
     run = replay(cells, environment_for, options, notify=notify, start=start, repairs=repairs, look=look)
     with contextlib.closing(run) as outcomes:
-        for outcome in outcomes:
-            lost, outputs = replied.pop(outcome.cell.key, (True, ()))
+        for cell, outcome in outcomes:
+            lost, outputs = replied.pop(cell.key, (True, ()))
             yield Ran(outcome, outputs, lost and outcome.verdict is Verdict.NOT_RUN)

@@ -1,12 +1,14 @@
 """How the cells of a replay are run: what is the same for all of them."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from export_core.numbers.user_code import SECONDS, UserCode
 from export_core.policy import Policy
-from export_core.readers.cell import Limits
+from export_core.readers.cell import Cell, Limits
 from export_core.readers.environment import PUBLISHED, Sources
 from export_core.releases import Calendar
 
@@ -22,6 +24,20 @@ class ReplayOptions:
     cache: bool = False  # Take the outcomes of equal cells from earlier runs.
     dump: Path | None = None  # A folder for every module as text, by cell; None writes none.
     user_code: UserCode | None = None  # Runs users' comparators; None starts one for the replay alone.
+
+
+class ConvertCell(Protocol):
+    """The hook `converted`: a cell whose reader gets the same program in another form."""
+
+    def __call__(self, cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
+        """Return the cell of a converted golden in a folder to make; None where the reader takes the original."""
+
+
+class SayRemedy(Protocol):
+    """The hook `remedy`: what may make a failing cell run."""
+
+    def __call__(self, cell: Cell, options: ReplayOptions) -> str:
+        """Return what to do, as a sentence."""
 
 
 def opened(user_code: UserCode | None, policy: Policy, limits: Limits) -> AbstractContextManager[UserCode]:

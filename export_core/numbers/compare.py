@@ -171,8 +171,8 @@ class GoldenOutputs:
         """The difference of a call's outputs from the expected ones, which the file that the check names has."""
         manifest = self.golden.manifest
         noise, platforms = self._noise.get(check.outputs or "", NO_NOISE), (manifest.writer.platform, self.platform)
-        how = comparison_of(check, manifest.comparison)
-        rules = Rules(how, noise, platforms, self.tolerances, self.golden.sources)
+        how = self.golden.compared_as
+        rules = Rules(comparison_of(check, how.comparison), noise, platforms, self.tolerances, how.sources)
         factors = () if check.vjp else self.golden.factors
         return compare_leaves(expected, actual, rules, factors=factors, user_code=self.user_code)
 

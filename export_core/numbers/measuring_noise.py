@@ -374,8 +374,7 @@ def measure_goldens(goldens: Sequence[Golden], policy: Policy, notify: Callable[
         if reason := not_measured(golden):
             yield golden, reason
             continue
-        writer = golden.manifest.writer
-        by_writer.setdefault(Release(writer.jaxlib, writer.jax, writer.built), []).append(golden)
+        by_writer.setdefault(golden.manifest.writer.release, []).append(golden)
     with ReaderEnvironments.of(policy, calendar, notify=notify) as environments:
         for writer_release, group in by_writer.items():
             later = [version for version in calendar.versions() if calendar.built(version) > writer_release.built]

@@ -270,7 +270,7 @@ def undecided_outputs(
         # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
         factors = [] if check.vjp else [output for group in golden.factors for output in group.outputs]
         leaves = outputs[file] if outputs else from_npz(golden.folder / file)
-        comparison = Comparison() if check.vjp else golden.manifest.comparison
+        comparison = Comparison() if check.vjp else golden.compared_as.comparison
         for number, (leaf, own) in enumerate(zip(leaves, noises, strict=True)):
             # Of other types, and by a tolerance or a comparator of their own, noise does not decide.
             asked = given_tolerance(comparison, leaf.dtype) != Tolerance()
@@ -442,7 +442,7 @@ def not_seen(golden: Golden) -> dict[str, float]:
         leaves = list(zip(outputs[file], measured.outputs, strict=True))
         places = _paths_of_outputs(golden, check.vjp)
         for number, (leaf, noise) in enumerate(leaves):
-            comparison = Comparison() if check.vjp else golden.manifest.comparison
+            comparison = Comparison() if check.vjp else golden.compared_as.comparison
             asked = given_tolerance(comparison, leaf.dtype) != Tolerance() or comparison.compare != _BY_NOISE
             if noise is None or leaf.dtype not in FLOATS or asked or not (largest := scale_of([leaf])):
                 continue

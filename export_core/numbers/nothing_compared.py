@@ -40,7 +40,7 @@ def nothing_compared(golden: Golden, platform: str, tolerances: Tolerances, user
         return f"the golden has no outputs ({reason})"
     if problem := without_values(golden):
         return problem
-    compare = golden.manifest.comparison.compare
+    compare = golden.compared_as.comparison.compare
     if compare == "shape":
         return "its comparison looks at shapes and dtypes alone"
     if ":" in compare and user_code is None:

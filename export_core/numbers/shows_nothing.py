@@ -365,7 +365,7 @@ class OtherInputs:
 
     def remarks(self, moved: Iterable[VariantRequest]) -> tuple[Remark, ...]:
         """What the golden does not show. `moved` are runs with inputs moved by a unit in the last place."""
-        if self._golden.manifest.comparison.compare == "shape":
+        if self._golden.compared_as.comparison.compare == "shape":
             return ()  # no number of it is compared
         checks = self._golden.manifest.checks
         artifact = self._golden.read_artifact()

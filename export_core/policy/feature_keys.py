@@ -44,7 +44,7 @@ class FeatureKey(Generic[Entry]):
 @functools.cache
 def feature_keys() -> tuple[FeatureKey[Any], ...]:
     """The keys that features add, in the order of their list."""
-    return tuple(hooks("policy_key"))
+    return tuple(hooks("policy_key", FeatureKey))
 
 
 def with_feature_keys(policy: type[Entry]) -> type[Entry]:

@@ -17,7 +17,7 @@ from export_core.artifact.readers import Reader, loads, readers_of, readers_of_r
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.text import did_you_mean
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.entries import runtime_entries, shipped_entries
+from export_core.releases.entries import CalendarEntry, runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import title_of
 from export_core.releases.windows import Windows
@@ -99,14 +99,14 @@ def check(
 def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
     """Check an artifact by the terms of a project. Raises `ArtifactError` for a module that cannot be read."""
     writer = find_writer(artifact, terms.releases)
-    listed_by = None if reader.runtime else reader.jaxlib
+    listed_by = None if reader.release.runtime else reader.release.jaxlib
     findings = [x for x in audit_calls(artifact, writer, terms.allow, listed_by) if x.standing != DISABLED]
     unpromised = tuple(finding.target for finding in findings if not finding.ok)
     windows: Windows | None = terms.windows
-    if reader.runtime:
+    if reader.release.runtime:
         from export_core.releases.runtimes import runtime_of
 
-        own = runtime_of(reader.runtime).promise
+        own = runtime_of(reader.release.runtime).promise
         unpromised = calls_of_jax(artifact)
         windows = Windows(own.backward_days, own.forward_days) if own else None
     (load,) = loads(artifact, (reader,))
@@ -114,13 +114,12 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
     days = promised_days(writer, terms._replace(windows=windows)) if windows and artifact.envelope else None
     if days is not None:
         since, until = map(datetime.date.fromisoformat, (days.since[-1], days.until[0]))
-        built = reader.built or next((one.built for one in terms.releases if one.jaxlib == reader.jaxlib), None)
-        if built is not None:
+        if built := reader.release.built:
             # Of several possible writers: promised if all promise it, not promised if none does.
             inside = {first <= built <= last for first, last in zip(days.since, days.until, strict=True)}
             promised = inside.pop() if len(inside) == 1 else None
     return LoadCheck(
-        reader=reader.runtime or reader.jaxlib,
+        reader=reader.release.name,
         loads=load.ok,
         reasons=load.reasons,
         custom_calls=tuple(finding.target for finding in findings if finding.count),
@@ -171,7 +170,7 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
         added = calendar.runtimes if calendar else {}
         runtimes = {name: runtime_entries(other, added.get(name, {})) for name, other in known_runtimes().items()}
         of_runtime = readers_of_runtime(runtime_of(name).name, runtimes, terms.releases)
-        readers, title = {reader.runtime: reader for reader in of_runtime}, name.replace("==", " ")
+        readers, title = {reader.release.runtime: reader for reader in of_runtime}, name.replace("==", " ")
     if name not in readers:
         hint = did_you_mean(name, readers)
         raise ReleaseError(f"{title} is not in the release calendar.{hint} `jaxexport releases list` shows all.")
@@ -196,8 +195,8 @@ def _installed_reader() -> Reader:
     except PackageNotFoundError:
         advice = "Install it, or name the reader: check(…, reader='0.12.0.1')."
         raise ReleaseError(f"expected an installed jaxlib, found none. {advice}") from None
-    known = _readers(_shipped_terms().releases).get(jaxlib, Reader(jaxlib, jaxlib, None))
+    known = _readers(_shipped_terms().releases).get(jaxlib, Reader(CalendarEntry(jaxlib, "", jaxlib, ()), None))
     try:
-        return known._replace(jax=version("jax"))
+        return known._replace(release=known.release._replace(jax=version("jax")))
     except PackageNotFoundError:
         return known

@@ -120,6 +120,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if isinstance(platforms, tuple):
             msgspec.structs.force_setattr(self, "platforms", dict.fromkeys(platforms, "auto"))
 
+    @property
+    def set_keys(self) -> tuple[str, ...]:
+        """The keys that have a value, whether a file sets it or it is the default."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name))
+
     def spelled_platforms(self) -> tuple[str, ...]:
         """The platforms to replay on, as --platforms takes them: ``cpu``, ``cuda:run``."""
         wanted = self.platforms or {"cpu": "auto"}

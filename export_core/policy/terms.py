@@ -139,7 +139,7 @@ def _store_terms(path: str, terms: Terms) -> None:
 
     from export_core.base.atomic import write_whole
 
-    own = None if terms.releases == shipped_entries() else terms.releases
+    own = None if terms.releases == shipped_entries() else [release.row for release in terms.releases]
     data = json.dumps([own, terms.windows, dict(terms.allow)]).encode()
     with suppress(OSError):
         folder = Path(path).parent

@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from export_core.base.text import close_match, did_you_mean
 from export_core.releases.errors import ReleaseError
-from export_core.releases.names import Named
+from export_core.releases.names import Titled
 
 StableHloVersions = tuple[str | None, str | None, str | None]
 """The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
@@ -65,17 +65,29 @@ class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
 
 
-@dataclass(frozen=True)
-class Release(Named):
-    """A jaxlib release with the jax that goes with it: what a reader or a writer is made of.
+# A run holds a hundred thousand results that name releases, none of which can be part of a reference cycle: `gc=False`.
+class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
+    """A release that writes or reads: a jaxlib with its jax, or a version of another runtime."""
 
-    A reader may be another runtime: then `jaxlib` and `jax` are empty.
-    """
+    jax: str  # The version of its jax; empty for a runtime that is not jaxlib.
+    jaxlib: str  # The version of its jaxlib; empty for a runtime that is not jaxlib.
+    built: datetime.date  # The day on which its jaxlib, or its runtime, was built.
+    runtime: str = ""  # A runtime that is not jaxlib, and its version: `tensorflow==2.21.0`. Empty for jaxlib.
 
-    jaxlib: str  # The version of jaxlib.
-    jax: str  # The version of jax.
-    built: datetime.date  # The day on which the jaxlib, or the runtime, was built.
-    runtime: str = ""  # A runtime that is not jaxlib, and its version: `tensorflow==2.21.0`.
+    @property
+    def label(self) -> str:
+        """What a table of readers shows: ``0.12.0.1``, ``tensorflow 2.21.0``."""
+        return self.name.replace("==", " ")
+
+    @property
+    def pair(self) -> str:
+        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do; ``tensorflow==2.21.0``."""
+        return self.runtime or f"{self.jaxlib}-jax{self.jax}"
+
+    @property
+    def date_order(self) -> tuple[str, datetime.date, str, str]:
+        """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
+        return self.family, self.built, self.name, self.jax
 
 
 @functools.cache

@@ -12,8 +12,10 @@ import json
 import os.path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from export_core.releases.names import Titled
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from export_core.releases.calendar import Calendar, RuntimeRelease
     from export_core.releases.runtimes import Runtime
@@ -23,31 +25,33 @@ FILE = os.path.join(os.path.dirname(__file__), "data", "entries.json")  # noqa: 
 RUNTIMES = os.path.join(os.path.dirname(FILE), "runtimes.json")  # noqa: PTH118, PTH120
 
 
-class CalendarEntry(NamedTuple):
-    """A jaxlib that can be installed: its build date (2026-10-20), the newest jax on it, its StableHLO versions.
-
-    These are the current one, that of 4 weeks before and that of 12 weeks before; None where it was not measured.
-    `all_jax` are all that work on it: an artifact by one of them need not be by the jaxlib with the same number.
-    """
-
-    jaxlib: str
-    built: str
-    jax: str
+class _Entry(NamedTuple):
+    jaxlib: str  # Empty for a runtime that is not jaxlib, unless it is a part of jaxlib.
+    built: str  # 2026-10-20; empty where it is in no calendar.
+    jax: str  # The newest jax on it; empty for a runtime that is not jaxlib.
+    # Of jaxlib the current one, that of 4 weeks before and that of 12 weeks before; None where it was not measured.
     stablehlo: tuple[str | None, ...]
-    all_jax: tuple[str, ...]
+    # All that work on it: an artifact by one of them need not be by the jaxlib with the same number.
+    all_jax: tuple[str, ...] = ()
+    runtime: str = ""  # Its name: tensorflow==2.21.0.
+    convention: int | None = None  # The highest calling convention that it takes; None for any.
+    dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where no jaxlib says that.
 
 
-class RuntimeEntry(NamedTuple):
-    """A release of a runtime that is not jaxlib, with the facts that say what it reads (see `RuntimeRelease`)."""
+class CalendarEntry(Titled, _Entry):
+    """A jaxlib that can be installed, or a release of another runtime, with the facts that say what it reads."""
 
-    version: str
-    built: str
-    stablehlo: str | None
-    convention: int | None
-    dialects: tuple[str, ...]
+    __slots__ = ()
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """The list that `data/entries.json` and `data/runtimes.json` have of it."""
+        if self.runtime:
+            return self.version, self.built, self.stablehlo[0], self.convention, self.dialects
+        return self.jaxlib, self.built, self.jax, self.stablehlo, self.all_jax
 
 
-RuntimeEntries = str | tuple[RuntimeEntry, ...]
+RuntimeEntries = str | tuple[CalendarEntry, ...]
 """The releases of a runtime, oldest build first; or the name of the one whose releases it has, such as jaxlib."""
 
 
@@ -84,9 +88,16 @@ def shipped_runtimes() -> dict[str, RuntimeEntries]:
     with open(RUNTIMES, "rb") as file:  # noqa: PTH123
         rows = json.loads(file.read())
     return {
-        name: own if isinstance(own, str) else tuple(RuntimeEntry(*row)._replace(dialects=tuple(row[4])) for row in own)
+        name: own if isinstance(own, str) else tuple(_runtime_entry(name, *row) for row in own)
         for name, own in rows.items()
     }
+
+
+def _runtime_entry(
+    name: str, version: str, built: str, stablehlo: str | None, convention: int | None, dialects: Iterable[str]
+) -> CalendarEntry:
+    runtime = f"{name}=={version}"
+    return CalendarEntry("", built, "", (stablehlo,), (), runtime, convention, tuple(dialects))
 
 
 def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
@@ -94,6 +105,6 @@ def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) 
     releases = {**added, **runtime.releases}
     own = ((version, str(release.built), release) for version, release in releases.items())
     return runtime.releases_of or tuple(
-        RuntimeEntry(version, built, release.stablehlo, release.convention, release.dialects)
+        _runtime_entry(runtime.name, version, built, release.stablehlo, release.convention, release.dialects)
         for version, built, release in sorted(own, key=lambda row: row[1])
     )

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from export_core.base.text import printable, without_credentials
-from export_core.releases.calendar import Calendar, date_in_version
+from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version
 from export_core.releases.errors import ReleaseError
 from export_core.releases.wheels import Wheel, pythons_of, with_wheels
 
@@ -127,7 +127,8 @@ def _nightlies(url: str, package: str) -> list[Wheel]:
         version = str(number)
         if file.yanked is False and (built := date_in_version(version)):
             # Which jaxlib it really needs is in its metadata: the installer refuses a pair that does not fit.
-            wheels.append(Wheel(Path(file.name), package, version, built, pythons_of(tags), minimum_jaxlib=version))
+            entry = JaxRelease(built, version) if package == "jax" else JaxlibRelease(built, pythons_of(tags))
+            wheels.append(Wheel(Path(file.name), package, version, entry))
     return wheels
 
 

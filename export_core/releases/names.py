@@ -1,6 +1,4 @@
-"""The names of readers: what options take, what people read, and how readers are ordered."""
-
-import datetime
+"""The names of releases: what options take, and what people read."""
 
 
 def title_of(names: str) -> str:
@@ -9,7 +7,7 @@ def title_of(names: str) -> str:
 
 
 class Titled:
-    """The name and the title of a reader, by its `jaxlib` and its `runtime`, of which it has one."""
+    """The names of a release, by its `jaxlib` and its `runtime`, of which it has one."""
 
     __slots__ = ()
     jaxlib: str
@@ -25,24 +23,6 @@ class Titled:
         """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
         return title_of(self.name)
 
-
-class Named(Titled):
-    """All names of a reader, by its `jax` and its build date too."""
-
-    __slots__ = ()
-    jax: str
-    built: datetime.date
-
-    @property
-    def label(self) -> str:
-        """What a table of readers shows: ``0.12.0.1``, ``tensorflow 2.21.0``."""
-        return self.name.replace("==", " ")
-
-    @property
-    def pair(self) -> str:
-        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do; ``tensorflow==2.21.0``."""
-        return self.runtime or f"{self.jaxlib}-jax{self.jax}"
-
     @property
     def family(self) -> str:
         """The runtime without its version: empty for jaxlib."""
@@ -52,8 +32,3 @@ class Named(Titled):
     def version(self) -> str:
         """The version of its runtime, or of its jaxlib."""
         return self.runtime.partition("==")[2] or self.jaxlib
-
-    @property
-    def date_order(self) -> tuple[str, datetime.date, str, str]:
-        """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
-        return self.family, self.built, self.name, self.jax

@@ -153,10 +153,11 @@ def _jaxlib_entry(known: JaxlibRelease | None, wheels: list[Wheel]) -> JaxlibRel
 
 
 def _jax_entry(known: JaxRelease | None, wheels: list[Wheel]) -> JaxRelease:
-    built, minimum = max(wheel.built for wheel in wheels), wheels[0].minimum_jaxlib
-    entry = known or JaxRelease(built, minimum)
+    built, first = max(wheel.built for wheel in wheels), wheels[0].entry
+    assert isinstance(first, JaxRelease)
+    entry = known or JaxRelease(built, first.minimum_jaxlib)
     _check_unchanged("jax", wheels, "built", entry.built, built)
-    _check_unchanged("jax", wheels, "with the oldest jaxlib", entry.minimum_jaxlib, minimum)
+    _check_unchanged("jax", wheels, "with the oldest jaxlib", entry.minimum_jaxlib, first.minimum_jaxlib)
     return entry
 
 

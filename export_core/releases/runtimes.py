@@ -18,7 +18,6 @@ from export_core.base.text import did_you_mean
 from export_core.base.untrusted import problem_of_pattern
 from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError
-from export_core.releases.names import Named
 from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
@@ -232,7 +231,10 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
     if not known:
         day = calendar.day or "now"
         raise ReleaseError(f"{text}: no known release of {name} matches as of {day}. {runtime._listed(every)}")
-    return [Release("", "", release.built, f"{name}=={version}") for version, release in known.items()]
+    return [
+        Release(jax="", jaxlib="", built=release.built, runtime=f"{name}=={version}")
+        for version, release in known.items()
+    ]
 
 
 def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
@@ -243,7 +245,7 @@ def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
     return release.built if release else None
 
 
-def promise_to(reader: Named, writer_built: datetime.date, windows: Windows) -> Promise:
+def promise_to(reader: Release, writer_built: datetime.date, windows: Windows) -> Promise:
     """What the writer's build date means for a reader: by the policy's windows for jaxlib, else by its own promise."""
     if reader.runtime:
         own = runtime_of(reader.runtime).promise

@@ -25,17 +25,22 @@ LARGEST_METADATA = 1 << 22  # Bytes of a wheel's metadata that are read. That of
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel of jax or jaxlib. `minimum_jaxlib` is of a jax wheel; `pythons` are CPython versions (``3.12``).
+    """A wheel of jax or jaxlib."""
 
-    `path` is its file on disk; of one that was read where it is published, just its file name.
-    """
+    path: Path  # Its file on disk; of one that was read where it is published, just its file name.
+    name: str  # The package: jax or jaxlib.
+    version: str  # The version of the package.
+    entry: JaxlibRelease | JaxRelease  # What a calendar has of a release with this wheel alone.
 
-    path: Path
-    name: str
-    version: str
-    built: datetime.date
-    pythons: tuple[str, ...] = ()
-    minimum_jaxlib: str = ""
+    @property
+    def built(self) -> datetime.date:
+        """The day on which this file was built, which dates its release unless another wheel of that is newer."""
+        return self.entry.built
+
+    @property
+    def pythons(self) -> tuple[str, ...]:
+        """The versions of CPython (``3.12``) that it is for; none are named by a wheel of jax."""
+        return self.entry.python if isinstance(self.entry, JaxlibRelease) else ()
 
 
 def read_wheel(path: Path) -> Wheel:
@@ -80,8 +85,9 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
             f"{version} names no day, as 0.13.0.dev20261120 does. Pack it again with the day of its build: `wheel "
             f"unpack {name}`, then `SOURCE_DATE_EPOCH=$(date -d YYYY-MM-DD +%s) wheel pack {package}-{version}`."
         )
-    minimum = _minimum_jaxlib(source, text) if package == "jax" else ""
-    return Wheel(path, package, str(version), built, pythons_of(tags), minimum)
+    if package == "jax":
+        return Wheel(path, package, str(version), JaxRelease(built, _minimum_jaxlib(source, text)))
+    return Wheel(path, package, str(version), JaxlibRelease(built, pythons_of(tags)))
 
 
 def pythons_of(tags: Iterable[Tag]) -> tuple[str, ...]:
@@ -103,11 +109,12 @@ def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
     for wheel in wheels:
-        if wheel.name == "jax" and wheel.version not in calendar.jax:
-            jax[wheel.version] = JaxRelease(wheel.built, wheel.minimum_jaxlib)
+        if isinstance(wheel.entry, JaxRelease):
+            if wheel.version not in calendar.jax:
+                jax[wheel.version] = wheel.entry
         elif wheel.name == "jaxlib" and wheel.version not in calendar.jaxlib:
             # One wheel for each CPython: together they are the release, which the newest of them dates.
-            so_far = jaxlib.get(wheel.version, JaxlibRelease(wheel.built, ()))
+            so_far = jaxlib.get(wheel.version, wheel.entry)
             pythons = tuple(sorted({*so_far.python, *wheel.pythons}, key=version_key))
             jaxlib[wheel.version] = JaxlibRelease(max(so_far.built, wheel.built), pythons)
     return calendar.extended(jaxlib, jax)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from export_core.base.text import plural, shown
 from export_core.base.untrusted import read_regular
 from export_core.judge import Result
-from export_core.judge.result import Cells
+from export_core.matrix.result import Cells
 from export_core.report.document import Document, Finding
 from export_core.report.wording import reason_line
 

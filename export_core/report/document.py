@@ -6,22 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.exit_code import ExitCode
 from export_core.base.feature import hooks
 from export_core.base.text import labelled_lines, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.exit_code import ExitCode
-from export_core.judge.result import grouped
-from export_core.judge.verdicts import Kind
+from export_core.matrix.result import grouped
+from export_core.matrix.verdicts import Kind
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
 from export_core.report.wording import headline, shown_exit_code
 from export_core.run.run import Run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import msgspec
     from markupsafe import Markup
 
@@ -107,6 +109,41 @@ class Comparison:
         return [*self.caveats, *self.changes, *self.others]
 
 
+class MakeFindings(Protocol):
+    """The hook `findings`: what a feature finds in a run."""
+
+    def __call__(self, run: Run) -> Iterable[Finding]:
+        """Return the findings, in any order."""
+
+
+class MakeTable(Protocol):
+    """The hook `table`: a table of the report in full."""
+
+    def __call__(self, run: Run) -> Sequence[str]:
+        """Return the lines of the table; none where the run has nothing to show there."""
+
+
+class MakePicture(Protocol):
+    """The hook `picture`: a picture of the page."""
+
+    def __call__(self, run: Run) -> Picture | None:
+        """Return the picture; None where the run has nothing to show there."""
+
+
+class MakeRowLine(Protocol):
+    """The hook `row_line`: the line beside a row of the page's table."""
+
+    def __call__(self, results: Sequence[Result]) -> RowLine | None:
+        """Return the line for the cells of a row; None where they have nothing to show."""
+
+
+class CompareRuns(Protocol):
+    """The hook `compare`: what is different from earlier runs."""
+
+    def __call__(self, run: Run, *baselines: Path) -> Comparison:
+        """Compare a run with the newest of those in these folders; the others are its history."""
+
+
 @dataclass(frozen=True, eq=False)
 class Document:
     """What a report of a run says; `view` makes it. What few media show is made when it is asked for."""
@@ -128,12 +165,18 @@ class Document:
     @cached_property
     def row_line(self) -> Callable[[Sequence[Result]], RowLine | None]:
         """Makes the line beside a row of the page's table of its cells, where a feature has one to show."""
-        makers = hooks("row_line")
+        makers = hooks("row_line", MakeRowLine)
         return lambda cells: next((line for make in makers if (line := make(cells))), None)
 
-    def added(self, hook: str) -> list[Any]:
-        """What features add to a report: ``table`` for one in full, ``picture`` for the page."""
-        return [made for make in hooks(hook) if (made := make(self.run))]
+    @cached_property
+    def tables(self) -> Sequence[Sequence[str]]:
+        """The tables that features add to a report in full, each as its lines."""
+        return [lines for make in hooks("table", MakeTable) if (lines := make(self.run))]
+
+    @cached_property
+    def pictures(self) -> Sequence[Picture]:
+        """The pictures that features add to the page."""
+        return [picture for make in hooks("picture", MakePicture) if (picture := make(self.run))]
 
 
 def by_kind(findings: Iterable[Finding]) -> dict[Kind, list[Finding]]:

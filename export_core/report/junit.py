@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
+from export_core.base.exit_code import ExitCode
 from export_core.base.text import labelled_lines
 from export_core.judge import Judgement, Result
-from export_core.judge.exit_code import ExitCode
-from export_core.judge.verdicts import NUMBERS_MOVED
+from export_core.matrix.verdicts import NUMBERS_MOVED
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.report.document import Document, Finding

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 
 from export_core.base.text import plural
 from export_core.judge import Judgement
-from export_core.judge.result import grouped
+from export_core.matrix.result import grouped
 from export_core.report.document import Document, ReportError
 from export_core.report.page_data import filter_link
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map

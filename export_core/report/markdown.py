@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from export_core.base.text import first_line, for_html, for_markdown, labelled_lines, ranges, shortened, shown
 from export_core.judge import Judgement, Summary
-from export_core.judge.result import by_build_date, grouped
-from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, Kind
+from export_core.matrix.result import by_build_date, grouped
+from export_core.matrix.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, Kind
 from export_core.report.annotations import source_line
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map

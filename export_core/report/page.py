@@ -13,9 +13,10 @@ from markupsafe import Markup, escape
 
 from export_core.base.text import few, plural, ranges, safe_json, shown
 from export_core.judge import Judgement
-from export_core.judge.result import Cells, ReaderOf, by_build_date
-from export_core.judge.verdicts import VERDICTS
+from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.verdicts import VERDICTS
 from export_core.policy.known_issues import KnownIssue
+from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
@@ -54,7 +55,7 @@ def html_page(document: Document) -> str:
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
         runtimes=any(reader.runtime for reader in run.readers),
-        pictures=document.added("picture"),
+        pictures=document.pictures,
         facets=_facets(run),
         runs=comparison.runs if comparison else (),
         marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),
@@ -101,7 +102,7 @@ def _identity(run: Run, comparison: Comparison | None) -> list[tuple[str, str, s
     return [entry for entry in listed if entry[1]]
 
 
-def _newest_first(releases: Sequence[ReaderOf]) -> list[str]:
+def _newest_first(releases: Sequence[Release]) -> list[str]:
     """The names of releases as a list shows them: jaxlib's, then those of other runtimes."""
     names = by_build_date(releases)[::-1]
     names.sort(key=lambda name: "==" in name)

@@ -11,21 +11,46 @@ import itertools
 import re
 import statistics
 from collections.abc import Hashable, Sequence
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from export_core.base.facts import told_facts
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf, WriterOf
-from export_core.judge.verdicts import VERDICTS
+from export_core.matrix.result import WriterOf
+from export_core.matrix.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
+from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document
 from export_core.report.run_tables import grid
-from export_core.report.wording import figures_line, judgement_mark, limits_line, promise_line, window_line
+from export_core.report.wording import figures_line, judgement_mark, promise_line, window_line
 
 _MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
+_STATE = ("judgement", "verdict", "stage", "promised", "cause")
+_SHOWN_APART = {
+    *("case", "golden", "writer", "reader", "platform", "test", "custom_calls"),  # of a row, or of a column
+    *_STATE,
+    *("message", "stderr", "mode", "seconds", "cost", "timings", "reproduce", "facts"),
+    *("direction", "days", "promised_until"),  # the window
+    *("max_abs_error", "max_rel_error", "max_noise_error"),
+}
+_NOT_SHOWN = {
+    *("outputs", "as_written", "looks_like", "processors", "signal", "converted", "upstream"),
+}
+_MORE = tuple(name for name in Result.__struct_fields__ if name not in _SHOWN_APART | _NOT_SHOWN)
+"""The other fields of a result: all that nobody shows otherwise, so that a new one is there by its name."""
+_FIELDS = {
+    "case": ("case", "name"),
+    "state": (*_STATE, "phrase", "mark", "mode"),
+    "numbers": ("max_abs_error", "max_rel_error", "max_noise_error", "elements"),
+    "more": (*_MORE, "facts"),
+}
+"""The names of the values in these tables: fields of a result, and the texts that are made of several."""
+_TIMES = ("deserialize", "lower", "compile", "run", "runs", "peak_bytes")
+_state_of, _more_of, _errors_of = attrgetter(*_STATE), attrgetter(*_MORE), attrgetter(*_FIELDS["numbers"][:3])
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 
 
@@ -47,7 +72,8 @@ class _Columns:
 def page_data(document: Document) -> dict[str, Any]:
     """The rows of the table in its order, and the cells of each row by build date of the reader.
 
-    `rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
+    `rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into, and
+    `timings` columns of numbers, empty where no cell has one. Fields have the names that a result has.
     `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
     `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
     are compared.
@@ -57,7 +83,8 @@ def page_data(document: Document) -> dict[str, Any]:
     texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
     cells = _Columns("reader", "state", *texts)
     rows.columns |= {"golden": [], "start": [0]}
-    cells.columns |= {"seconds": [], "timings": []}
+    cells.columns |= {"seconds": []}
+    timings: dict[str, list[float | None]] = {name: [] for name in _TIMES}
     cells.tables["reader"] = {reader: place for place, reader in enumerate(document.run.readers)}
     for name, results in itertools.chain(*grid(document.run).values()):
         rows.append(
@@ -72,30 +99,33 @@ def page_data(document: Document) -> dict[str, Any]:
             history = comparison.cells.get(result.key, ()) if comparison else ()
             cells.append(**_cell(result), history=tuple(map(tuple, history)))
             cells.columns["seconds"].append(round(result.seconds, 3))
-            cells.columns["timings"].append(_timings(result))
+            for name, number in zip(_TIMES, _timings(result), strict=True):
+                timings[name].append(number)
         rows.columns["start"].append(len(cells.columns["seconds"]))
     tables: dict[str, list[Any]] = {name: [*values] for name, values in (rows.tables | cells.tables).items()}
     for name in ("reader", "writer"):
         tables[name] = [_release(release) for release in tables[name]]
+    for name, fields in _FIELDS.items():
+        tables[name] = [dict(zip(fields, map(_shown, values), strict=True)) for values in tables[name]]
     return {
         "tables": tables,
         "rows": rows.columns,
         "cells": cells.columns,
+        "timings": {name: column if any(map(_is_known, column)) else [] for name, column in timings.items()},
         "files": file_address(identity.source_url, identity.goldens),
         "judgements": [*Judgement],
-        "verdicts": {name: (facts.mark, facts.symbol, name.works) for name, facts in VERDICTS.items()},
+        "verdicts": {
+            name: {"word": facts.mark, "symbol": facts.symbol, "works": name.works} for name, facts in VERDICTS.items()
+        },
         "runs": comparison.runs if comparison else [],
     }
 
 
 def _cell(result: Result) -> dict[str, Hashable]:
     mode = "compiled only: nothing ran" if result.mode is Mode.COMPILE else ""
-    state = (
-        *(str(result.judgement), str(result.verdict), str(result.stage), VERDICTS[result.verdict].phrase),
-        *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
-    )
+    state = *_state_of(result), VERDICTS[result.verdict].phrase, judgement_mark(result), mode
     values = (result.case, result.writer.jaxlib, result.reader.name)
-    more = result.device, result.driver, result.foreseen, result.flaky, result.allowed, few(result.deployed)
+    told = tuple((label, plain_text("\n".join(lines))) for label, lines in told_facts(result.facts))
     return {
         "reader": result.reader,
         "state": state,
@@ -104,22 +134,34 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "window": window_line(result),
         "numbers": _numbers(result),
         "figures": figures_line(result),
-        "more": tuple(map(plain_text, (*more, limits_line(result)))),
+        "more": (*_more_of(result), told),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
 
 
 def _numbers(result: Result) -> Hashable:
     """The errors, and the elements that the message shows: which one, expected, found, their difference."""
-    errors = (result.max_abs_error, result.max_rel_error, result.max_noise_error)
     elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
-    return errors, tuple((*element, _distance(*element[1:])) for element in elements)
+    return *_errors_of(result), tuple((*element, _distance(*element[1:])) for element in elements)
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None
+
+
+def _shown(value: object) -> object:
+    """A value of a table as the page shows it: text has nothing that is more than a letter."""
+    if isinstance(value, str):
+        return plain_text(value)
+    if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
+        return plain_text(few(value))
+    return value
 
 
 def _timings(result: Result) -> list[float | None]:
-    """Milliseconds of each stage and the median of the repetitions, then the peak in MB: cell.js names them."""
+    """Milliseconds of each stage and the median of the repetitions, then the peak in MB."""
     if not (timings := result.timings):
-        return []
+        return [None] * len(_TIMES)
     again = statistics.median(timings.runs) if timings.runs else None
     stages = (timings.deserialize, timings.lower, timings.compile, timings.run, again)
     milliseconds = [None if seconds is None else round(seconds * 1e3, 2 if seconds < 0.01 else 0) for seconds in stages]
@@ -140,7 +182,7 @@ def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
     return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
 
 
-def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
+def _release(release: WriterOf | Release) -> dict[str, str]:
     named = release.release if isinstance(release, WriterOf) else release
     return {
         "jaxlib": plain_text(named.name),

@@ -12,9 +12,9 @@ import msgspec
 from rich.console import Console
 
 from export_core.base.text import few, json_bytes, plural, wrapped
-from export_core.judge.result import ReaderOf, WriterOf, cell_names
 from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split
+from export_core.matrix.result import WriterOf, cell_names
 from export_core.readers.inventory import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows
@@ -33,7 +33,7 @@ class PlannedCell(msgspec.Struct, frozen=True):
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
     writer: WriterOf  # The release that exported it.
-    reader: ReaderOf  # The release that will run it.
+    reader: Release  # The release that will run it.
     platform: str  # The platform of the cell.
     mode: Mode  # run or compile.
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.

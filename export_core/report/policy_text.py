@@ -15,8 +15,8 @@ from export_core.base.text import for_json, plural, printable, shown
 from export_core.goldens import Golden
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
-from export_core.judge.result import grouped
 from export_core.matrix import Verdict
+from export_core.matrix.result import grouped
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.stable_targets import stable_targets

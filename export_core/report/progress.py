@@ -23,6 +23,8 @@ START_FACTOR, END_FACTOR = 2.0, 1.15
 """What the estimate of the time left is divided by and multiplied with, for the range that is shown: when no cell has
 ended, and when all have."""
 NARROWING = 4  # The power of the part that is left: at half of the cells, 6 % of the way from end to start are left.
+BUILDING = 1 / 4  # The part of a build's time by which it delays the cells: environments are built beside them.
+LEAST_OF_CELLS = 1 / 3  # The part of the time that cells had at least, however many environments were built.
 MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
 
 
@@ -91,15 +93,17 @@ class TimeLeft:
         return self._clock() - self._started
 
     def _seconds(self) -> float:
-        """The estimate when something ended last."""
+        """Return the estimate that was right when something ended last: for the cells, and for what is to be built."""
         since = self._ended - max(SPEED_SECONDS, (self._ended - self._done[0][0]) / 2)
-        began, cost, built = next((done for done in self._done if since < done[0] < self._ended), self._done[0])
-        # Environments are built beside the cells, and take a part of the machine.
-        building = (self._environments - built) * self._seconds_an_environment / 4
-        seconds = max(self._ended - began - building, (self._ended - began) / 3)
-        speed = seconds / ((sum(self._costs.values()) - cost) or 1.0)
-        waiting = {reader for (reader, _), cells in self._left.items() if cells} - self._ready
-        return speed * self._cost_left() + len(waiting) * self._seconds_an_environment / 4
+        began, cost_then, built_then = next(
+            (done for done in self._done if since < done[0] < self._ended), self._done[0]
+        )
+        seconds_of_a_build = self._seconds_an_environment * BUILDING
+        passed = self._ended - began
+        of_cells = max(passed - (self._environments - built_then) * seconds_of_a_build, passed * LEAST_OF_CELLS)
+        seconds_a_cost = of_cells / ((sum(self._costs.values()) - cost_then) or 1.0)
+        to_build = {reader for (reader, _), cells in self._left.items() if cells} - self._ready
+        return seconds_a_cost * self._cost_left() + len(to_build) * seconds_of_a_build
 
     def _cost_left(self) -> float:
         """What the cells that are left cost together."""

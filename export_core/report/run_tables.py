@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf
+from export_core.releases import Release
 from export_core.run.run import Run
 
 
-def grid(run: Run) -> dict[ReaderOf, list[tuple[str, list[Result]]]]:
+def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
     """The cells of each golden on each platform, by reader, with its case as a table shows it; newest writer first."""
     names = _short_names({result.case for result in run.results})
-    rows: dict[ReaderOf, list[tuple[str, list[Result]]]] = {writer: [] for writer in reversed(run.writers)}
+    rows: dict[Release, list[tuple[str, list[Result]]]] = {writer: [] for writer in reversed(run.writers)}
     for cells in sorted(run.by_golden.values(), key=lambda cells: (cells[0].case, cells[0].platform, cells[0].golden)):
         by_reader = {result.reader: result for result in sorted(cells, key=lambda result: result.reader.date_order)}
         rows[cells[0].writer.release].append((names[cells[0].case], [*by_reader.values()]))
@@ -34,7 +34,7 @@ def _short_names(cases: Collection[str]) -> dict[str, str]:
 class MapRelease:
     """A writer or a reader, on whichever platform. `several`: the run has its jaxlib with several jax."""
 
-    release: ReaderOf
+    release: Release
     several: bool = field(default=False, compare=False)
 
     @property
@@ -133,7 +133,7 @@ def release_map(run: Run) -> ReleaseMap:
     return ReleaseMap(tuple(readers.values()), tuple(rows), run.summary.as_of)
 
 
-def map_releases(releases: Sequence[ReaderOf]) -> dict[ReaderOf, MapRelease]:
+def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
     """Releases as a map names them: where a jaxlib is there with several jax, only these tell them apart."""
     pairs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
     return {release: MapRelease(release, pairs[release.name] > 1) for release in releases}

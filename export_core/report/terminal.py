@@ -9,8 +9,8 @@ from rich.text import Text
 
 from export_core.base.text import few, first_line, labelled_paragraphs, plural, ranges, wrapped
 from export_core.judge import Judgement, Summary
-from export_core.judge.result import Cells, by_build_date
-from export_core.judge.verdicts import FAIL_ON, Kind
+from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.verdicts import FAIL_ON, Kind
 from export_core.report.document import Document, Finding, by_kind, cells_of
 from export_core.report.run_tables import grid, map_releases
 from export_core.report.wording import LEGEND, cell_mark, named_folder
@@ -27,7 +27,7 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
     """
     if full:
         print_cells(console, document.run)
-        for lines in document.added("table"):
+        for lines in document.tables:
             print_lines(console, ["", *lines])
         print_findings(console, document.findings)
     else:

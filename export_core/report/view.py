@@ -13,9 +13,10 @@ from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import matching_entry
-from export_core.judge.result import Cells, by_build_date
 from export_core.judge.unmatched import NO_BASELINE
-from export_core.judge.verdicts import (
+from export_core.matrix import Verdict
+from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.verdicts import (
     AUDIT_FAILED,
     BROKEN_PROMISE,
     FAIL_ON,
@@ -28,12 +29,11 @@ from export_core.judge.verdicts import (
     VERDICTS,
     Kind,
 )
-from export_core.matrix import Verdict
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
-from export_core.report.document import Comparison, Document, Finding, issue_of
+from export_core.report.document import Comparison, Document, Finding, MakeFindings, issue_of
 from export_core.report.wording import (
     OUTDATED,
     cell_sentence,
@@ -84,8 +84,9 @@ def view(run: Run, comparison: Comparison | None = None) -> Document:
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
         and (group := run.by_cause.get((cause.judgement, cause.id)))
     ]
-    for of_feature in hooks("findings"):
-        findings += of_feature(run)
+    asked = *run.policy.set_keys, *run.fact_names
+    for findings_of in hooks("findings", MakeFindings, asked):
+        findings += findings_of(run)
     findings += _other_findings(run)
     if comparison is None and BONUS_LOST in run.policy.fail_on:
         findings.append(Finding(NOT_CHECKED, 1_000_000, f"fail_on: {NO_BASELINE}"))

@@ -9,29 +9,22 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.base.exit_code import ExitCode
+from export_core.base.facts import told_facts
 from export_core.base.processes import shell_settings
 from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.exit_code import ExitCode
 from export_core.judge.gate import calendar_age
-from export_core.judge.result import Exceeded, Level, ReaderOf
-from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.matrix import Verdict
+from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Direction
+from export_core.releases import Direction, Release
 from export_core.releases.runtimes import known_runtimes
-
-FIXED_BY = {
-    Level.ENVELOPE: "its envelope only",
-    Level.MODULE: "its module, rewritten",
-    Level.CUSTOM_CALLS: "its custom calls, replaced",
-}
-"""What a conversion rewrote, as the cause of a fixed cell."""
 
 MARKS = [
     "[..] outside the window",
@@ -255,7 +248,7 @@ def window_line(result: Result) -> str:
     return f"{days}; outside the window: {promise}"
 
 
-def promise_line(reader: ReaderOf) -> str:
+def promise_line(reader: Release) -> str:
     """What the runtime of a reader promises, with the source of that; empty for jaxlib, of which JAX promises it."""
     if not reader.runtime:
         return ""
@@ -274,7 +267,8 @@ def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
 
 def outcome_line(result: Result) -> str:
     """What happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
-    return f"over a budget: {limits_line(result)}" if result.exceeded else result.ending
+    objection = _objection(result)
+    return f"{result.judgement.facts.short}: {objection}" if objection else result.ending
 
 
 def why_command(name: str, result: Result, *words: str) -> str:
@@ -325,26 +319,14 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("stage", str(result.stage)),
         *([("mode", "compiled only: nothing ran")] if result.mode is Mode.COMPILE else []),
         ("message", result.message or str(result.verdict)),
-        ("budgets", "\n".join(limits_line(result).split("; "))),
         ("device", ", ".join(filter(None, (result.device, result.driver)))),
         ("processor", result.processors),
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),
-        ("conversion", conversion_line(result)),
+        *((label, "\n".join(lines)) for label, lines in told_facts(result.facts)),
         ("stderr", result.stderr if all_of_stderr else result.error_lines),
         ("reproduce", result.reproduce),
     ]
-
-
-def conversion_line(result: Result) -> str:
-    """The result of converting the artifact of a failing cell, as a sentence; empty where none was tried."""
-    if (fix := result.fixed_by_conversion) is None:
-        return ""
-    if fix.fixes:
-        return f"fixes it, by {FIXED_BY[fix.level]}: {fix.message}" if fix.level else ""
-    if fix.verdict is None:
-        return f"does not fix it: {fix.message}"
-    return f"does not fix it: the converted artifact {VERDICTS[fix.verdict].phrase} in {fix.message}"
 
 
 def amount(figure: str, value: float) -> str:
@@ -372,23 +354,11 @@ def times(was: float, now: float) -> str:
     return f"{'x' if now > was else '/'}{ratio:,.{0 if ratio >= 100 else 2}f}"
 
 
-def exceeded_text(exceeded: Exceeded) -> str:
-    """``temp_bytes 168,984,580, more than 101,391,782, which is 1.2 times the 84,493,152 of its writer``."""
-    # Whole numbers and no units: the policy has the limit as a whole number too.
-    text = f"{exceeded.figure} {exceeded.found:,.0f}, more than {exceeded.allowed:,.0f}"
-    if exceeded.against is None:
-        return text
-    if not exceeded.against:
-        return f"{exceeded.figure} {exceeded.found:,.0f}, and 0 in its {exceeded.whose}"
-    ratio = exceeded.allowed / exceeded.against
-    return f"{text}, which is {ratio:.4g} times the {exceeded.against:,.0f} of its {exceeded.whose}"
-
-
 def reason_line(result: Result) -> str:
-    """Why a cell is judged as it is, in one line: the limits that it exceeds, else its message, else its verdict."""
-    return limits_line(result) or first_line(result.message) or str(result.verdict)
+    """Why a cell is judged as it is, in one line: what features say of one that works, its message, or its verdict."""
+    return _objection(result) or first_line(result.message) or str(result.verdict)
 
 
-def limits_line(result: Result) -> str:
-    """The limits that a cell exceeds, each with the line of the policy that sets it; empty for none."""
-    return "; ".join(f"{exceeded_text(part)} ({part.limit}, {part.budget})" for part in result.exceeded)
+def _objection(result: Result) -> str:
+    """What features say of a cell that works, in one line; empty where they say nothing."""
+    return "; ".join(line for _, lines in told_facts(result.facts) for line in lines) if result.verdict.works else ""

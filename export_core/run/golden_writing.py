@@ -22,13 +22,13 @@ from export_core.export.produce import ProducedGolden, Uncalled, installed_write
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
 from export_core.goldens.store import sha256, staged_goldens
 from export_core.judge import Judgement, Result
-from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Limits, Selection, Verdict
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
+from export_core.matrix.verdicts import VERDICTS
 from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.numbers.noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode
@@ -41,7 +41,6 @@ from export_core.readers.hardware import instructions_used
 from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.first_run import FirstRuns
 from export_core.readers.worker.protocol import Stage, Worker
-from export_core.releases import Release
 from export_core.releases.stable_targets import promised_by
 from export_core.run.session import Interpreter, run_matrix
 
@@ -96,8 +95,7 @@ class OwnReader:
 
     @property
     def _environment(self) -> Environment:
-        release = Release(jaxlib=self.writer.jaxlib, jax=self.writer.jax, built=self.writer.built)
-        environment = this_interpreter(release, self._policy.environment, self._started_with)
+        environment = this_interpreter(self.writer.release, self._policy.environment, self._started_with)
         # Another one than this process has: a fork of the worker shows what depends on it.
         seed = (self._started_with or os.environ).get("PYTHONHASHSEED")
         return with_variables(environment, PYTHONHASHSEED="2" if seed == "1" else "1")
@@ -142,7 +140,7 @@ class OwnReader:
                 # In the first stage nothing of the artifact was called: a module of the user may end the process.
                 if reply.end != "crash" or reply.stage is Stage.READ:
                     if key and reply.end in ("ok", "error"):
-                        survived.put(key, Outcome(cell, reply.stage, Verdict.COMPILED))
+                        survived.put(key, new_result(cell, reply.stage, Verdict.COMPILED))
                     return ""
                 ended = f"stage {reply.stage}: {reply.message or f'died by {signal_name(reply.signal)}'}"
         return ended
@@ -208,7 +206,7 @@ def add_noise(
         (compared,) = under_policy([golden], policy)
     if isinstance(measured, str):  # a call that fails shows that in the first replay
         return replace(produced, manifest=manifest)
-    if measured.proves_nothing and compared.manifest.comparison == Comparison():
+    if measured.proves_nothing and compared.compared_as.comparison == Comparison():
         raise ExportError(f"{manifest.case}: nothing was stored: {proves_nothing_text(measured.record)}")
     manifest, files = with_noise(manifest, produced.files, measured)
     return replace(produced, manifest=manifest, files=files)

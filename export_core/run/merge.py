@@ -5,8 +5,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from export_core.base.exit_code import ExitCode
 from export_core.judge.accepted import merge_accepted
-from export_core.judge.exit_code import ExitCode
 from export_core.policy.run_options import Shard
 from export_core.run.errors import RunError
 from export_core.run.plan_record import cells_by_place, hash_of, plan_of

@@ -165,7 +165,7 @@ def record_of(
     """
     goldens = {golden.id: hash_of(golden.manifest) for golden in plan.goldens}
     own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
-    comparators = {golden.manifest.comparison.compare for golden in plan.goldens}
+    comparators = {golden.compared_as.comparison.compare for golden in plan.goldens}
     runtimes = {name: runtime_of(name) for name in {reader.family for reader in plan.readers if reader.runtime}}
     limits_of_cell = {name: float(value) for name, value in of_cell(limits).items()}  # as they are read back
     wheels = hash_of([plan.sources.content(reader) for reader in plan.readers])

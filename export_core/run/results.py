@@ -21,13 +21,14 @@ import filelock
 import msgspec
 
 from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
+from export_core.base.facts import check_facts
 from export_core.base.text import safe_json, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named, read_regular
 from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import Result, reader_of, shared_result, writer_of
 from export_core.matrix import Plan, Verdict
+from export_core.matrix.result import Result, shared_result, writer_of
 from export_core.policy import Policy
 from export_core.policy.run_options import RESULTS as USUAL_FOLDER
 from export_core.readers.cell import CellKey
@@ -265,7 +266,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
 
     def is_wanted(line: bytes) -> bool:
         try:
-            result = decode_json(line, Result)
+            result = _decoded(line)
         except msgspec.MsgspecError:
             return False
         cell = planned.get(result.key)
@@ -274,7 +275,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
             return False
         # What a result says of its cell, and of its dates, must be what the plan says.
         manifest = cell.golden.manifest
-        of_plan = manifest.case, writer_of(manifest.writer), reader_of(cell.reader), manifest.custom_calls
+        of_plan = manifest.case, writer_of(manifest.writer), cell.reader, manifest.custom_calls
         if (result.case, result.writer, result.reader, result.custom_calls) != of_plan:
             return False
         results[result.key] = result
@@ -391,9 +392,17 @@ def _results_in(path: Path, data: bytes) -> Iterator[Result]:
     # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
     for number, line in enumerate(io.BytesIO(data), 1):
         try:
-            yield shared_result(decode_json(line, Result))
+            yield shared_result(_decoded(line))
         except msgspec.MsgspecError as error:
             raise RunError(f"{path}:{number}: not a result: {schema_problem(error)}. {AGAIN}") from None
+
+
+def _decoded(line: bytes) -> Result:
+    """A line of results.jsonl. Raises `msgspec.MsgspecError` for one that is no result."""
+    result: Result = decode_json(line, Result)
+    if result.facts:
+        check_facts(result.facts)
+    return result
 
 
 def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from export_core.base.feature import hooks
 from export_core.judge.causes import find_causes
 from export_core.judge.gate import RunFacts, Summary, in_order, summarize
-from export_core.judge.result import Cells, Result
+from export_core.matrix.result import Cells, Result
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
 from export_core.releases import load_calendar
@@ -58,6 +59,15 @@ class Run(Cells):
         return self.plan.goldens if self.plan else {}
 
 
+class JudgeByRule(Protocol):
+    """The hook `rule`: a rule over a run that has ended."""
+
+    def __call__(
+        self, results: Sequence[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None
+    ) -> Sequence[Result]:
+        """Return the results as the rule judges them; `baseline` are those of an earlier run, by cell."""
+
+
 def judge_run(
     results: Iterable[Result],
     policy: Policy,
@@ -84,6 +94,7 @@ def by_rules(
 
     `baseline` are the results of an earlier run, with which a rule may compare them.
     """
-    for rule in hooks("rule"):
-        results = rule(results, policy, baseline)
+    asked = *policy.set_keys, *Cells(results).fact_names
+    for judge_by_rule in hooks("rule", JudgeByRule, asked):
+        results = judge_by_rule(results, policy, baseline)
     return results

@@ -13,11 +13,12 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import structs
 
@@ -32,12 +33,12 @@ from export_core.judge.gate import RunIdentity, facts_at_end, recorded_policy
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.judge.weakening import accepted_in
-from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
+from export_core.matrix import Cell, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import foreseen_note
 from export_core.matrix.plan import part_of, planned_cell
-from export_core.matrix.replay import ignore, replay
+from export_core.matrix.replay import Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.numbers.measuring_noise import lacks_noise
@@ -59,9 +60,9 @@ from export_core.run.plan_record import PlanRecord, policy_hash, record_of, reco
 from export_core.run.results import WHOLE, Journal, finish_run, is_whole_run_moved, results_so_far
 from export_core.run.run import Run, judge_run
 
-Outcomes = Generator[Outcome, None, None]
+Outcomes = Generator[Replayed, None, None]
 Replay = Callable[..., Outcomes]
-"""Gives one outcome for each cell; called with cells, `ReplayOptions`, and `notify` for a line for people."""
+"""Gives each cell with its outcome; called with cells, `ReplayOptions`, and `notify` for a line for people."""
 _GIT_SECONDS = 10.0
 _HEAD, _OBJECT = "# branch.oid ", re.compile("[0-9a-f]{40,}")
 
@@ -83,7 +84,7 @@ class Interpreter:
     build = find
 
     def replay(self, cells: Sequence[Cell], options: ReplayOptions, *, notify: Callable[[str], None]) -> Outcomes:
-        """One outcome for each cell; it is that of an earlier run where `cache` has it and no module is dumped."""
+        """Each cell with its outcome; it is that of an earlier run where `cache` has it and no module is dumped."""
         run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
         if self.cache is None or options.dump:
             return run(cells, self.build)
@@ -132,6 +133,27 @@ def failing_softly(observer: Observer) -> Observer:
 
     calls = {of.name: soft(of.name, getattr(observer, of.name)) for of in fields(observer)}
     return Observer(**calls)
+
+
+class ExtendResults(Protocol):
+    """The hook `after_replay`: what is done with the cells of a matrix once all have run."""
+
+    def __call__(
+        self,
+        results: Sequence[Result],
+        cells: Sequence[Cell],
+        asked: RunOptions,
+        options: ReplayOptions,
+        notify: Callable[[str], None],
+    ) -> Sequence[Result]:
+        """Return the results with what was found; `notify` is called with a line for people."""
+
+
+class ReplayAt(Protocol):
+    """The hook `executor`: another machine than this."""
+
+    def __call__(self, text: str) -> AbstractContextManager[Replay]:
+        """Return the replay on the machines that `--executor` names, which are connected meanwhile."""
 
 
 def run_matrix(
@@ -183,17 +205,19 @@ def run_matrix(
         how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
-            for outcome in outcomes:
-                command = reproduce_command(plan, outcome.cell, reproducing, policy.environment, variables)
-                result = judge(outcome, policy, command, plan.as_of, foreseen_note(outcome.cell))
+            for cell, outcome in outcomes:
+                command = reproduce_command(plan, cell, reproducing, policy.environment, variables)
+                result = judge(outcome, cell.golden, policy, command, plan.as_of, foreseen_note(cell))
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(safe_json(result))
                 results.append(result)
                 observer.result(result)
-        for go_on in hooks("after_replay"):
-            results = go_on(results, plan.cells, options, how, observer.note)
-        run = judge_run(results, policy, facts_at_end(facts, time.monotonic() - started), plan=record)
+        extended: Sequence[Result] = results
+        set_options = [name for name, value in vars(options).items() if value]
+        for extend_results in hooks("after_replay", ExtendResults, set_options):
+            extended = extend_results(extended, plan.cells, options, how, observer.note)
+        run = judge_run(extended, policy, facts_at_end(facts, time.monotonic() - started), plan=record)
         if journal and options.results:
             run = finish_run(journal, options.results, run)
         observer.ended(run.summary)
@@ -320,9 +344,8 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
     """The replay that --executor names: in readers' environments on this machine, or what a feature offers."""
     if options.executor == LOCAL:
         return partial(replay_here, ready=observer.environment)
-    for replay_at in hooks("executor"):
-        replay_there: Replay = stack.enter_context(replay_at(options.executor))
-        return replay_there
+    for replay_at in hooks("executor", ReplayAt):
+        return stack.enter_context(replay_at(options.executor))
     raise RunError(f"--executor: expected {LOCAL}, found {options.executor!r}.")
 
 

@@ -16,9 +16,9 @@ import msgspec
 
 from export_core.features.compare_runs.trend import cost_steps, number_drift
 from export_core.judge.causes import cell_signature, is_own_writer
-from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict
-from export_core.releases import Direction
+from export_core.matrix.result import Result, WriterOf
+from export_core.releases import Direction, Release
 
 GROWN = 1.1
 """A golden is counted in `grown` where its temporary memory is more than so many times that of the release before."""
@@ -27,7 +27,7 @@ GROWN = 1.1
 class ReleaseScore(msgspec.Struct, frozen=True):
     """A release as a reader."""
 
-    reader: ReaderOf
+    reader: Release
     """The release."""
     promised: int
     """The cells of the run that were promised to work in it, without those that could not be run."""
@@ -54,7 +54,7 @@ class ReleaseScore(msgspec.Struct, frozen=True):
 class EndOfLife(msgspec.Struct, frozen=True):
     """What ended the life of goldens: the first later release that does not run them, and how it fails."""
 
-    reader: ReaderOf
+    reader: Release
     """The release."""
     verdict: Verdict
     """What happens there."""
@@ -125,7 +125,7 @@ def atlas_of(results: Sequence[Result], as_of: datetime.date) -> Atlas:
     )
 
 
-def _score(reader: ReaderOf, cells: Sequence[Result], moved: int, grown: int) -> ReleaseScore:
+def _score(reader: Release, cells: Sequence[Result], moved: int, grown: int) -> ReleaseScore:
     promised = [result for result in cells if result.promised]
     kept = sum(result.verdict.works for result in promised)
     failing = Counter(_first_line(result) for result in promised if not result.verdict.works)
@@ -195,7 +195,7 @@ def _life(cells: Sequence[Result]) -> tuple[int, Result | None] | None:
 
 
 def _ends(failing: Iterable[Result]) -> list[EndOfLife]:
-    groups: dict[tuple[ReaderOf, tuple[str, ...]], list[Result]] = {}
+    groups: dict[tuple[Release, tuple[str, ...]], list[Result]] = {}
     for result in failing:
         groups.setdefault((result.reader, cell_signature(result)), []).append(result)
     ends = [

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.fix import FixByConversion, Level
 from export_core.features.convert.fixed_by_conversion import try_conversions
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.goldens import GoldenStore
-from export_core.judge.result import FixByConversion, Level
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
@@ -118,8 +118,8 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
     cells = [Cell(golden, calendar.release(reader), "cpu") for reader in readers for golden in goldens]
     rewrite = ModuleRewriter(calendar, note)
     # A crash or a refusal is the reader's; other numbers than its own writer's artifact gives are the golden's.
-    wrong = {one.cell.golden.id for one in replay_here(own, how, notify=note) if one.verdict is Verdict.NUMERICS}
-    today = {one.cell.key: one for one in replay_here(cells, how, notify=note)}
+    wrong = {one.golden for _, one in replay_here(own, how, notify=note) if one.verdict is Verdict.NUMERICS}
+    today = {one.key: one for _, one in replay_here(cells, how, notify=note)}
     ended: list[Ended] = []
     failing: dict[str, list[Cell]] = {reader: [] for reader in readers}
     for cell in cells:

@@ -83,7 +83,7 @@ def run(results: Path) -> Sequence[Result]:
         selection = Selection(readers=",".join(READERS))
         plan = make_plan(GoldenStore(Path(scratch) / "golden").goldens(), calendar, windows, selection, AS_OF)
         outcomes = replay(plan.cells, environment_for, ReplayOptions(calendar, policy))
-        found = [judge(outcome, policy) for outcome in outcomes]
+        found = [judge(outcome, cell.golden, policy) for cell, outcome in outcomes]
         record = record_of(plan, policy, Limits())
     facts = RunFacts(len(plan.cells), AS_OF, selection.described(), record.calendar, 0.0, plan=record.digest)
     with Journal(results, record) as journal:

@@ -116,15 +116,14 @@ def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple
         return
     for result in read_results(replay.results(folders)):
         golden, jaxlib = goldens[result.golden], result.reader.jaxlib
-        reader = Release(jaxlib, result.reader.jax, result.reader.built)
         place = replay.outputs(folders) / jaxlib / golden.folder.parent.name / golden.folder.name
-        checks = MatrixCell(golden, reader, "cpu").checks
+        checks = MatrixCell(golden, result.reader, "cpu").checks
         calls = [
             (number, check, from_npz(file))
             for number, check in enumerate(checks)
             if check.outputs and (file := place / f"{number}.npz").exists()
         ]
-        found.setdefault(golden.id, []).append((reader, result.verdict, calls))
+        found.setdefault(golden.id, []).append((result.reader, result.verdict, calls))
     yield from ((goldens[name], cells) for name, cells in found.items())
 
 

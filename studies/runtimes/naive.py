@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-def chosen(options: argparse.Namespace, goldens: dict[str, Golden]) -> list[Cell]:
+def chosen(options: argparse.Namespace, goldens: Mapping[str, Golden]) -> list[Cell]:
     """The first cells of a runtime in an order that has nothing to do with their names."""
     rows = map(json.loads, lines_of(options.results / "results.jsonl"))
     cells = [

@@ -62,7 +62,7 @@ def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     plan = make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day)
     environments = {reader: ReaderEnvironments(plan.calendar).build(Placement(reader)) for reader in plan.readers}
 
-    ours = {outcome.cell.key: outcome for outcome in replayed(plan.cells, environments.__getitem__, plan.calendar)}
+    ours = {outcome.key: outcome for _, outcome in replayed(plan.cells, environments.__getitem__, plan.calendar)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         theirs = list(pool.map(lambda cell: independent_verdict(cell, environments[cell.reader].python), plan.cells))
 
@@ -71,7 +71,7 @@ def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     for cell, expected in zip(plan.cells, theirs, strict=True):
         outcome = ours[cell.key]
         found = f"crash by signal {outcome.signal}" if outcome.verdict is Verdict.CRASH else outcome.verdict
-        free_signs = cell.golden.manifest.comparison.compare != "allclose"
+        free_signs = cell.golden.compared_as.comparison.compare != "allclose"
         if found not in expected and not (free_signs and expected == {Verdict.NUMERICS} and found == Verdict.PASS):
             different.append(f"{cell.id}: {found}, independent: {expected}")
     assert not different

@@ -249,7 +249,7 @@ def test_goldens_of_the_installed_jax_pass_here(kept, here, forked_workers, tmp_
     few = [one for one in store.goldens() if one.manifest.case.endswith((".f32", "2023_07_16"))]
     cells = [Cell(golden, here, "cpu") for golden in few]
     outcomes = list(replayed(cells, misbehaving, start=kept.start, limits=Limits(jobs=2, timeout=60.0)))
-    assert [(str(outcome.verdict), outcome.message) for outcome in outcomes] == [("pass", "")] * 3
+    assert [(str(outcome.verdict), outcome.message) for _, outcome in outcomes] == [("pass", "")] * 3
 
 
 def test_the_installed_jax_is_found_without_importing_it():

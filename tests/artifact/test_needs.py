@@ -13,7 +13,7 @@ from export_core.artifact.envelope.fields import ByteSpan
 from export_core.artifact.readers import Reader, loads, needs, readers_of
 from export_core.artifact.unread import vhlo_tables
 from export_core.releases import load_calendar
-from export_core.releases.entries import calendar_entries
+from export_core.releases.entries import CalendarEntry, calendar_entries
 from tools.vhlo_tables import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases
@@ -24,7 +24,7 @@ def readers():
     calendar = load_calendar()
     found = readers_of(calendar_entries(calendar))
     # Measured with the jax of the same number.
-    return {jaxlib: reader._replace(jax=jaxlib) for jaxlib, reader in found.items()}
+    return {jaxlib: reader._replace(release=reader.release._replace(jax=jaxlib)) for jaxlib, reader in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_unknown_code_gives_at_least_and_never_a_number():
     found = needs(read_bytes(data).module)
     assert not found.exact
     assert (found.stablehlo, found.unknown[0][:17]) == ("0.9", "vhlo attribute 99")
-    (answer,) = loads(read_bytes(data), [Reader("9.0.0", "9.0.0", "9.0.0", "9.0.0")])
+    (answer,) = loads(read_bytes(data), [Reader(CalendarEntry("9.0.0", "", "9.0.0", ()), "9.0.0", "9.0.0")])
     assert answer.ok is None
 
 
@@ -56,8 +56,8 @@ def test_modules_newer_than_the_tables_load_in_newer_readers():
     newer = f"StableHLO_v{major}.{minor + 1}.0".encode()
     data = bytecode(op(MODULE, regions=region())).replace(b"StableHLO_v1.0.0", newer)
     artifact = read_bytes(data)
-    same = Reader("9", "9", f"{major}.{minor + 1}.0", f"{major}.{minor + 1}.0")
-    older = Reader("8", "8", f"{major}.{minor}.0", f"{major}.{minor}.0")
+    same = Reader(CalendarEntry("9", "", "9", ()), f"{major}.{minor + 1}.0", f"{major}.{minor + 1}.0")
+    older = Reader(CalendarEntry("8", "", "8", ()), f"{major}.{minor}.0", f"{major}.{minor}.0")
     assert [answer.ok for answer in loads(artifact, [same, older])] == [True, None]
 
 

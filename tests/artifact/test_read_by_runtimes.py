@@ -13,7 +13,7 @@ from export_core.artifact.envelope.fields import UnknownField
 from export_core.artifact.readers import Reader, loads
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
-from export_core.releases.entries import shipped_entries, shipped_runtimes
+from export_core.releases.entries import CalendarEntry, shipped_entries, shipped_runtimes
 from tools.calendar_entries import entries_of_shipped_runtimes
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -92,7 +92,7 @@ def test_a_release_made_of_a_jaxlib_reads_what_that_parses_whatever_the_envelope
     old = DATA / "0.4.30" / "mlp.jaxexport"
     (of_jaxlib, of_pjrt) = loads(read(old), [find_reader(name, TERMS) for name in ("0.12.0.1", "pjrt==0.12.0.1")])
     assert (of_jaxlib.ok, of_pjrt.ok) == (False, True)
-    assert (of_pjrt.reader.title, of_pjrt.reasons) == ("pjrt 0.12.0.1", ())
+    assert (of_pjrt.reader.release.title, of_pjrt.reasons) == ("pjrt 0.12.0.1", ())
     assert reasons(DATA / "0.12.0.1" / "key.jaxexport", "stablehlo==0.6.2")[0].startswith(
         "stablehlo 0.6.2 does not parse the sdy dialect: `jaxexport convert FILE --for stablehlo==0.6.2`"
     )
@@ -109,7 +109,7 @@ def test_another_export_is_only_named_where_it_is_enough():
 
 def test_what_nobody_measured_is_not_known(tmp_path):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
-    (load,) = loads(mlp, [Reader("", "", None, None, "engine==1", "2026-10-01")])
+    (load,) = loads(mlp, [Reader(CalendarEntry("", "2026-10-01", "", (None,), runtime="engine==1"), None)])
     assert (load.ok, load.reasons) == (None, ("the StableHLO version of engine 1 is not known",))
     (load,) = loads(read(raw(tmp_path)), [find_reader("iree==3.13.0", TERMS)])
     assert load.ok is None
@@ -124,7 +124,8 @@ def test_a_field_that_is_not_known_is_a_doubt_in_jaxlib_alone():
 
 
 def test_a_bare_module_has_no_calling_convention_to_refuse(tmp_path):
-    old = find_reader("tensorflow==2.21.0", TERMS)._replace(convention=9)
+    known = find_reader("tensorflow==2.21.0", TERMS)
+    old = known._replace(release=known.release._replace(convention=9))
     with_envelope, without = (
         loads(read(path), [old])[0].ok for path in (DATA / "0.9.2/mlp.jaxexport", bare(tmp_path, "0.9.2/mlp"))
     )

@@ -285,7 +285,7 @@ def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
 
 OWN = {
     "data of the package": "artifact/unread readers/placement goldens/verify matrix/outcome releases/calendar "
-    "releases/entries releases/stable_targets report/svg report/page",
+    "releases/entries releases/stable_targets report/svg report/page policy/model",
     "data of a package that is installed": "releases/runtimes",
     "the package itself": "features/why/explain/bundle",
     "the package itself, and the system's": "matrix/cache_keys",
@@ -303,7 +303,7 @@ OWN = {
     "runtimes/tensorflow_worker",
     "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/running",
     "a module that the test itself has imported": "export/case",
-    "files beside the program itself": "features/why/explain/bundle_script",
+    "files beside the program itself": "features/why/explain/bundle_script policy/model",
     "a page that it has written, in a browser": "cli/report",
     "pyproject.toml, which pytest itself has read": "../pytest_jaxexport/settings",
     "the way in": "base/untrusted base/atomic",

@@ -20,9 +20,10 @@ from export_core.base.text import safe_json
 from export_core.cli import app, entry
 from export_core.features.inspect import screen
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Cell, Verdict
 from export_core.matrix.cache_keys import expected_content
 from export_core.matrix.cached_replay import FILE, OutcomeCache
+from export_core.matrix.result import new_result
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -169,7 +170,7 @@ def test_an_outcome_that_cannot_be_stored_costs_only_the_cache(tmp_path):
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     said: list[str] = []
     with contextlib.closing(OutcomeCache(tmp_path, said.append)) as cache:
-        cache.put("name", Outcome(cell, Stage.READ, Verdict.ERROR, NAME))
+        cache.put("name", new_result(cell, Stage.READ, Verdict.ERROR, NAME))
     assert "outcomes are not cached" in said[0]
     data = b"\xc1 no row of ours"
     with sqlite3.connect(tmp_path / FILE) as file:

@@ -81,7 +81,7 @@ def test_an_adopted_artifact_for_four_devices_runs(case, writer, tmp_path, here,
     arrays = (golden.folder / "inputs.npz", golden.folder / "outputs.npz")
     GoldenStore(tmp_path).write(*adopt_artifact(read(golden.artifact), *arrays, "adopted", golden.manifest.writer))
     (adopted,) = GoldenStore(tmp_path).goldens()
-    (outcome,) = replayed([Cell(adopted, here, "cpu")], this_interpreter, start=kept.start)
+    ((_, outcome),) = replayed([Cell(adopted, here, "cpu")], this_interpreter, start=kept.start)
     is_too_old = writer == "0.6.2" and version_key(here.jax) >= version_key("0.11.1")
     assert outcome.verdict is (Verdict.REFUSED if is_too_old else Verdict.PASS), outcome.message
 

@@ -14,8 +14,8 @@ from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.causes import Cause, causes_in, cell_signature, failure_signature, message_class
 from export_core.judge.gate import uncovered
 from export_core.judge.known import upstream_of
-from export_core.judge.result import by_build_date
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.result import by_build_date, new_result
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import Required
 from export_core.policy.known_issues import known_issues
@@ -227,10 +227,10 @@ def result_of(name: str) -> Result:
     return judge_again(result(verdict, stage=stage, message=message, signal=signal), Policy())
 
 
-def outcome_of(name: str) -> Outcome:
+def outcome_of(name: str) -> Result:
     verdict, stage, message, signal = FAILED[name]
     cell = Cell(golden("t.f", "0.9.2"), release("0.10.2"), "cpu")
-    return Outcome(cell, verdict=verdict, stage=stage, message=message, signal=signal)
+    return new_result(cell, verdict=verdict, stage=stage, message=message, signal=signal)
 
 
 def test_two_failures_are_alike_for_all_that_ask():

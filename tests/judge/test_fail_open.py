@@ -16,18 +16,19 @@ from rows import write_rows
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix import cached_replay as local
 from export_core.policy import Policy
 from export_core.policy.entries import ExtraReleases, Required
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import JaxlibRelease
+from export_core.releases import JaxlibRelease, Release
 from export_core.run.plan_record import PlanRecord, policy_hash
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
+REDATED = Release(jax="0.10.2", jaxlib="0.10.2", built=day("2026-12-17"))
+OF_TENSORFLOW = Release(jax="", jaxlib="", built=day("2026-03-06"), runtime="tensorflow==2.21.0")
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
 WRONG = [
     result(Verdict.NUMERICS, Judgement.BROKEN, case=case, reader="0.8.1", message="max abs 2", promised=False)
@@ -170,9 +171,9 @@ def nothing(project: Path) -> None:
         (lambda p: (ran(CRASH)(p), summary('"exit_code": 1', '"exit_code": 0')(p)), ("report", "out"), 2, "summary.json: exit_code: expected what results.jsonl says"),
         (lambda p: (ran(CRASH)(p), summary('"broken": 1', '"kept": 1')(p)), ("report", "out"), 2, "summary.json: judgements, promised, exit_code: expected what results.jsonl"),
         (redated, JUDGE, 2, "summary.json: policy: releases.jaxlib.0.10.2: expected built: 2026-06-17, as in the calendar of this package, found 2026-12-17"),
-        (ran(msgspec.structs.replace(CRASH, reader=ReaderOf("0.10.2", "0.10.2", day("2026-12-17")))), JUDGE, 2,
+        (ran(msgspec.structs.replace(CRASH, reader=REDATED)), JUDGE, 2,
           "results.jsonl: jaxlib 0.10.2: expected built: 2026-06-17, as in the calendar, found 2026-12-17."),
-        (ran(msgspec.structs.replace(CRASH, reader=ReaderOf("", "", day("2026-03-06"), "tensorflow==2.21.0"))), JUDGE, 2,
+        (ran(msgspec.structs.replace(CRASH, reader=OF_TENSORFLOW)), JUDGE, 2,
           "results.jsonl: tensorflow 2.21.0: expected built: 2026-03-05, as in the calendar, found 2026-03-06."),
         (kept(lambda some: []), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 2"),
         (kept(lambda some: [*some, some[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found more for 1"),

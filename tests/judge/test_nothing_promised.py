@@ -84,7 +84,14 @@ def test_the_policy_accepts_such_a_run(cwd, jaxexport):
 
 def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
     event = {"case": "t.f", "shown": [], "own": True, "writer": "0.9.2-cpu", "changed": "", "runtimes": []}
-    event |= {"elsewhere": 0, "unmeasured": 0, "inputs_only": 0, "compared_by_outputs": False, "corrected": None}
+    event |= {
+        "other_inputs": [],
+        "elsewhere": 0,
+        "unmeasured": 0,
+        "inputs_only": 0,
+        "compared_by_outputs": False,
+        "corrected": None,
+    }
     (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "outside": 1}}])
     assert line == (
         "1 case checked against 3 goldens: 2 bonus, 1 outside; nothing was promised: the installed jaxlib is outside "

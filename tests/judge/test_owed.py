@@ -12,8 +12,8 @@ from export_core.judge import Judgement, Result, judge_again
 from export_core.judge.judgement import judge_verdict
 from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
-from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
+from export_core.matrix.verdicts import VERDICTS
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import DeploymentTarget, KnownFailure, Required
 from export_core.readers.worker.protocol import Stage

@@ -164,7 +164,7 @@ def test_a_release_that_the_project_withdraws_is_reported(load, tmp_path):
 def test_a_quirks_writer_is_a_glob(writer, relaxed, load):
     policy = load(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
     changed = apply_quirks([golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")], policy.quirks)
-    assert sum(one.manifest.comparison.rtol == 0.5 for one in changed) == relaxed
+    assert sum(one.compared_as.comparison.rtol == 0.5 for one in changed) == relaxed
 
 
 @pytest.fixture

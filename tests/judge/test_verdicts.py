@@ -4,24 +4,27 @@ import ast
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import export_core
+from export_core.base.exit_code import ExitCode
 from export_core.base.feature import hooks
-from export_core.judge.exit_code import ExitCode
-from export_core.judge.verdicts import VERDICTS as TABLE
-from export_core.judge.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.matrix import Verdict
+from export_core.matrix.verdicts import VERDICTS as TABLE
+from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.report import view
+from export_core.report.document import CompareRuns, MakeFindings
 
 PACKAGE = Path(export_core.__file__).parent
+HOOKS: dict[str, Any] = {"findings": MakeFindings, "compare": CompareRuns}
 KINDS = {
     kind
     for module in (
         view,
-        *(sys.modules[function.__module__] for field in ("findings", "compare") for function in hooks(field)),
+        *(sys.modules[function.__module__] for hook, kind in HOOKS.items() for function in hooks(hook, kind)),
     )
     for value in vars(module).values()
     for kind in (value.values() if isinstance(value, dict) else [value])
@@ -111,4 +114,4 @@ def test_no_other_module_has_a_table_by_verdict_judgement_or_title():
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Dict) and sum(map(is_key, node.keys)) > 1
     ]
-    assert tables == ["judge/verdicts.py"]
+    assert tables == ["matrix/verdicts.py"]

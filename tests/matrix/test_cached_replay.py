@@ -17,11 +17,12 @@ from replaying import StubEnvironments, replayed
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
-from export_core.matrix import Cell, Limits, Outcome, Verdict, cache_keys
+from export_core.matrix import Cell, Limits, Result, Verdict, cache_keys
 from export_core.matrix.cache_keys import ExecutionKeys, OutcomeKeys
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.placement import Placement
@@ -60,7 +61,7 @@ OTHERS = {
     "packages": key(where=environment("other packages")),
     "loader": key(where=environment(LD_PRELOAD="other.so")),
     "kernels": key(where=environment(OPENBLAS_CORETYPE="Haswell")),
-    "date": key(where=environment(reader=dataclasses.replace(READER, jax="0.11.2"))),
+    "date": key(where=environment(reader=msgspec.structs.replace(READER, jax="0.11.2"))),
     "worker": key(where=dataclasses.replace(environment(), half=Path(__file__))),
     "allow": key(allow="my_target"),
 }
@@ -160,8 +161,8 @@ def test_equal_cells_run_once_and_compare_with_their_own_outputs(twins, goldens,
     cells = [Cell(each, here, "cpu") for each in (*twins, goldens["both"])]
     found = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
     assert len(start.requests) == 2
-    assert Counter(outcome.cell.golden.id for outcome in found) == Counter(cell.golden.id for cell in cells)
-    messages = {outcome.cell.golden.manifest.case: outcome.message for outcome in found if outcome.message}
+    assert Counter(outcome.golden for _, outcome in found) == Counter(cell.golden.id for cell in cells)
+    messages = {outcome.case: outcome.message for _, outcome in found if outcome.message}
     assert list(messages) == ["wrong"], "the others pass"
     assert "expected 8.0" in messages["wrong"]
 
@@ -170,7 +171,7 @@ def test_equal_cells_run_once_and_compare_with_their_own_outputs(twins, goldens,
 
 
 @pytest.fixture
-def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[str], list[str]]]:
+def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Result], list[str], list[str]]]:
     """Replays goldens through a cache. Answers outcomes, requests and what was asked to be built."""
 
     def run(*goldens: Golden, lock: str = "lock", standing: bool = True, allow: tuple[str, ...] = ()):
@@ -193,8 +194,8 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
         outcomes = list(replay_unknown(cells, cache, environments, options, run))
         cache.close()
         assert not said
-        assert sorted(outcome.cell.golden.id for outcome in outcomes) == sorted(each.id for each in goldens)
-        return {outcome.cell.golden.manifest.case: outcome for outcome in outcomes}, start.requests, built
+        assert sorted(outcome.golden for _, outcome in outcomes) == sorted(each.id for each in goldens)
+        return {outcome.case: outcome for _, outcome in outcomes}, start.requests, built
 
     return run
 
@@ -233,11 +234,11 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
     def ends(cells, equipped):
         for _ in range(asked):
             equipped(cells[0].placement)
-        yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS)
+        yield cells[0], new_result(cells[0], Stage.COMPARE, Verdict.PASS)
 
     def never(cells, equipped):
         ran.extend(cells)
-        yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+        yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
     ran: list[Cell] = []
     notes: list[str] = []

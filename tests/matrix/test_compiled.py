@@ -11,7 +11,7 @@ import yaml
 from making import NEWEST, release
 
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix import Cell, Limits, Result, Verdict
 from export_core.matrix.replay import replay as replay_cells
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import ReaderEnvironments
@@ -33,7 +33,7 @@ def planted(tmp_path_factory) -> Path:
     return folder
 
 
-def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = "") -> dict[str, Outcome]:
+def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = "") -> dict[str, Result]:
     targets = parse_targets((target,) if target else ())
     cells = [
         Cell(golden, READER, platform, mode, targets.get(platform))
@@ -47,7 +47,7 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
     ]
     environments, options = ReaderEnvironments(CALENDAR), ReplayOptions(CALENDAR, limits=Limits(jobs=2))
     outcomes = replay_cells(cells, environments.build, options)
-    return {outcome.cell.golden.manifest.case.rpartition(".")[2]: outcome for outcome in outcomes}
+    return {outcome.case.rpartition(".")[2]: outcome for _, outcome in outcomes}
 
 
 @pytest.mark.matrix

@@ -248,7 +248,7 @@ def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, 
         options = ReplayOptions(load_calendar(), limits=Limits(timeout=1.5), cache=not anew)
         environments = StubEnvironments(lambda placement: where, lambda placement: where)
         once = functools.partial(replay, options=options, start=start)
-        (outcome,) = replay_unknown([cell], cache, environments, options, once)
+        ((_, outcome),) = replay_unknown([cell], cache, environments, options, once)
         cache.close()
         return outcome.verdict, outcome.flaky, len(requests)
 
@@ -329,7 +329,7 @@ def test_a_worker_that_does_not_start_twice_reports_both(run, tmp_path):
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert outcome.message.index("tried twice, first") < outcome.message.index("broken 1")
     assert outcome.message.index("broken 1") < outcome.message.index("\nthen") < outcome.message.index("broken 2")
-    assert dataclasses.asdict(outcome)["signal"] is None
+    assert outcome.signal is None
 
 
 # --- environments that broke ------------------------------------------------------------------------------------------

@@ -4,14 +4,16 @@ import dataclasses
 import threading
 from collections import Counter
 
+import msgspec
 import pytest
 from making import golden, release
 from replaying import StubEnvironments, replayed
 
-from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import deciding_first, replay
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.readers.environment import this_interpreter
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.protocol import Stage
@@ -48,7 +50,7 @@ def test_a_cell_that_runs_the_same_as_a_promised_one_goes_with_it():
 @pytest.fixture
 def in_two_readers(goldens, here) -> list[Cell]:
     """Two goldens in two readers, one of them promised in each; the first in the plan are not."""
-    readers = here, dataclasses.replace(here, jax="another")
+    readers = here, msgspec.structs.replace(here, jax="another")
     return [
         Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in readers for case in ("both", "waves")
     ]
@@ -66,7 +68,7 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
 
     monkeypatch.setattr("export_core.matrix.replay.audit_problem", audit)
     options = ReplayOptions(load_calendar())
-    (outcome,) = replay(in_two_readers[:1], lambda _: this_interpreter(here), options, start=start)
+    ((_, outcome),) = replay(in_two_readers[:1], lambda _: this_interpreter(here), options, start=start)
     assert outcome.verdict is Verdict.NOT_RUN
     assert "not in this test" in outcome.message
 
@@ -79,7 +81,7 @@ def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, ke
         return this_interpreter(reader)
 
     outcomes = replayed(in_two_readers, environment_of, limits=Limits(jobs=1, timeout=60.0), start=kept.start)
-    assert [outcome.cell.promised for outcome in outcomes] == [True, True, False, False]
+    assert [cell.promised for cell, _ in outcomes] == [True, True, False, False]
     assert set(built.values()) == {1}
 
 
@@ -87,7 +89,7 @@ def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_pa
     def passes(cells, environment_for):
         for each in cells:
             environment_for(each.placement)
-            yield Outcome(each, Stage.COMPARE, Verdict.PASS)
+            yield each, new_result(each, Stage.COMPARE, Verdict.PASS)
 
     def locked(placement):
         return dataclasses.replace(this_interpreter(placement.reader), content_hash=placement.reader.jax)
@@ -97,4 +99,4 @@ def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_pa
     for _ in range(2):
         outcomes = list(replay_unknown(in_two_readers, cache, StubEnvironments(locked, locked), options, passes))
     cache.close()
-    assert [outcome.cell.promised for outcome in outcomes] == [True, True, False, False]
+    assert [cell.promised for cell, _ in outcomes] == [True, True, False, False]

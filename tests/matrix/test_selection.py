@@ -135,7 +135,7 @@ def wheels(tmp_path) -> Path:
 
 def test_a_wheel_file_is_a_reader_with_its_build_date(wheel, wheels):
     plan = planned(readers=f"0.12.0.1-jax0.12.0.1,{wheel}", wheels=(str(wheels),))
-    assert plan.readers[-1] == Release(NIGHTLY, NIGHTLY, day("2026-11-20"))
+    assert plan.readers[-1] == Release(jax=NIGHTLY, jaxlib=NIGHTLY, built=day("2026-11-20"))
     assert plan.spelled[plan.readers[-1]] == str(wheel)
     assert requirements(plan.readers[-1], plan.calendar, plan.sources)[:2] == (
         f"jax=={NIGHTLY}",
@@ -189,7 +189,7 @@ def test_a_folder_brings_its_releases_into_the_window(wheel, wheels):
 
 def test_a_nightly_of_an_index_is_dated_by_its_version():
     plan = planned(readers=NIGHTLY, indexes=("https://user:secret@nightlies.example/simple",))
-    assert plan.readers == (Release(NIGHTLY, NIGHTLY, day("2026-11-20")),)
+    assert plan.readers == (Release(jax=NIGHTLY, jaxlib=NIGHTLY, built=day("2026-11-20")),)
     assert plan.sources.options()[0] == "--index=https://user:secret@nightlies.example/simple"
     assert "secret" not in str(plan.selection.described())
     newer = planned(readers=f"{NIGHTLY}-jax0.13.0.dev20261121", indexes=("https://nightlies.example",))

@@ -238,7 +238,7 @@ def test_why_no_more_processes_are_started_ahead_is_said_once(here, goldens, tmp
     cells = [Cell(goldens[name], here, "cpu") for name in ("waves", "both", "keys", "x64")]
     notes: list[str] = []
     options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
-    assert {outcome.verdict for outcome in replay(cells, lambda _: environment, options, notify=notes.append)} == {
+    assert {outcome.verdict for _, outcome in replay(cells, lambda _: environment, options, notify=notes.append)} == {
         "pass"
     }
     (note,) = [note for note in notes if "ahead" in note]

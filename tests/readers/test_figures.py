@@ -165,7 +165,7 @@ def test_two_runs_of_a_cell_cost_the_same_in_real_releases(version):
     cells = [Cell(golden, reader, "cpu") for golden in goldens]
     environment = ReaderEnvironments(CALENDAR).build(Placement(reader))
     first, second = (
-        {outcome.cell.key: outcome.cost for outcome in replay(cells, lambda _: environment, ReplayOptions(CALENDAR))}
+        {outcome.key: outcome.cost for _, outcome in replay(cells, lambda _: environment, ReplayOptions(CALENDAR))}
         for _ in range(2)
     )
     assert first == second

@@ -90,7 +90,8 @@ def test_nothing_is_downloaded_to_say_where_an_environment_is(machine, monkeypat
     script(machine / "uv-command", f"echo asked > {machine}/asked")
     monkeypatch.setattr(environments, "uv_command", lambda: str(machine / "uv-command"))
     calendar = load_calendar().extended({"9.9": JaxlibRelease(day("2026-11-20"), ("3.76", WANTED))}, {})
-    placement, readers = Placement(Release("9.9", "0.12.0.1", day("2026-11-20"))), ReaderEnvironments(calendar)
+    release = Release(jax="0.12.0.1", jaxlib="9.9", built=day("2026-11-20"))
+    placement, readers = Placement(release), ReaderEnvironments(calendar)
     assert interpreter_here(("3.76", WANTED)) is readers.folder(placement) is readers.find(placement) is None
     other = python(machine / "path" / "python3.76", "3.76.1")
     assert interpreter_here(("3.76", WANTED)).python == str(other)
@@ -155,7 +156,7 @@ def test_another_cpython_has_another_environment_and_says_so(machine, monkeypatc
     monkeypatch.setattr(environments, "build", build)
     monkeypatch.setattr(environments, "uv_command", lambda: str(machine / "uv-command"))
     calendar = load_calendar().extended({"9.9": JaxlibRelease(day("2026-11-20"), ("3.76", WANTED))}, {})
-    release = Release("9.9", "0.12.0.1", day("2026-11-20"))
+    release = Release(jax="0.12.0.1", jaxlib="9.9", built=day("2026-11-20"))
     notes: list[str] = []
     for version in ("3.76", WANTED):
         python(machine / "path" / f"python{version}", f"{version}.1")

@@ -5,6 +5,7 @@ import io
 import re
 from importlib import resources
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,7 +91,7 @@ def test_an_environment_has_the_plugin_of_its_release():
     assert Placement(NEWEST).requirements() == ()
     tpu = Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
     assert tpu.requirements() == ("libtpu==0.0.50.1",)
-    later = dataclasses.replace(NEWEST, jaxlib="0.13.0.dev20261120", jax="0.13.0.dev20261120")
+    later = msgspec.structs.replace(NEWEST, jaxlib="0.13.0.dev20261120", jax="0.13.0.dev20261120")
     assert dataclasses.replace(tpu, reader=later).requirements() == ("jax[tpu]==0.13.0.dev20261120",)
     cuda = Placement(release("0.10.1"), "cuda", Mode.COMPILE, target("cuda=cuda12"))
     assert cuda.requirements() == ("jax-cuda12-plugin==0.10.1", "jax-cuda12-pjrt==0.10.1"), "of the jaxlib, not the jax"
@@ -178,7 +179,7 @@ def test_nothing_is_built_for_what_cannot_run_here(goldens):
         raise AssertionError("an environment was built")
 
     cell = Cell(goldens["both"], NEWEST, platform, Mode.RUN, parse_targets(())[platform])
-    (outcome,) = replayed([cell], never)
+    ((_, outcome),) = replayed([cell], never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert outcome.message.startswith(f"{platform} cannot run here: {missing_hardware(platform)}")
     assert f"--platforms {platform}:compile" in outcome.message
@@ -186,7 +187,7 @@ def test_nothing_is_built_for_what_cannot_run_here(goldens):
 
 def test_a_release_without_the_plugin_is_not_run(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, parse_targets(())["tpu"])
-    (outcome,) = replayed([cell], this_interpreter)
+    ((_, outcome),) = replayed([cell], this_interpreter)
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)

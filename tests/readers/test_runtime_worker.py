@@ -68,7 +68,7 @@ def half(tmp_path) -> Path:
 def environment(here, half) -> Environment:
     plain = this_interpreter(here)
     variables = {name: value for name, value in plain.variables.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    release = dataclasses.replace(here, jaxlib="", jax="", runtime="adder==1.0")
+    release = msgspec.structs.replace(here, jaxlib="", jax="", runtime="adder==1.0")
     return dataclasses.replace(plain, release=release, half=half, variables=variables)
 
 

@@ -19,7 +19,7 @@ from export_core.export.produce import ProducedGolden, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import MANIFEST, OUTPUTS, sha256
-from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix import Cell, Limits, Result, Verdict
 from export_core.readers.environment import Environment, cell_variables
 from export_core.readers.worker import client
 from export_core.releases import load_calendar
@@ -45,9 +45,13 @@ SECRETS = ("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "UV_INDEX_URL", "PIP_INDEX_U
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory, here, warm_starts) -> dict[str, Outcome]:
+def store(tmp_path_factory) -> GoldenStore:
+    return GoldenStore(tmp_path_factory.mktemp("checks"))
+
+
+@pytest.fixture(scope="module")
+def outcomes(store, tmp_path_factory, here, warm_starts) -> dict[str, Result]:
     """Every golden below, replayed in one worker."""
-    store = GoldenStore(tmp_path_factory.mktemp("checks"))
     folder = tmp_path_factory.mktemp("modules")
     (folder / f"{MODULE}.py").write_text(NODES)
     sys.path.insert(0, str(folder))
@@ -121,7 +125,7 @@ def outcomes(tmp_path_factory, here, warm_starts) -> dict[str, Outcome]:
             load_calendar(),
             limits=Limits(jobs=2, timeout=120),
         )
-        return {outcome.cell.golden.manifest.case: outcome for outcome in found}
+        return {outcome.case: outcome for _, outcome in found}
 
 
 def _check(manifest: Any, name: str, **changes: Any) -> Any:
@@ -176,8 +180,8 @@ def test_a_planted_fault_has_its_verdict_and_says_what_it_is(outcomes, case, ver
     assert message in outcome.message
 
 
-def test_the_goldens_copy_of_a_module_is_imported_and_nothing_is_written_beside_it(outcomes):
+def test_the_goldens_copy_of_a_module_is_imported_and_nothing_is_written_beside_it(outcomes, store):
     assert Path(sys.modules[MODULE].__file__).parent.name.startswith("modules"), "no reader has this folder on its path"
     assert outcomes["registered"].verdict is Verdict.PASS
-    golden = outcomes["registered"].cell.golden
+    (golden,) = store.generations("registered")
     assert {path.name for path in golden.folder.iterdir()} == {MANIFEST, *golden.manifest.files}

@@ -9,7 +9,8 @@ from making import day, golden, make_wheel, rules
 
 from export_core.goldens import Writer
 from export_core.judge import judge
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.result import new_result
 from export_core.matrix.selection import choose_readers, known_releases
 from export_core.policy.run_options import Selection
 from export_core.readers.worker.protocol import Stage
@@ -80,8 +81,8 @@ def test_as_of_a_day_knows_what_was_built_by_then_in_order(calendar, when):
 @example(day("2025-12-31"), 180)
 def test_a_cell_says_direction_days_promised_and_until_when(built, away):
     made = golden(writer=Writer("9.9.8", "9.9.8", built, "3.12.0", "cpu"))
-    reader = Release("9.9.9", "9.9.9", built + datetime.timedelta(days=away))
-    judged = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), rules())
+    reader = Release(jax="9.9.9", jaxlib="9.9.9", built=built + datetime.timedelta(days=away))
+    judged = judge(new_result(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), made, rules())
     assert judged.direction == ("forward" if away < 0 else "backward" if away else "same")
     assert judged.days == abs(away)
     assert judged.promised == (-21 <= away <= 180)
@@ -92,8 +93,8 @@ def test_a_cell_says_direction_days_promised_and_until_when(built, away):
 @pytest.mark.parametrize("run", ["2024-06-02", "2030-01-01"])
 def test_the_day_of_a_run_moves_no_window(run):
     made = golden(writer=Writer("9.9.8", "9.9.8", day("2024-01-01"), "3.12.0", "cpu"))
-    cell = Cell(made, Release("9.9.9", "9.9.9", day("2024-06-01")), "cpu")
-    judged = judge(Outcome(cell, Stage.COMPARE, Verdict.PASS), rules(), as_of=day(run))
+    cell = Cell(made, Release(jax="9.9.9", jaxlib="9.9.9", built=day("2024-06-01")), "cpu")
+    judged = judge(new_result(cell, Stage.COMPARE, Verdict.PASS), cell.golden, rules(), as_of=day(run))
     assert (judged.direction, judged.days, judged.promised) == ("backward", 152, True)
 
 

@@ -36,7 +36,7 @@ def test_a_wheel_that_says_no_day_at_all_is_an_error(tmp_path, version):
 
 def test_a_jax_wheel_names_the_oldest_jaxlib_that_it_works_with(tmp_path):
     wheel = read_wheel(make_wheel(tmp_path, "jax", NIGHTLY, needs="jaxlib<=0.13.0,>=0.12.0"))
-    assert (wheel.minimum_jaxlib, wheel.pythons) == ("0.12.0", ())
+    assert (wheel.entry.minimum_jaxlib, wheel.pythons) == ("0.12.0", ())
 
 
 OF_JAX, OF_AN_EXTRA = "jaxlib<=0.13.0,>=0.12.0", 'jaxlib<=0.12.1,>=0.12.1; extra == "tpu"'
@@ -45,7 +45,7 @@ OF_JAX, OF_AN_EXTRA = "jaxlib<=0.13.0,>=0.12.0", 'jaxlib<=0.12.1,>=0.12.1; extra
 @pytest.mark.parametrize("needs", [(OF_JAX, OF_AN_EXTRA), (OF_AN_EXTRA, OF_JAX)])
 def test_the_jaxlib_of_an_extra_is_not_the_minimum_of_jax(tmp_path, needs):
     wheel = read_wheel(make_wheel(tmp_path, "jax", NIGHTLY, needs="\nRequires-Dist: ".join(needs)))
-    assert wheel.minimum_jaxlib == "0.12.0"
+    assert wheel.entry.minimum_jaxlib == "0.12.0"
 
 
 def test_a_jax_wheel_whose_extra_alone_names_a_jaxlib_is_an_error(tmp_path):

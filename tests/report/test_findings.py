@@ -8,8 +8,8 @@ from making import document, result, summarize
 
 from export_core.base.text import first_line, ranges
 from export_core.judge import Judgement
-from export_core.judge.verdicts import BROKEN_PROMISE
 from export_core.matrix import Verdict
+from export_core.matrix.verdicts import BROKEN_PROMISE
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.report.document import capped

@@ -275,6 +275,7 @@ def event(one: Result) -> dict[str, Any]:
         "to_do": [one.message],
         "not_seen": {one.message: 1e-6},
         "runtimes": [one.message],
+        "other_inputs": [one.message],
         "corrected": {"compare": one.message},
         "not_repeated": True,
         "compared_by_outputs": True,

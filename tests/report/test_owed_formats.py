@@ -126,7 +126,7 @@ def test_code_scanning_has_it_as_an_error_and_the_page_knows_its_place(summary):
     assert [alert["level"] for alert in run["results"]] == ["error"]
     page = html_page(document(CELLS, summary))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
-    assert "serving" in {entry[-2] for entry in data["tables"]["more"]}
+    assert "serving" in {entry["deployed"] for entry in data["tables"]["more"]}
 
 
 def test_a_proposal_lists_it(summary):

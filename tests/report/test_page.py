@@ -36,7 +36,8 @@ def cells_of(page: str) -> list[dict[str, Any]]:
     for row, golden in enumerate(data["rows"]["golden"]):
         for number in range(*data["rows"]["start"][row : row + 2]):
             columns = {name: values[number] for name, values in data["cells"].items()}
-            own = {name: columns.pop(name) for name in ("seconds", "timings")}
+            timings = {name: values[number] for name, values in data["timings"].items() if values}
+            own = {"seconds": columns.pop("seconds"), "timings": timings}
             cell = own | {name: data["tables"][name][place] for name, place in columns.items()}
             texts = (golden.partition("/")[0], golden.partition("/")[2].partition("-")[0], cell["reader"]["jaxlib"])
             command = "".join(piece if isinstance(piece, str) else texts[piece] for piece in cell["command"])
@@ -52,13 +53,13 @@ def test_the_data_has_all_of_every_cell(page):
     for one in results:
         cell = by_key[one.golden, one.reader.jaxlib]
         assert (cell["message"], cell["command"]) == (one.message, one.reproduce)
-        assert cell["state"][:2] == [one.judgement, one.verdict]
+        assert (cell["state"]["judgement"], cell["state"]["verdict"]) == (one.judgement, one.verdict)
 
 
 def test_a_row_has_its_case_whole_and_without_what_all_share():
     results = [failed("tests.a.test_f", ""), failed("tests.b.test_f", "")]
     cases = data_of(html_page(document(results)))["tables"]["case"]
-    assert cases == [["tests.a.test_f", "a.test_f"], ["tests.b.test_f", "b.test_f"]]
+    assert cases == [{"case": f"tests.{name}.test_f", "name": f"{name}.test_f"} for name in "ab"]
 
 
 def test_a_cell_has_its_cost_and_its_times():
@@ -67,12 +68,14 @@ def test_a_cell_has_its_cost_and_its_times():
     results = [failed("a", "", cost=cost, timings=timings), failed("b", "")]
     first, second = cells_of(html_page(document(results)))
     assert first["figures"] == "temp_bytes 169.0 MB, flops 5,040, instructions 131"
-    assert first["timings"] == [None, None, 82, 1.23, 2, 170]
-    assert (second["figures"], second["timings"]) == ("", [])
+    assert first["timings"] == {"compile": 82, "run": 1.23, "runs": 2, "peak_bytes": 170}
+    assert (second["figures"], {*second["timings"].values()}) == ("", {None})
 
 
 def test_numbers_have_expected_found_and_their_distance(page):
-    errors, elements = next(cell["numbers"] for cell in cells_of(page) if cell["state"][1] == "numerics")
+    *errors, elements = next(
+        cell["numbers"].values() for cell in cells_of(page) if cell["state"]["verdict"] == "numerics"
+    )
     assert errors == [0.0231, 0.0117, 412.0]
     assert elements[0] == ["worst at [17]", "1.9712", "1.9943", "0.0231"]
 

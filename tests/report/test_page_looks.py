@@ -10,9 +10,9 @@ from comparing import compared
 from example_runs import READERS, broken_run
 from making import document, of_runtime, result, summarize, with_causes
 
+from export_core.features.costs.exceeded import EXCEEDED, Exceeded
 from export_core.features.costs.policy_key import Budget
 from export_core.judge import Judgement
-from export_core.judge.result import Exceeded
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report.page import html_page
@@ -110,8 +110,8 @@ def contrast(page: Any, selector: str) -> list[float]:
 def test_every_judgement_can_be_read(judgement, scheme, opened):
     verdict = Verdict.NOT_RUN if judgement is Judgement.INCOMPLETE else Verdict.CRASH
     over = (Exceeded("max_temp_bytes", "temp_bytes", 1.0, 2.0, "export_compat.yaml:1"),)
-    exceeded = over if judgement is Judgement.OVER_BUDGET else ()
-    cell = result(Verdict.PASS if judgement.facts.works else verdict, judgement, message="died", exceeded=exceeded)
+    facts = EXCEEDED.put({}, over if judgement is Judgement.OVER_BUDGET else None)
+    cell = result(Verdict.PASS if judgement.facts.works else verdict, judgement, message="died", facts=facts)
     made = summarize([cell], policy=Policy(budgets=(Budget(max_temp_bytes=1.0),)))
     page = opened(shown=document([cell], made), color_scheme=scheme)
     assert_accessible(page)

@@ -13,7 +13,6 @@ from making import day, document, golden, release, result, run_of, summarize
 from rich.console import Console
 
 from export_core.judge import Judgement, Result
-from export_core.judge.result import reader_of
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
@@ -229,7 +228,7 @@ def test_a_cell_that_its_runtime_never_promised_is_counted_as_it_was_planned():
     one_cell = make_plan([golden("t.a")], calendar, Windows(), reader, day("2026-11-21"))
     (cell,) = one_cell.cells
     refused = result(Verdict.REFUSED, case="t.a", writer="0.12.0.1", promised=False)
-    refused = msgspec.structs.replace(refused, golden=cell.golden.id, reader=reader_of(cell.reader))
+    refused = msgspec.structs.replace(refused, golden=cell.golden.id, reader=cell.reader)
 
     def follow(console):
         with RunProgress(console, one_cell, clock=Clock()) as progress:

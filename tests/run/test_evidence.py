@@ -16,7 +16,8 @@ from export_core.base.processes import DEVICES, KERNELS, SYSTEM
 from export_core.cli.app import main
 from export_core.goldens import GoldenStore
 from export_core.judge.gate import RunIdentity
-from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix import Limits, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix.result import new_result
 from export_core.numbers import user_source
 from export_core.numbers.user_source import source_hash
 from export_core.policy import Policy
@@ -40,7 +41,7 @@ environment: [OUR_SETTING]
 
 
 def ran(cells, *_, **__):
-    yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+    yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
 def write(path: str, text: str) -> None:
@@ -247,6 +248,8 @@ ELSEWHERE = {
     "rtol": "of new goldens, which record it",
     "atol": "of new goldens, which record it",
     "changed_module": "of tests, in pytest",
+    "changed_inputs": "of tests, in pytest",
+    "unused_goldens": "of tests, in pytest",
     "backfill_install": "of new goldens, by older writers",
 }
 

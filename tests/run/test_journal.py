@@ -17,14 +17,14 @@ from making import day, golden, manifest, result, write_golden
 from export_core.base.text import safe_json
 from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
-from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix import Limits, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix.result import WriterOf, new_result
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Windows, load_calendar
+from export_core.releases import Release, Windows, load_calendar
 from export_core.releases.runtimes import RuntimeRefusal, known_runtimes
 from export_core.run import plan_record, session
 from export_core.run.errors import IncompleteResults, RunError
@@ -364,8 +364,8 @@ def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
         ({"judgement": Judgement.OUTSIDE, "promised": False, "days": 999}, True),
         ({"case": "t.z"}, False),
         ({"custom_calls": ("ours",)}, False),
-        ({"writer": WriterOf("0.9.2", "0.9.2", "cpu", day("2020-01-01"))}, False),
-        ({"reader": ReaderOf("0.12.0.1", "0.12.0.1", day("2020-01-01"))}, False),
+        ({"writer": WriterOf(jax="0.9.2", jaxlib="0.9.2", built=day("2020-01-01"), platform="cpu")}, False),
+        ({"reader": Release(jax="0.12.0.1", jaxlib="0.12.0.1", built=day("2020-01-01"))}, False),
         ({"golden": "t.z/0.9.2-cpu"}, False),
     ],
 )
@@ -407,7 +407,7 @@ def project(cwd, monkeypatch) -> Path:
 
 
 def ran(cells, *_, **__):
-    yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+    yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
 def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(jaxexport, project, monkeypatch):

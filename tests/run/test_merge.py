@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from commands import timeless
 
+from export_core.base.exit_code import ExitCode
 from export_core.cli.app import main
-from export_core.judge.exit_code import ExitCode
 from export_core.matrix import cached_replay as local
 from export_core.policy.run_options import Shard
 from export_core.readers.environment import this_interpreter

@@ -6,7 +6,8 @@ import pytest
 from making import manifest, write_golden
 
 from export_core.goldens import GoldenStore
-from export_core.matrix import Outcome, Verdict
+from export_core.matrix import Verdict
+from export_core.matrix.result import new_result
 from export_core.readers.worker.protocol import Stage
 from export_core.run import session
 from export_core.run.errors import RunError
@@ -29,7 +30,7 @@ def project(cwd, monkeypatch) -> Path:
 
 
 def ran(cells, *_, **__):
-    yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+    yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
 def stored(folder: Path) -> dict[str, bytes]:

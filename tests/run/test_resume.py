@@ -126,7 +126,7 @@ def test_an_environment_that_loses_a_file_is_rebuilt(small, tmp_path, monkeypatc
     cells = [Cell(golden, reader, "cpu") for golden in goldens]
     said: list[str] = []
     found = list(replayed(cells, environment_of, calendar, limits=Limits(jobs=2), notify=said.append))
-    assert {outcome.verdict for outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
+    assert {outcome.verdict for _, outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
     assert len(asked) == 2
     assert any("again: the environment broke: " in text and "mhlo.py" in text for text in said), said
 

@@ -13,16 +13,16 @@ from export_core.goldens import Check, Options
 from export_core.judge import judgement
 from export_core.judge.causes import cell_signature
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import ReaderOf, by_build_date, reader_of, titles
-from export_core.judge.verdicts import Judgement
 from export_core.matrix import Plan, Selection, Verdict, make_plan
 from export_core.matrix.outcome import outcome_of
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import by_build_date, titles
+from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.readers.cell import Cell, cannot_pass
 from export_core.readers.worker.protocol import Reply, Stage
-from export_core.releases import ReleaseError, Windows, load_calendar, runtimes
+from export_core.releases import Release, ReleaseError, Windows, load_calendar, runtimes
 from export_core.releases.runtimes import (
     RuntimePromise,
     RuntimeRefusal,
@@ -42,7 +42,7 @@ def planned(goldens, **selection) -> Plan:
 
 
 def read_by(name: str, **changes):
-    reader = reader_of(runtime_readers(name, CALENDAR)[0])
+    reader = runtime_readers(name, CALENDAR)[0]
     return msgspec.structs.replace(result(**changes), reader=reader)
 
 
@@ -315,7 +315,8 @@ def test_what_its_author_would_see_late_is_an_error_of_the_file(old, new, says, 
 
 
 def test_a_stored_result_of_a_runtime_that_is_not_installed_is_not_judged():
-    stored = msgspec.structs.replace(result(), reader=ReaderOf("", "", day("2026-10-01"), "acme==1.0"))
+    reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
+    stored = msgspec.structs.replace(result(), reader=reader)
     with pytest.raises(ReleaseError, match=r"found 'acme'\. A package that adds another one has to be installed"):
         judge_again(stored, Policy())
 

@@ -25,7 +25,7 @@ VERDICTS = {
     "Direction": "directions",
 }
 """Enumerations that verdicts.md has, by the name of its section."""
-OF_FILES = ("Cause", "Cost", "ListedArtifact", "Origin", "ReaderOf", "Timings", "WriterOf")
+OF_FILES = ("Cause", "Cost", "ListedArtifact", "Origin", "Release", "Timings", "WriterOf")
 """Types that files.md describes: those that users write, and those that programs read of a run."""
 OF_POLICY = ("JaxRelease", "JaxlibRelease")
 """Types that policy.md describes under their own heading. Those of other keys are below their key."""

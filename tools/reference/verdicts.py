@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from export_core.judge.exit_code import ExitCode
-from export_core.judge.verdicts import VERDICTS, Judgement
-from export_core.matrix.outcome import Verdict
+from export_core.base.exit_code import ExitCode
+from export_core.matrix.verdicts import VERDICTS, Judgement, Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction

@@ -19,11 +19,11 @@ from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_w
 from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus, staged_goldens
 from export_core.goldens.verify import check_read_whole
-from export_core.judge.result import grouped
-from export_core.matrix import Limits, MatrixError, Outcome, Selection, Verdict
+from export_core.matrix import Limits, MatrixError, Result, Selection, Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay import replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import grouped
 from export_core.numbers.measuring_noise import measure_goldens, not_measured, with_noise
 from export_core.numbers.noise import noise_text, proves_nothing_text
 from export_core.policy import Policy
@@ -304,7 +304,7 @@ class Adoption:
                 closing(replay_with_outputs(cells, environments.build, options)) as ran,
             ):
                 for one in ran:
-                    draft = by_id[one.outcome.cell.golden.id]
+                    draft = by_id[one.outcome.golden]
                     accepted = draft.candidate.nothing_to_compare
                     if not one.works:
                         draft.problem = _not_computed(draft, _why_no_outputs(one.outcome))
@@ -339,7 +339,7 @@ class Adoption:
                     draft.noise = f"its noise is not known: {noise}"
                     continue
                 (compared,) = under_policy([golden], self.policy)
-                if noise.proves_nothing and compared.manifest.comparison == Comparison():
+                if noise.proves_nothing and compared.compared_as.comparison == Comparison():
                     draft.problem = f"{golden.manifest.case}: {proves_nothing_text(noise.record)}"
                     continue
                 draft.manifest, draft.files = with_noise(draft.manifest, draft.files, noise)
@@ -367,15 +367,14 @@ def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
 
 
 def _writer_release(golden: Golden) -> Release:
-    writer = golden.manifest.writer
-    return Release(writer.jaxlib, writer.jax, writer.built)
+    return golden.manifest.writer.release
 
 
 def _not_computed(draft: _Draft, problem: str) -> str:
     return f"{draft.artifact.name}: expected its writer to compute its outputs, but {problem}"
 
 
-def _why_no_outputs(outcome: Outcome) -> str:
+def _why_no_outputs(outcome: Result) -> str:
     if outcome.stage is Stage.AUDIT:
         return outcome.message
     if outcome.verdict is Verdict.NOT_RUN:

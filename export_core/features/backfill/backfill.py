@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from export_core.base.errors import PREFIX
+from export_core.base.exit_code import ExitCode
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import read_named
 from export_core.cli.output import echo
 from export_core.cli.steps import Steps
-from export_core.judge.exit_code import ExitCode
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, interpreter_for, uv_command

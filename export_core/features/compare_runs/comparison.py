@@ -20,13 +20,13 @@ from export_core.base.text import few, first_line, plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import ReaderOf, Result, WriterOf, by_build_date, grouped
-from export_core.judge.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.matrix import Verdict
+from export_core.matrix.result import Result, WriterOf, by_build_date, grouped
+from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Direction
+from export_core.releases import Direction, Release
 from export_core.releases.names import title_of
 from export_core.report.document import Comparison, Finding, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
@@ -73,14 +73,15 @@ class CellDifference:
 class BaselineDifference:
     """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself.
 
-    `now` is the new run, with the exit code that it has where the policy forbids to lose a bonus or to grow. The
-    summary of the `baseline` is its own.
+    `now` is the new run, with the exit code that it has where the policy forbids to lose a bonus or to grow; `grown` is
+    how many of its cells grew by more. The summary of the `baseline` is its own.
     """
 
     baseline: Run
     now: Run
     cells: list[CellDifference]
     caveats: list[str]
+    grown: int = 0
 
     @property
     def costs(self) -> list[tuple[CellDifference, CostChange]]:
@@ -118,8 +119,10 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
         raise RunError(f"--baseline: {error}") from None
     judged = by_rules([judge_again(result, policy, run.summary.as_of) for result in recorded.results], policy)
     earlier = replace(recorded, results=judged)
-    if (grown := by_rules(run.results, policy, earlier.by_cell)) != run.results:
-        run = replace(run, results=grown, summary=summarize(grown, policy, run.summary))
+    results = by_rules(run.results, policy, earlier.by_cell)
+    # Both are in the order of a run, and the baseline is all that the rules of features got beside them.
+    if grown := sum(now != alone for now, alone in zip(results, run.results, strict=True)):
+        run = replace(run, results=results, summary=summarize(results, policy, run.summary))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
     old, new = earlier.by_cell, run.by_cell
     if old.keys().isdisjoint(new):
@@ -133,7 +136,7 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
         summary = msgspec.structs.replace(run.summary, failed_on=[*run.summary.failed_on, *lost])
         run = replace(run, summary=msgspec.structs.replace(summary, exit_code=exit_code_of(summary)))
-    return BaselineDifference(earlier, run, cells, [*_caveats(run, recorded, judged, other)])
+    return BaselineDifference(earlier, run, cells, [*_caveats(run, recorded, judged, other)], grown)
 
 
 def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: set[str]) -> Iterator[str]:
@@ -256,7 +259,7 @@ class ChangedCell(msgspec.Struct, frozen=True):
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
     writer: WriterOf  # The release that exported it.
-    reader: ReaderOf  # The release that ran it.
+    reader: Release  # The release that ran it.
     platform: str  # The platform of the cell.
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # The days between the two build dates.
@@ -272,7 +275,7 @@ class ChangedCost(msgspec.Struct, frozen=True):
     """A figure of the compiler that is not the same in both runs, by more than a hundredth of it."""
 
     golden: str  # The golden, `case/writer`.
-    reader: ReaderOf  # The release that ran it.
+    reader: Release  # The release that ran it.
     platform: str  # The platform of the cell.
     change: CostChange  # The figure, and what it was and is.
     other_golden: bool  # The golden of that name is not the same in both runs.
@@ -356,8 +359,7 @@ def baseline_line(difference: BaselineDifference) -> str:
     """The counts of all changes, in one line."""
     baseline, now = difference.baseline.summary, difference.now.summary
     lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
-    grown = sum(any(part.whose == "baseline" for part in result.exceeded) for result in difference.now.results)
-    lost += [f"{plural(grown, 'cell')} grew by more than a budget allows"] if grown else []
+    lost += [f"{plural(difference.grown, 'cell')} grew by more than a budget allows"] if difference.grown else []
     size = plural(baseline.results, "cell")
     return (
         f"Since the baseline (as of {baseline.as_of}, {size}): {counts_line(difference.counts)}. "

@@ -12,9 +12,10 @@ import msgspec
 from export_core.base.text import aligned, plural
 from export_core.judge.causes import stretches
 from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
-from export_core.judge.result import Cells, ReaderOf, Result, WriterOf, release_name
 from export_core.matrix import Verdict
+from export_core.matrix.result import Cells, Result, WriterOf, release_name
 from export_core.readers.placement import Mode
+from export_core.releases import Release
 from export_core.report.wording import amount, error_size, times
 
 SLOWER = 1.5  # How many times slower or faster the repetitions of a cell are before that is a step.
@@ -28,7 +29,7 @@ class Stretch(msgspec.Struct, frozen=True):
     The writer is one of them also where it was no reader of the run: its outputs are those of the golden.
     """
 
-    readers: tuple[ReaderOf, ...]  # The releases.
+    readers: tuple[Release, ...]  # The releases.
     outputs: str  # The digest of the bits, empty where only the writer gave them.
     as_written: bool  # Whether these are the bits that the writer saw.
     verdict: Verdict  # The verdict of their cells.
@@ -63,8 +64,8 @@ class CostStep(msgspec.Struct, frozen=True, gc=False):
     writer: WriterOf  # The release that exported it.
     platform: str  # The platform.
     device: str  # The kind of device; empty on a CPU.
-    before: ReaderOf  # The last release with the figure as it was.
-    after: ReaderOf  # The first release with the new one.
+    before: Release  # The last release with the figure as it was.
+    after: Release  # The first release with the new one.
     change: CostChange  # The figure, and what it was and is.
     chance: float | None = None
     """Of `run_seconds`: how likely the rank test finds such a difference by chance; null for the compiler's figures."""
@@ -74,7 +75,7 @@ class Costs(msgspec.Struct, frozen=True):
     """What a run shows of costs: how many goldens, in which releases, and each step, the largest first."""
 
     goldens: int  # How many goldens have a figure of two releases.
-    readers: tuple[ReaderOf, ...]  # The releases, oldest first.
+    readers: tuple[Release, ...]  # The releases, oldest first.
     steps: tuple[CostStep, ...]  # The steps.
 
 

@@ -4,6 +4,8 @@ from export_core.base.feature import Feature
 
 FEATURE = Feature(
     commands={"convert": "convert_command:convert"},
+    asked_by="convert",
+    facts={"fixed_by_conversion": "fix:FIX"},
     findings="fixed_by_conversion:conversion_findings",
     after_replay="fixed_by_conversion:with_conversions",
     remedy="fixed_by_conversion:remedy",

@@ -20,7 +20,6 @@ from export_core.features.convert.programs import ModuleRewriter, export_again
 from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_record, record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST, golden_around, sha256
-from export_core.judge.judgement import largest_errors
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.releases import Calendar
@@ -166,7 +165,7 @@ class Conversions:
         else:
             options = ReplayOptions(self.calendar, self.policy)
             proved = proof.prove(*made, evidence, converted, options, self.notify)
-        difference = proved.difference
+        compared = ("max_abs_error", "max_rel_error", "max_noise_error", "allowed") if proved.outcome else ()
         record = ConversionRecord(
             verdict=conversion_record.CONVERTED if proved.verified else conversion_record.NOT_VERIFIED,
             message=proved.message,
@@ -175,8 +174,7 @@ class Conversions:
             why=converted.why,
             golden=evidence.golden if evidence else None,
             custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
-            **largest_errors(difference),
-            allowed=difference.tolerance if difference else "",
+            **{name: getattr(proved.outcome, name) for name in compared},
         )
         if made and target.is_golden:
             store, content = GoldenStore(target.path), _with_record(*made, record)

@@ -83,7 +83,7 @@ class Converted:
     def origin(self, original: str) -> ConvertedFrom:
         """What it was made of, and how, as a golden and a record say it; `original` is the SHA-256 of the original."""
         tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
-        return ConvertedFrom(original, self.reader.name, self.way, self.rewrites, tool, self.module_by)
+        return ConvertedFrom(original, self.reader.release.name, self.way, self.rewrites, tool, self.module_by)
 
 
 def find_reader(name: str, calendar: Calendar) -> Reader:
@@ -109,7 +109,7 @@ def convert(
     reason. Raises `ConversionRefused` for an artifact that cannot be made into one that the reader takes, and
     `ArtifactError` for one that cannot be read.
     """
-    envelope = artifact.envelope
+    envelope, title = artifact.envelope, reader.release.title
     if envelope is None:
         raise ConversionRefused(
             f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
@@ -119,19 +119,19 @@ def convert(
     (load,) = loads(artifact, [reader])
     plain = shardings_in_the_way(artifact, reader)
     if load.ok and not calls and not plain and not _misses_shardings(envelope, reader):
-        return Converted(artifact, reader, UNCHANGED, f"{reader.title} takes the original")
+        return Converted(artifact, reader, UNCHANGED, f"{title} takes the original")
     try:
         done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
         if calls or plain or any(any(module_problems(module, needs(module), reader)) for module in artifact.modules):
             done = rewrite_modules(_job(reader, done.modules, tuple(calls), plain=plain))
         data, outside = rewrite_envelope(artifact, reader, done.modules)
-        converted = read_bytes(data, f"{artifact.name} for {reader.title}")
+        converted = read_bytes(data, f"{artifact.name} for {title}")
         check_converted(artifact, converted, reader, allow)
     except ConversionRefused as refused:
         other_way = _other_way(load, reader, has_calls=bool(calls))
-        problem = f"{artifact.name}: not converted for {reader.title}: {refused.message().rstrip('.')}.{other_way}"
+        problem = f"{artifact.name}: not converted for {title}: {refused.message().rstrip('.')}.{other_way}"
         raise ConversionRefused(problem) from None
-    why = "; ".join((*_reasons(load), *calls)) or f"{reader.title} would {'not run' if plain else 'miss'} its shardings"
+    why = "; ".join((*_reasons(load), *calls)) or f"{title} would {'not run' if plain else 'miss'} its shardings"
     return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
 
 
@@ -143,18 +143,18 @@ def _calls_to_replace(
     Raises `ConversionRefused` for what no conversion changes: parts that are not known, several devices, what crashes
     the reader; and for custom calls unless they are replaced.
     """
-    refusal = f"{artifact.name}: not converted"
+    refusal, release = f"{artifact.name}: not converted", reader.release
     if not_read := _parts_not_read(artifact, allow):
         raise ConversionRefused(f"{refusal}: {' '.join(not_read)}")
-    refusal += f" for {reader.title}"
-    if reader.runtime and envelope.nr_devices > 1:
+    refusal += f" for {release.title}"
+    if release.runtime and envelope.nr_devices > 1:
         raise ConversionRefused(
-            f"{refusal}: it is for {envelope.nr_devices} devices, and {reader.title} is called with one. Export the "
+            f"{refusal}: it is for {envelope.nr_devices} devices, and {release.title} is called with one. Export the "
             "function for one device."
         )
-    if DOTS_CRASH.fullmatch(reader.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
+    if DOTS_CRASH.fullmatch(release.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
         raise ConversionRefused(
-            f"{refusal}: a dot with an algorithm ends a process of {reader.title} by signal 11, until 2.19 fixed it. "
+            f"{refusal}: a dot with an algorithm ends a process of {release.title} by signal 11, until 2.19 fixed it. "
             "Export with `precision=` in place of `jax.lax.DotAlgorithmPreset`."
         )
     calls = calls_not_taken(artifact, reader, allow)
@@ -167,7 +167,7 @@ def _calls_to_replace(
 
 def _misses_shardings(envelope: Envelope, reader: Reader) -> bool:
     """Whether named shardings have none of XLA's beside them: an older reader loads the artifact without them."""
-    if not reader.jax or format_of(reader.jax) >= NAMED_SHARDINGS:
+    if not reader.release.jax or format_of(reader.release.jax) >= NAMED_SHARDINGS:
         return False
     named = [sharding for sharding in shardings_of(envelope) if isinstance(sharding, NamedSharding)]
     return any(sharding.hlo_sharding_proto is None for sharding in named)
@@ -176,7 +176,7 @@ def _misses_shardings(envelope: Envelope, reader: Reader) -> bool:
 def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, plain: bool) -> ModuleJob:
     """What is to be done with modules for a reader. Raises `ConversionRefused` where its StableHLO is not known."""
     if reader.stablehlo is None:
-        raise ConversionRefused(f"the StableHLO of {reader.title} is not known")
+        raise ConversionRefused(f"the StableHLO of {reader.release.title} is not known")
     # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
     platform = "cpu" if initializes_lapack(reader) else "tpu"
     stablehlo = ".".join(map(str, (*version_numbers(reader.stablehlo), 0)[:3]))  # IREE's is known as 1.12
@@ -186,7 +186,7 @@ def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, 
 def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
     """What to do where a conversion is refused, as a sentence: JAX's own bypass, or another export."""
     exports = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
-    if reader.runtime and exports and not has_calls:  # else the calls are in the way of such an export, too
+    if reader.release.runtime and exports and not has_calls:  # else the calls are in the way of such an export, too
         return f" Instead, {' and '.join(exports)}."
     if any("expired" in reason for reason in load.reasons):
         return (
@@ -232,10 +232,11 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
     It must promise the target, or the project allow it. A call for the CPU must not be one of those that end its
     process, which is worse than a refusal. Raises `ArtifactError` for a module that cannot be read.
     """
-    if reader.runtime:
+    release = reader.release
+    if release.runtime:
         return {target: f"{ONLY_JAX.format(target)}." for target in calls_of_jax(artifact) if target not in allow}
-    promised = stable_targets(reader.jax)
-    findings = judge_calls(artifact.custom_calls, promised, None, allow, f"jaxlib {reader.jaxlib}")
+    promised = stable_targets(release.jax)
+    findings = judge_calls(artifact.custom_calls, promised, None, allow, f"jaxlib {release.jaxlib}")
     problems = {finding.target: finding.message for finding in findings if not finding.ok}
     envelope = artifact.envelope
     runs_on_cpu = (
@@ -247,7 +248,7 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
         for target in (call.target for call in artifact.custom_calls):
             if target.startswith(LAPACK) and belongs(target, "cpu"):
                 problems[target] = (
-                    f"{target} ends a process of jaxlib {reader.jaxlib} by signal 11 where jax has called no linear "
+                    f"{target} ends a process of jaxlib {release.jaxlib} by signal 11 where jax has called no linear "
                     f"algebra before, until {'.'.join(map(str, INITIALIZED_SINCE))} fixed it "
                     "(https://github.com/jax-ml/jax/issues/29610)."
                 )
@@ -259,7 +260,7 @@ def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
 
     jax writes some for PRNG keys on one device too: Shardy's, or without Shardy the custom call Sharding.
     """
-    if not reader.runtime or reader.runtime.partition("==")[0] in WITH_XLA:
+    if not reader.release.runtime or reader.release.family in WITH_XLA:
         return False
     has_calls = any(call.target == "Sharding" for call in artifact.custom_calls)
     return has_calls or any("sdy" in module.dialects for module in artifact.modules)
@@ -267,7 +268,7 @@ def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
 
 def initializes_lapack(reader: Reader) -> bool:
     """Whether a reader registers LAPACK's functions before it runs an artifact: no runtime that is not jaxlib does."""
-    return not reader.runtime and version_numbers(reader.jaxlib) >= INITIALIZED_SINCE
+    return not reader.release.runtime and version_numbers(reader.release.jaxlib) >= INITIALIZED_SINCE
 
 
 def _parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:

@@ -60,29 +60,29 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     format has no field for something in it, and `ArtifactError` for a sharding that cannot be read, or fields that no
     known schema has.
     """
-    envelope = artifact.envelope
+    envelope, release = artifact.envelope, reader.release
     assert envelope is not None
     first, last = envelope.format_range
     # A runtime that is not jaxlib never sees the envelope, which stays in its format.
-    number = last if reader.runtime else format_of(reader.jax)
+    number = last if release.runtime else format_of(release.jax)
     if not number:
-        raise ConversionRefused(f"no format is known that jax {reader.jax} reads")
+        raise ConversionRefused(f"no format is known that jax {release.jax} reads")
     is_xlas = any(isinstance(sharding, HloSharding) for sharding in shardings_of(envelope))
     mesh = _mesh_for_named(artifact, envelope) if is_xlas and number >= NAMED_SHARDINGS else None
-    since_0_7 = not reader.runtime and version_numbers(reader.jax) >= (0, 7, 0)  # jax knows convention 10
-    newest = (reader.convention or sys.maxsize) if reader.runtime else 10 if since_0_7 else _OLDEST_CONVENTION
+    since_0_7 = not release.runtime and version_numbers(release.jax) >= (0, 7, 0)  # jax knows convention 10
+    newest = (release.convention or sys.maxsize) if release.runtime else 10 if since_0_7 else _OLDEST_CONVENTION
     target = _Target(number, newest, mesh)
-    if not reader.runtime:
+    if not release.runtime:
         target.note(
             f"envelope of format {first if first == last else f'{first} to {last}'} written in format {number}"
             + (f", with {plural(envelope.vjp_order, 'derivative')}" if envelope.vjp is not None else "")
         )
-    fit = target.relabelled if reader.runtime else target.fitted
+    fit = target.relabelled if release.runtime else target.fitted
     fitted: Envelope | None = None
     for level, code in reversed(list(zip(envelope.levels, modules, strict=True))):
         fitted = fit(level)._replace(vjp=fitted, module_source=ByteSpan(code, 0, len(code)))
     assert fitted is not None
-    return encode(fitted, None if reader.runtime else fields_of(number)), tuple(target.rewrites)
+    return encode(fitted, None if release.runtime else fields_of(number)), tuple(target.rewrites)
 
 
 def shardings_of(envelope: Envelope) -> list[Sharding]:

@@ -26,19 +26,19 @@ from export_core.features.convert.convert import (
     find_reader,
 )
 from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.fix import FIX, FIXED_BY, FixByConversion, Level
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
-from export_core.judge.result import Cells, FixByConversion, Level, Result
-from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import Cells, Result
+from export_core.matrix.verdicts import VERDICTS, Kind, Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.report.document import Finding
-from export_core.report.wording import FIXED_BY, first_lines, writer_and_reader
+from export_core.report.wording import first_lines, writer_and_reader
 from export_core.run.run import Run
 
 
@@ -61,7 +61,7 @@ def with_conversions(
     for failing in Cells([result for result in results if can_be_tried(result)]).by_reader.values():
         tried = [planned[result.key] for result in failing.results]
         fixes |= {cell.key: fix for cell, fix in try_conversions(tried, rewrite_modules, options, notify)}
-    return [structs.replace(result, fixed_by_conversion=fixes.get(result.key)) for result in results]
+    return [structs.replace(result, facts=FIX.put(result.facts, fixes.get(result.key))) for result in results]
 
 
 def can_be_tried(result: Result) -> bool:
@@ -86,8 +86,8 @@ def try_conversions(
                 yield original, fix
             else:
                 made[cell.key] = original, cell, fix
-        for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
-            original, _, fix = made[outcome.cell.key]
+        for cell, outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
+            original, _, fix = made[cell.key]
             if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
                 if nothing := nothing_compared(original.golden, "cpu", options.policy.tolerances, options.user_code):
                     yield original, FixByConversion(message=f"not shown: it runs, and nothing was compared: {nothing}")
@@ -124,7 +124,7 @@ def _convert(
 ) -> Converted:
     """Convert the artifact of a cell for its reader."""
     golden, reader = cell.golden, find_reader(cell.reader.name, options.calendar)
-    allow = {**golden.manifest.options.allow, **options.policy.allow}
+    allow = {**golden.compared_as.allow, **options.policy.allow}
     artifact = golden.read_artifact()
     return convert(artifact, reader, rewrite_modules, replace_custom_calls=replace_custom_calls, allow=allow)
 
@@ -132,7 +132,8 @@ def _convert(
 def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
     """The cell of the golden with the converted artifact, in a new folder."""
     made = converted_golden(evidence_of(cell.golden), converted)
-    return replace(cell, golden=unstored_golden(*made, folder, options.policy))
+    golden = unstored_golden(*made, folder, options.policy)
+    return replace(cell, golden=golden.compared(cell.golden.compared_as))
 
 
 def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
@@ -174,7 +175,7 @@ CONVERSION = Kind("CONVERSION", 7)
 
 def conversion_findings(run: Run) -> Iterator[Finding]:
     """One finding where conversion was tried (`--convert`), else none."""
-    tried = [(result, result.fixed_by_conversion) for result in run.results if result.fixed_by_conversion]
+    tried = [(result, fix) for result in run.results if (fix := FIX.of(result.facts))]
     if not tried:
         return
     fixed = {level: [result for result, one in tried if one.fixes and one.level is level] for level in Level}
@@ -204,7 +205,7 @@ def _reason(fix: FixByConversion) -> str:
 
 def _command(example: Result, goldens: str) -> str:
     """The command that writes the converted golden of a fixed cell."""
-    fix = example.fixed_by_conversion
+    fix = FIX.of(example.facts)
     replace = ["--replace-custom-calls"] if fix and fix.level is Level.CUSTOM_CALLS else []
     words = ["jaxexport", "convert", f"{goldens}/{example.golden}", "--for", example.reader.name, *replace]
     return shlex.join([*words, "-o", "converted"])

@@ -104,18 +104,18 @@ def export_again(
     Derivatives and symbolic shapes stay. What the module calls stays too: its custom calls are not replaced. Raises
     `ConversionRefused` where no release does that, and `ArtifactError` for an artifact that cannot be read.
     """
-    refusal = f"{artifact.name}: not exported again for {reader.title}"
-    envelope = artifact.envelope
-    if envelope is None or envelope.nr_devices > 1 or reader.runtime:
+    envelope, release = artifact.envelope, reader.release
+    refusal = f"{artifact.name}: not exported again for {release.title}"
+    if envelope is None or envelope.nr_devices > 1 or release.runtime:
         raise ConversionRefused(f"{refusal}: only artifacts of jax.export for one device, and only for a jaxlib.")
     entries = calendar_entries(calendar)
     readers = readers_of(entries)
-    place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
+    place = next(number for number, entry in enumerate(entries) if entry.jaxlib == release.jaxlib)
     problems: list[str] = []
     # Those with the nearest numbers first.
     for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
         jaxlib = entry.jaxlib
-        if jaxlib == reader.jaxlib or not _writes_for(entry, reader) or not loads(artifact, [readers[jaxlib]])[0].ok:
+        if jaxlib == release.jaxlib or not _writes_for(entry, reader) or not loads(artifact, [readers[jaxlib]])[0].ok:
             continue
         if len(problems) == MOST_RELEASES:
             break
@@ -136,16 +136,16 @@ def _export_in(environment: Environment, artifact: Artifact, reader: Reader, all
     job = {"vjp_order": envelope.vjp_order, "x64": needs_x64(envelope)}
     inputs = {"original.jaxexport": bytes(artifact.data)}
     result = run_program(environment, EXPORT_AGAIN, job, inputs, ("again.jaxexport",))
-    again = read_bytes(result.modules[0], f"{artifact.name} exported again for jaxlib {reader.jaxlib}")
+    again = read_bytes(result.modules[0], f"{artifact.name} exported again for jaxlib {reader.release.jaxlib}")
     check_converted(artifact, again, reader, allow)
-    why = f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes"
+    why = f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.release.jaxlib} takes"
     rewrites = (f"deserialized and exported again by jaxlib {jaxlib}",)
     return Converted(again, reader, EXPORTED_AGAIN, why, rewrites, result.by)
 
 
 def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:
     """Whether what a release exports is in a format, and for a StableHLO, that a reader takes."""
-    number, reads = format_of(entry.jax), version_numbers(reader.jax)
+    number, reads = format_of(entry.jax), version_numbers(reader.release.jax)
     written = entry.stablehlo[1] if len(entry.stablehlo) > 1 else None
     if written is None or reader.stablehlo is None or version_pair(written) > version_pair(reader.stablehlo):
         return False

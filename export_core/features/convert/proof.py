@@ -22,10 +22,10 @@ from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import comparison_in_words, under_policy
-from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions, opened
+from export_core.matrix.result import Result
 from export_core.matrix.selection import reader_named
-from export_core.numbers.compare import Difference
+from export_core.matrix.verdicts import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.readers.cell import Cell, Limits
@@ -128,11 +128,11 @@ def unstored_golden(manifest: Manifest, files: Mapping[str, bytes], folder: Path
 
 @dataclass(frozen=True)
 class Proof:
-    """What the replay showed: whether the outputs are those of the golden, in a sentence, and the largest errors."""
+    """What the replay showed: whether the outputs are those of the golden, in a sentence."""
 
     verified: bool
     message: str
-    difference: Difference | None = None
+    outcome: Result | None = None  # That of the replay, where its outputs were compared with those of the golden.
 
 
 def prove(
@@ -149,24 +149,24 @@ def prove(
     """
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
-    release = reader_named(converted.reader.name, options.calendar)
+    release = reader_named(converted.reader.release.name, options.calendar)
     with scratch_folder() as scratch, opened(options.user_code, options.policy, options.limits) as user_code:
         options = replace(options, limits=Limits(jobs=1), user_code=user_code)  # it is one cell
         golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
         notify(f"running the converted artifact in {release.title}")
-        (outcome,) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
+        ((_, outcome),) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
         passes = outcome.verdict is Verdict.PASS
         nothing = nothing_compared(golden, "cpu", options.policy.tolerances, user_code) if passes else ""
     reader = release.title
     match outcome.verdict:
         case Verdict.PASS if not nothing:
             outputs = f"the golden {evidence.golden}" if evidence.golden else "--outputs"
-            if golden.manifest.comparison not in (Comparison(), Comparison("exact")):
-                outputs += f", compared by {comparison_in_words(golden.manifest.comparison)}"
+            if golden.compared_as.comparison not in (Comparison(), Comparison("exact")):
+                outputs += f", compared by {comparison_in_words(golden.compared_as.comparison)}"
             if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
                 names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
                 outputs += f", compared as factors of {names}, which are unique up to sign"
-            return Proof(True, f"{reader} gives the outputs of {outputs}", outcome.difference)
+            return Proof(True, f"{reader} gives the outputs of {outputs}", outcome)
         case Verdict.PASS if manifest.options.without_outputs and evidence.golden is None:  # of made inputs
             return Proof(False, f"{reader} loads, compiles and runs it; no golden has this artifact")
         case Verdict.PASS:

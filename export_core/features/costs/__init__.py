@@ -3,6 +3,8 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
+    asked_by="budgets",
+    facts={"exceeded": "exceeded:EXCEEDED"},
     policy_key="policy_key:BUDGETS",
     keywords={
         "budgets": (

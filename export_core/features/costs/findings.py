@@ -6,16 +6,17 @@ from itertools import pairwise
 from statistics import median
 
 from export_core.base.text import aligned, plural, ranges
+from export_core.features.costs.exceeded import EXCEEDED, Exceeded
 from export_core.features.costs.over_budget import unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import change_in, cost_of
-from export_core.judge.result import Cells, Exceeded, by_build_date
-from export_core.judge.verdicts import Kind
+from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
 from export_core.releases.names import title_of
 from export_core.report.document import Finding, RowLine
-from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
+from export_core.report.wording import amount, first_lines, times, writer_and_reader
 from export_core.run.run import Run
 
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
@@ -30,7 +31,7 @@ def cost_findings(run: Run) -> Iterator[Finding]:
     exceeding = [
         (result, part, (part.budget, part.limit, part.figure, part.whose, result.platform))
         for result in run.by_judgement.get(Judgement.OVER_BUDGET, ())
-        for part in result.exceeded
+        for part in EXCEEDED.of(result.facts) or ()
     ]
     by_count = Counter(limit for *_, limit in exceeding).most_common()
     for number, (limit, _) in enumerate(by_count):
@@ -87,13 +88,13 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
     for (golden, _), cells in goldens.items():
         versions = by_build_date(result.reader for result in cells)
         largest = max((exceeding[result] for result in cells), key=_ratio)
-        lines.append(f"{golden} in {title_of(ranges(versions, readers))}: {exceeded_text(largest)}")
+        lines.append(f"{golden} in {title_of(ranges(versions, readers))}: {largest}")
     limit = f"{exceeding[worst].limit} ({exceeding[worst].budget})"
     sentence = f"{plural(len(exceeding), 'cell')} over {limit}: {lines[0]}."
     if len(goldens) > 1:
         sentence = (
             f"{plural(len(exceeding), 'cell')} of {plural(len(goldens), 'golden')} over {limit}; the worst is "
-            f"{worst.golden} in {worst.reader.title}: {exceeded_text(exceeding[worst])}."
+            f"{worst.golden} in {worst.reader.title}: {exceeding[worst]}."
         )
     details = (
         ("goldens", first_lines(lines) if len(goldens) > 1 else ""),

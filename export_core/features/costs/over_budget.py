@@ -12,10 +12,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from export_core.base.text import plural
+from export_core.features.costs.exceeded import EXCEEDED, Exceeded
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge.cost import cost_of, grows
-from export_core.judge.result import Exceeded, Result, Series
-from export_core.judge.verdicts import Judgement
+from export_core.matrix.result import Result, Series
+from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import matches
 from export_core.readers.cell import CellKey
@@ -40,7 +41,11 @@ def with_budgets(
     A growth is measured against the golden's own writer, where the run has its cell, and against the same cell of a
     `baseline`.
     """
-    results = list(results)
+    # What an earlier judgement said is no part of this one, whose policy may have no budget.
+    results = [
+        replace(result, facts=EXCEEDED.put(result.facts, None)) if EXCEEDED.name in result.facts else result
+        for result in results
+    ]
     if not BUDGETS.of(policy):
         return results
     own, limits_of, judged = _own_cells(results), _limits_of_cells(policy), []
@@ -50,7 +55,7 @@ def with_budgets(
             others = (("writer", own.get(result.series)), ("baseline", (baseline or {}).get(result.key)))
             exceeded = tuple(part for limit in limits_of(result) for part in _exceeded(result, limit, others))
             judgement = Judgement.OVER_BUDGET if exceeded else Judgement.KEPT
-            judged.append(replace(result, judgement=judgement, exceeded=exceeded))
+            judged.append(replace(result, judgement=judgement, facts=EXCEEDED.put(result.facts, exceeded or None)))
         else:
             judged.append(result)
     return judged

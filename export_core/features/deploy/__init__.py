@@ -10,5 +10,6 @@ FEATURE = Feature(
             "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the deployment targets",
         )
     },
+    asked_by="deployed",
     findings="answers:target_findings",
 )

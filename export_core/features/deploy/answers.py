@@ -24,11 +24,11 @@ from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
 from export_core.judge.unmatched import Unmatched
-from export_core.judge.verdicts import Kind
 from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
+from export_core.matrix.verdicts import Kind
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
@@ -322,9 +322,9 @@ def stored_evidence(
 ) -> Evidence:
     """What the runs in these folders say of goldens as they are now: the run that ended last counts.
 
-    `goldens` have the comparisons of the policy, on which a verdict depends as well. A run of which anything that
-    decides verdicts has changed since says nothing, as in `jaxexport judge`, and nor does any of a golden with a
-    quirk that has expired by `day`: `notify` is told, also of one shard without the others.
+    Goldens count as they are stored. A run of which anything else that decides verdicts has changed since, such as how
+    the policy compares them, says nothing, as in `jaxexport judge`. Nor does any of a golden with a quirk that has
+    expired by `day`: `notify` is told, also of one shard without the others.
 
     Raises `RunError` for a folder without a finished run, or with a changed one.
     """

@@ -79,7 +79,7 @@ def can_i_deploy(
     for pattern in unmatched:
         if not pattern.target:
             echo(f"warning: {pattern.text}", err=True)
-    stored = under_policy(stored, policy)
+    compared = under_policy(stored, policy)
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.
     folders = [folder] if results else []
@@ -88,14 +88,14 @@ def can_i_deploy(
     question = answers.Question(
         calendar.as_of(day),
         terms_of(policy),
-        answers.stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
+        answers.stored_evidence(folders, compared, policy, day, partial(echo, err=True)),
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         option_words(project),
         folder / answers.ASKED,
-        () if names else {golden.manifest.case for golden in stored},
+        () if names else {golden.manifest.case for golden in compared},
         policy,
     )
-    subjects = answers.subjects_named(names or answers.cases_of(targets, stored, to), stored)
+    subjects = answers.subjects_named(names or answers.cases_of(targets, compared, to), compared)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs = answers.asked_pairs(subjects, targets, to)
     lacking = [] if names and to != ALL else answers.unmatched_in(targets, unmatched)

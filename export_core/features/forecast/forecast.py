@@ -18,7 +18,6 @@ from export_core.base.text import few, plural
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
-from export_core.judge.result import grouped
 from export_core.judge.retention import (
     deletion_day,
     leaves_window_on,
@@ -27,6 +26,7 @@ from export_core.judge.retention import (
     retention_status,
     retirement_day,
 )
+from export_core.matrix.result import grouped
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.policy.load_check import find_reader

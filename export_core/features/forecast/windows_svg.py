@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from export_core.base.text import plural
 from export_core.features.forecast.forecast import Generation
-from export_core.judge.result import ReaderOf
 from export_core.judge.retention import leaves_window_on
+from export_core.releases import Release
 from export_core.report.document import Picture
 from export_core.report.run_tables import map_releases
 from export_core.report.svg import Axis, add, add_months, picture, text_of, width_of
@@ -49,7 +49,7 @@ def windows_picture(run: Run) -> Picture | None:
 def generations_of(run: Run) -> list[Generation]:
     """The writers of a run with their windows. A golden that is replayed on several platforms counts once."""
     windows, names = run.policy.window_lengths(), map_releases(run.writers)
-    goldens: dict[ReaderOf, set[str]] = {writer: set() for writer in run.writers}
+    goldens: dict[Release, set[str]] = {writer: set() for writer in run.writers}
     for (writer, _), cells in run.by_writer.items():
         goldens[writer] |= {golden for golden, _ in cells.by_golden}
     return [

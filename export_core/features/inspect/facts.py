@@ -15,7 +15,7 @@ from export_core.artifact.main_check import check_main, dimension_names, is_know
 from export_core.artifact.readers import Needs, Reader, loads, needs, readers_of, readers_of_runtime
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.policy.terms import PromisedDays, Terms, promised_days
-from export_core.releases.entries import shipped_runtimes
+from export_core.releases.entries import CalendarEntry, shipped_runtimes
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
@@ -64,11 +64,28 @@ class ModuleFacts(NamedTuple):
 class ReaderFacts(NamedTuple):
     """Whether a release loads it."""
 
-    jaxlib: str  # Its jaxlib.
-    jax: str  # Its jax.
-    built: str  # The day on which the jaxlib was built.
+    release: CalendarEntry  # The release, of jaxlib.
     loads: bool | None  # true, false, or null if that is unknown.
     reasons: tuple[str, ...]  # Why not.
+
+    @property
+    def jaxlib(self) -> str:
+        """Its jaxlib."""
+        return self.release.jaxlib
+
+    @property
+    def jax(self) -> str:
+        """Its jax."""
+        return self.release.jax
+
+    @property
+    def built(self) -> str:
+        """The day on which the jaxlib was built."""
+        return self.release.built
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the names of what `as_dict` gives."""
+        return "jaxlib", "jax", "built", "loads", "reasons"
 
 
 class RuntimeFacts(NamedTuple):
@@ -165,7 +182,6 @@ def describe(
     jaxlibs = jaxlibs_of(readers)
     findings = audit_for(artifact, writer, terms.allow, jaxlibs or (newest if writer.candidates else ()))
     converted = _converted(artifact)
-    built = {release.jaxlib: release.built for release in releases}
     facts = Inspection(
         format=FORMAT,
         file=artifact.name,
@@ -178,7 +194,7 @@ def describe(
         modules=tuple(_module(module, artifact.data) for module in artifact.modules),
         writer=writer,
         readers=tuple(
-            ReaderFacts(load.reader.jaxlib, load.reader.jax, built[load.reader.jaxlib], load.ok, load.reasons)
+            ReaderFacts(load.reader.release, load.ok, load.reasons)
             for load in loads(artifact, readers_of(releases).values())
         ),
         runtimes=tuple(_runtimes(artifact, terms)) if runtimes else (),
@@ -207,7 +223,7 @@ def describe(
 
 def jaxlibs_of(readers: Sequence[Reader]) -> tuple[str, ...]:
     """The jaxlibs among these readers."""
-    return tuple(reader.jaxlib for reader in readers if not reader.runtime)
+    return tuple(reader.release.jaxlib for reader in readers if not reader.release.runtime)
 
 
 def audit_for(
@@ -228,8 +244,8 @@ def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFind
 def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:
     calls, runtimes = calls_of_jax(artifact), shipped_runtimes()
     readers = [reader for name in runtimes for reader in readers_of_runtime(name, runtimes, terms.releases)]
-    for name, alike in groupby(loads(artifact, readers), lambda load: load.reader.runtime.partition("==")[0]):
-        by = {load.reader.runtime.partition("==")[2]: load for load in alike}
+    for name, alike in groupby(loads(artifact, readers), lambda load: load.reader.release.family):
+        by = {load.reader.release.version: load for load in alike}
         reasons = {version: load.reasons for version, load in by.items() if load.reasons}
         yield RuntimeFacts(name, {version: load.ok for version, load in by.items()}, reasons, calls)
 

@@ -36,6 +36,7 @@ from export_core.releases.names import title_of
 if TYPE_CHECKING:
     from export_core.policy import Policy
     from export_core.policy.load_check import LoadCheck
+    from export_core.releases.entries import CalendarEntry
 
 WIDTH = 14  # of the first column
 LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
@@ -79,14 +80,14 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime say it themselves.
-        to_do = f"; {_remedy(reader)}" if check.loads is False and not reader.runtime else ""
+        to_do = f"; {_remedy(reader.release)}" if check.loads is False and not reader.release.runtime else ""
         lines.append(f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{check}{to_do}')}\n")
     return "".join(lines)
 
 
-def _remedy(reader: Reader | ReaderFacts) -> str:
+def _remedy(release: CalendarEntry) -> str:
     """How to get an artifact that a jaxlib loads."""
-    return f"export it again with jax {reader.jax}, or try `jaxexport convert FILE --for {reader.jaxlib}`"
+    return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib}`"
 
 
 def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (), *, as_json: bool) -> str:
@@ -148,7 +149,7 @@ def _rows(facts: Inspection) -> _Rows:
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
     if facts.readers and all(reader.loads is False for reader in facts.readers):
-        yield "to do", _remedy(facts.readers[-1])
+        yield "to do", _remedy(facts.readers[-1].release)
     yield "not in", _not_in(facts.readers)
     several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
     yield "read by", [*_runtimes(facts.runtimes), *(several if (facts.nr_devices or 1) > 1 else [])]
@@ -390,7 +391,7 @@ def audit_text(
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
     if calls := calls_of_jax(artifact):
-        others = (title_of(reader.runtime) for reader in readers if reader.runtime)
+        others = (reader.release.title for reader in readers if reader.release.runtime)
         problems += [f"{title} does not compile it: {ONLY_JAX.format(joined(calls))}" for title in others]
     lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
     if artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up

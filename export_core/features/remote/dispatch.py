@@ -14,9 +14,11 @@ from functools import partial
 from export_core.features.remote.dask_cluster import DaskCluster, RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
-from export_core.matrix.outcome import Outcome, Verdict, audit_problem, not_run
-from export_core.matrix.replay import Notify, deciding_first, ignore
+from export_core.matrix.outcome import audit_problem, not_run
+from export_core.matrix.replay import Notify, Replayed, deciding_first, ignore
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import for_cell, new_result
+from export_core.matrix.verdicts import Verdict
 from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -32,7 +34,7 @@ MOST_BYTES = 8 << 20
 LOOK_SECONDS = 1.0  # How often to check whether the cluster can still end its jobs.
 TRIES = 2  # How many times a job is sent. Each time, the engine may itself move it from one machine to another.
 
-Outcomes = Generator[Outcome, None, None]
+Outcomes = Generator[Replayed, None, None]
 
 
 @dataclass
@@ -61,7 +63,7 @@ def replay_on(
     notify: Notify = ignore,
     run: Callable[[Job], JobResult] = run_job,
 ) -> Outcomes:
-    """Run cells on a cluster and yield one outcome for each, in the order in which their jobs end.
+    """Run cells on a cluster and yield each with its outcome, in the order in which their jobs end.
 
     A job that an engine loses is sent once more, and then its cells are not run; those of a platform that no machine
     has are not run, at once. Goldens are read when there is room for their job, so that not all are in memory at once.
@@ -87,7 +89,7 @@ class _Dispatch:
     out: dict[Future[JobResult], _Batch] = field(default_factory=dict)
 
     def outcomes(self, cells: Sequence[Cell]) -> Outcomes:
-        """One outcome for each cell."""
+        """Yield each cell with its outcome."""
         audited = yield from self._audit(cells)
         for group in deciding_first(audited, ExecutionKeys(self.options.limits).of):
             for batch in map(_Batch, batches(group)):
@@ -109,14 +111,14 @@ class _Dispatch:
             for future in self.out:
                 future.cancel()
 
-    def _audit(self, cells: Sequence[Cell]) -> Generator[Outcome, None, list[Cell]]:
+    def _audit(self, cells: Sequence[Cell]) -> Generator[Replayed, None, list[Cell]]:
         """The cells that may run: an artifact that must not be compiled is not sent either."""
         # Here too, and not by its machine alone: there a message would name a file in a temporary folder.
         goldens = {cell.golden.id: cell.golden for cell in cells}
         problems = {name: audit_problem(golden, self.options.policy) for name, golden in goldens.items()}
         for cell in cells:
             if problem := problems[cell.golden.id]:
-                yield Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem)
+                yield cell, new_result(cell, Stage.AUDIT, Verdict.ERROR, problem)
         return [cell for cell in cells if not problems[cell.golden.id]]
 
     def _give_up(self, platform: str) -> Outcomes:
@@ -160,8 +162,8 @@ class _Dispatch:
             return
         for note in result.notes:
             self.notify(note)
-        for cell, stored in zip(batch.cells, result.outcomes, strict=True):
-            yield stored.for_cell(cell)
+        for cell, outcome in zip(batch.cells, result.outcomes, strict=True):
+            yield replace(cell, mode=outcome.mode), for_cell(outcome, cell)
 
 
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
@@ -181,7 +183,7 @@ def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
 
 def _not_run(batch: _Batch, problem: str) -> Outcomes:
     for cell in batch.cells:
-        yield not_run(cell, f"infrastructure: {problem}")
+        yield cell, not_run(cell, f"infrastructure: {problem}")
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from export_core.base.scratch import scratch_folder
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache_keys import tool
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.outcome import Outcome, not_run
+from export_core.matrix.outcome import not_run
+from export_core.matrix.replay import Replayed
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import Result
 from export_core.readers.cell import Cell, CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import runtime_of
@@ -34,9 +36,9 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What comes back: a stored outcome for each cell of the job, in its order, and the notes of the replay."""
+    """What comes back: an outcome for each cell of the job, in its order, and the notes of the replay."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Result, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -52,14 +54,14 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
 
 def _own_parts(cells: Sequence[Cell], options: ReplayOptions) -> dict[str, str]:
     """The parts of evidence that are a project's own, as they are on this machine."""
-    comparators = {cell.golden.manifest.comparison.compare for cell in cells}
+    comparators = {cell.golden.compared_as.comparison.compare for cell in cells}
     return own_parts(options.policy, comparators, sorted(cell.golden.id for cell in cells))
 
 
-def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
+def run_job(job: Job, replay: Callable[..., Generator[Replayed, None, None]] = replay_here) -> JobResult:
     """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
     if problem := _why_not_here(job):
-        return JobResult(tuple(not_run(cell, problem).stored for cell in job.cells))
+        return JobResult(tuple(not_run(cell, problem) for cell in job.cells))
     notes: list[str] = []
     with scratch_folder() as scratch:
         cells = []
@@ -70,9 +72,9 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
                 (folder / name).write_bytes(data)
             cells.append(replace(cell, golden=replace(cell.golden, folder=folder)))
         # They arrive in the order in which they end; what is sent back has the order of the job's cells.
-        outcomes: dict[CellKey, Outcome] = {}
-        for outcome in replay(cells, job.options, notify=notes.append):
-            outcomes[outcome.cell.key] = outcome.stored
+        outcomes: dict[CellKey, Result] = {}
+        for cell, outcome in replay(cells, job.options, notify=notes.append):
+            outcomes[cell.key] = outcome
         return JobResult(tuple(outcomes[cell.key] for cell in cells), tuple(notes))
 
 

@@ -56,12 +56,6 @@ class _HasThreadsError(Exception):
     """A runtime starts threads when it is imported: a fork would lack them, and hang."""
 
 
-class _Numbered(Reply, frozen=True, kw_only=True):
-    """A reply with the number of its cell."""
-
-    id: int
-
-
 class ForkingWorker:
     """Talks to ``program.py serve`` over its stdin and stdout."""
 
@@ -136,7 +130,7 @@ class ForkingWorker:
         # A line that is longer than any message comes in pieces, none of which is a message.
         while line := _open(self._process.stdout).readline(LONGEST_LINE):
             try:
-                reply = msgspec.json.decode(line, type=_Numbered)
+                reply = msgspec.json.decode(line, type=Reply)
                 with self._lock:
                     future = self._pending.pop(reply.id)
                 future.set_result(reply)

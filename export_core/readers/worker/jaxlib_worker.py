@@ -19,6 +19,11 @@ import signal
 import sys
 import time
 
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
+from jax.sharding import PartitionSpec as Spec
+
 from .program import (
     FILE_NAMES,
     KINDS,
@@ -75,7 +80,6 @@ def start_ahead(client: bool) -> None:
     try:
         from importlib.metadata import entry_points
 
-        import jax
         from jax._src.interpreters import mlir
 
         if client:
@@ -113,9 +117,6 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     say({"stage": "module", "timings": {"deserialize": few_digits(seconds)}})
     parse_module(exported)
     if request.get("warm"):
-        import jax
-        import numpy as np
-
         # Until 0.9.2 LAPACK calls die in a process that has not traced linear algebra.
         jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
     later: list[Callable[[], None]] = []
@@ -142,8 +143,6 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
 
 def prepare_devices(request: dict[str, Any], say: Say) -> Any:
     """The devices of a platform other than the CPU; None for the CPU, whose devices a call finds by itself."""
-    import jax
-
     platform, described, count = request["platform"], request["described"], request["devices"]
     configure(x64=request["x64"], devices=count if platform == "cpu" else 1)
     if platform == "cpu":
@@ -180,8 +179,6 @@ def run_check(
 
     Returns what runs its variants, if it has any.
     """
-    import jax
-
     for _ in range(check["vjp"]):
         exported = exported.vjp()
     if check.get("dump"):
@@ -290,8 +287,6 @@ class Variants:
             raise self.problem
         if not is_moved:
             return self.program(*args, **kwargs)
-        import numpy as np
-
         return self.program(np.array(variant["numbers"], np.int32), args, kwargs)
 
 
@@ -366,15 +361,11 @@ def driver_of(platform: str, device: Any) -> str:
 
 def one_device(devices: Any) -> Any:
     """The sharding of an array that is whole on the first device."""
-    from jax.sharding import SingleDeviceSharding
-
     return SingleDeviceSharding(devices[0])
 
 
 def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], devices: Any, described: Any) -> Any:
     """The arguments of a call, positional and by keyword, on these devices; on described ones without any data."""
-    import jax
-
     shardings: list[Any] = [None] * len(leaves)
     if check["mesh"]:
         shardings = shardings_on(devices, exported, leaves, check)
@@ -392,9 +383,6 @@ def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], de
 
 def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
     """The mesh of a check."""
-    import numpy as np
-    from jax.sharding import Mesh
-
     names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
     chosen = list(devices)[: int(np.prod(sizes))]
     # Any but "own" stands for a caller whose mesh is not the exporter's: the same devices in another order.
@@ -403,8 +391,6 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
     """The context of a call without arguments: its devices are those of the mesh around. Until 0.6.2 jax has none."""
-    import jax
-
     if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
         return contextlib.nullcontext()
     return jax.set_mesh(mesh_on(devices, check))
@@ -412,10 +398,6 @@ def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
 
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
     """How each argument is sharded on a check's mesh: see `Place` of protocol.py; None without data."""
-    import jax
-    from jax.sharding import NamedSharding
-    from jax.sharding import PartitionSpec as Spec
-
     mesh = mesh_on(devices, check)
     wanted: list[Any] = [None] * len(leaves)
     # JSON has lists for the tuples of axes.
@@ -448,9 +430,6 @@ def shard_layout(value: Any) -> str:
 
 def load_leaves(path: str) -> list[Any]:
     """Arrays as the coordinator stores them, with jax's own for keys and float0, which NumPy lacks."""
-    import jax
-    import numpy as np
-
     leaves = []
     for dtype, data in load_arrays(path):
         if dtype in KEY_IMPLEMENTATIONS:
@@ -463,9 +442,6 @@ def load_leaves(path: str) -> list[Any]:
 
 def save_leaves(path: str, values: list[Any]) -> None:
     """Write outputs in the same form. Raises `NotWrittenError` where the disk refuses."""
-    import jax
-    import numpy as np
-
     arrays = []
     for value in values:
         if unreduced_axes(getattr(value, "sharding", None)):  # jax gives nobody the terms of such a sum
@@ -518,8 +494,6 @@ def call_of(export: Any, exported: Any) -> Any:
 
 def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
     """The sharding that an artifact wants of each argument, on this mesh; None until 0.4.28, which cannot say it."""
-    from jax.sharding import Mesh
-
     if not hasattr(exported, "in_shardings_jax"):
         return None
 
@@ -556,8 +530,6 @@ def without_unreduced(sharding: Any) -> Any:
 
 def configure(x64: bool, devices: int) -> None:
     """Settings that a jax process takes before it starts its client."""
-    import jax
-
     if x64:
         jax.config.update("jax_enable_x64", True)
     if devices == 1:

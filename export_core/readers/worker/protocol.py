@@ -160,6 +160,7 @@ class Reply(msgspec.Struct, frozen=True):
     cost: Cost | None = None  # That of the plain call.
     timings: Timings | None = None  # Those of the plain call.
     note: str = ""  # About the worker, and not about this cell.
+    id: int = 0  # The number of its request, of a worker that runs several cells.
 
 
 class Worker(Protocol):

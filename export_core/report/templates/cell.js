@@ -7,14 +7,14 @@ const link = (href, text) => make("a", { href }, text);
 const pieces = (text) => text.split(/ (?=--)/).flatMap((piece, place) => [place ? " " : "", make("span", {}, piece)]);
 const copyable = (text) => make("div", { className: "command" }, make("code", {}, ...pieces(text)), make("button", { type: "button", className: "copy" }, "Copy"));
 const commandOf = (cell) => tables.command[cells.command[cell]].map((piece) => (typeof piece === "string" ? piece
-  : [caseOf(rowOfCell[cell])[0], writerOf(rowOfCell[cell]).jaxlib, reader(cell).jaxlib][piece])).join("");
+  : [caseOf(rowOfCell[cell]).case, writerOf(rowOfCell[cell]).jaxlib, reader(cell).jaxlib][piece])).join("");
 const fileLinks = (row) => ["jaxpr.txt", "module.mlir", "golden.yaml"].flatMap((name) =>
   [link(files + [...rows.golden[row].split("/"), name].map(encodeURIComponent).join("/"), name), " "]);
 const size = (value) => (value === null ? "–" : String(Number(value.toPrecision(3))));
 
 function numbersOf(cell) {
-  const [[absolute, relative, noise], elements] = tables.numbers[cells.numbers[cell]];
-  const allowed = tables.more[cells.more[cell]][4] || (tables.message[cells.message[cell]].match(/allowed ([^)]*)\)/) ?? [])[1];
+  const { max_abs_error: absolute, max_rel_error: relative, max_noise_error: noise, elements } = tables.numbers[cells.numbers[cell]];
+  const allowed = tables.more[cells.more[cell]].allowed || (tables.message[cells.message[cell]].match(/allowed ([^)]*)\)/) ?? [])[1];
   if (absolute === null && relative === null && noise === null) return null;
   const line = (tag, values, scope) => make("tr", {}, ...values.map((value, place) => make(place && scope !== "col" ? "td" : tag, place && scope !== "col" ? {} : { scope }, value)));
   const sizes = [["absolute", absolute], ["relative", relative], ["times the noise", noise]];
@@ -29,40 +29,41 @@ function numbersOf(cell) {
 
 // What the card of its cause says: the name of it, since when, what to do.
 function causeOf(found) {
-  if (!found[CAUSE]) return [];
-  const id = `${found[CAUSE]}=${found[JUDGEMENT]}`, card = at(`cause=${id}`);
+  if (!found.cause) return [];
+  const id = `${found.cause}=${found.judgement}`, card = at(`cause=${id}`);
   const text = (selector) => card?.querySelector(selector)?.textContent;
   return [
-    ["cause", link(addressOf("cause", id), text("h3 .title") ?? found[CAUSE])],
+    ["cause", link(addressOf("cause", id), text("h3 .title") ?? found.cause)],
     ["since when", text(".change")],
     ["to do", text(".todo span")],
   ];
 }
 // Whose promise counts, in a reader that is not jaxlib: its source can be followed.
 const promiseOf = (cell) => reader(cell).promise && make("span", {}, ...reader(cell).promise.split(/(https:[^\s)]+)/).map((part, place) => (place % 2 ? link(part, part) : part)));
-const TIMES = ["deserialize", "lower", "compile", "run", "run again (median)", "peak memory"];
-const timesOf = (cell) => cells.timings[cell].map((value, place) => value === null ? "" : `${TIMES[place]} ${value} ${place < 5 ? "ms" : "MB"}`).filter(Boolean).join(", ");
+const TIMES = { deserialize: "deserialize", lower: "lower", compile: "compile", run: "run", runs: "run again (median)", peak_bytes: "peak memory" };
+const timesOf = (cell) => Object.entries(TIMES).map(([name, words]) => [words, timings[name][cell], name === "peak_bytes" ? "MB" : "ms"])
+  .filter(([, value]) => (value ?? null) !== null).map((words) => words.join(" ")).join(", ");
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
-  const [device, driver, foreseen, flaky, allowed, deployed, budgets] = tables.more[cells.more[cell]];
+  const more = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
-    ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
+    ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found.phrase)],
     ...causeOf(found),
-    ["over a budget", budgets],
+    ...more.facts,
     ["change", [changeOf(tables.history[cells.history[cell]]), historyOf(cell)[pair[0]]].filter(Boolean).join("; it was ")],
     ["history", runs.length > 2 && runs.map((name, run) => `${name}: ${historyOf(cell)[run] || "not there"}`).reverse().join("\n")],
-    ["case", link(addressOf("case", caseOf(row)[0]), caseOf(row)[0])],
+    ["case", link(addressOf("case", caseOf(row).case), caseOf(row).case)],
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],
     ["read by", make("span", {}, link(addressOf("reader", reader(cell).name), release(reader(cell))), ` on ${platformOf(row)}`)],
     ["window", tables.window[cells.window[cell]]],
     ["promise", promiseOf(cell)],
-    ["deployed", deployed],
-    ["stage", found[STAGE] + (found[MODE] && `; ${found[MODE]}`)],
-    ["device", [device, driver].filter(Boolean).join(", ")],
-    ["foreseen", foreseen],
-    ["flaky", flaky],
-    ["allowed", allowed],
+    ["deployed", more.deployed],
+    ["stage", found.stage + (found.mode && `; ${found.mode}`)],
+    ["device", [more.device, more.driver].filter(Boolean).join(", ")],
+    ["foreseen", more.foreseen],
+    ["flaky", more.flaky],
+    ["allowed", more.allowed],
     ["custom calls", tables.calls[rows.calls[row]].join(", ")],
     ["stderr", tables.stderr[cells.stderr[cell]] && make("pre", { tabIndex: 0 }, tables.stderr[cells.stderr[cell]])],
     ["reproduce", copyable(commandOf(cell))],
@@ -80,7 +81,7 @@ function plainTable(shown, readers, { name, filtered, letters, chosen = -1, capt
     ...rangesOf(row, readers, filtered).map((range) => {
       const cell = make("td", { colSpan: range.size });
       if (range.cell < 0) return cell;
-      cell.className = `cell ${state(range.cell)[JUDGEMENT]}${state(range.cell)[PROMISED] ? " promised" : ""}`;
+      cell.className = `cell ${state(range.cell).judgement}${state(range.cell).promised ? " promised" : ""}`;
       const holds = chosen >= 0 && rowOfCell[chosen] === row && cells.reader[chosen] >= readers[range.column] && cells.reader[chosen] <= readers[range.column + range.size - 1];
       cell.classList.toggle("chosen", holds);
       const mark = markOf(range, letters);
@@ -104,13 +105,13 @@ function neighbour(cell, step) {
 }
 function fillDialog(cell) {
   const found = state(cell);
-  at("cell-title").textContent = `${caseOf(rowOfCell[cell])[1]}: ${found[PHRASE]}`;
-  at("cell-line").replaceChildren(make("span", { className: `badge ${found[JUDGEMENT]}` }, found[JUDGEMENT]),
-    ` ${found[VERDICT]} · written by ${writerOf(rowOfCell[cell]).jaxlib} · read by ${readerTitle(reader(cell))} on ${platformOf(rowOfCell[cell])}`);
+  at("cell-title").textContent = `${caseOf(rowOfCell[cell]).name}: ${found.phrase}`;
+  at("cell-line").replaceChildren(make("span", { className: `badge ${found.judgement}` }, found.judgement),
+    ` ${found.verdict} · written by ${writerOf(rowOfCell[cell]).jaxlib} · read by ${readerTitle(reader(cell))} on ${platformOf(rowOfCell[cell])}`);
   for (const [id, step] of [["older", -1], ["newer", 1]]) {
     const other = neighbour(cell, step);
     at(id).disabled = other < 0;
-    at(id).title = other < 0 ? "" : `${readerTitle(reader(other))}: ${state(other)[JUDGEMENT]}, ${state(other)[VERDICT]}`;
+    at(id).title = other < 0 ? "" : `${readerTitle(reader(other))}: ${state(other).judgement}, ${state(other).verdict}`;
   }
   at("cell-facts").replaceChildren(...factsOf(cell).flatMap(([label, value]) => [make("dt", {}, label), make("dd", {}, value)]));
   at("cell-generations").replaceChildren(generationsOf(cell));

@@ -1,11 +1,9 @@
 "use strict";
-// The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python.
-const { tables, rows, cells, files, judgements: WORST, verdicts, runs } = JSON.parse(document.getElementById("data").textContent);
+// The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python, and the
+// names are those of the fields of a result.
+const { tables, rows, cells, timings, files, judgements: WORST, verdicts, runs } = JSON.parse(document.getElementById("data").textContent);
 const ROWS = rows.golden.length, CELLS = cells.reader.length;
 const at = (id) => document.getElementById(id);
-
-// A state is a list; these are the places in it, in the order in which page_data.py writes them.
-const [JUDGEMENT, VERDICT, STAGE, PHRASE, MARK, PROMISED, CAUSE, MODE] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 const rowOfCell = new Int32Array(CELLS);
 for (let row = 0; row < ROWS; row += 1) rowOfCell.fill(row, rows.start[row], rows.start[row + 1]);
@@ -44,14 +42,14 @@ function cellNamed(name) {
 // --- kept of promised, by reader
 const promised = new Int32Array(tables.reader.length), kept = new Int32Array(tables.reader.length);
 for (let cell = 0; cell < CELLS; cell += 1) {
-  if (!state(cell)[PROMISED]) continue;
+  if (!state(cell).promised) continue;
   promised[cells.reader[cell]] += 1;
-  kept[cells.reader[cell]] += state(cell)[JUDGEMENT] === "kept";
+  kept[cells.reader[cell]] += state(cell).judgement === "kept";
 }
 
 // --- how many cells work: of a row, and of several
 const works = new Int32Array(ROWS);
-for (let cell = 0; cell < CELLS; cell += 1) works[rowOfCell[cell]] += verdicts[state(cell)[VERDICT]][2];
+for (let cell = 0; cell < CELLS; cell += 1) works[rowOfCell[cell]] += verdicts[state(cell).verdict].works;
 const sizeOf = (row) => rows.start[row + 1] - rows.start[row];
 const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
 const partOf = (some) => `${count(sum(some.map((row) => works[row])))} of ${count(sum(some.map(sizeOf)))} cells work`;

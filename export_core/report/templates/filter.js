@@ -43,23 +43,25 @@ function matcher({ text, literal }) {
 const flags = (table, holds) => Uint8Array.from(table, (value) => holds(value));
 const releaseIs = (is) => ({ jaxlib, name }) => is(jaxlib) || is(name);
 const BY_ROW = {
-  case: (is) => [rows.case, flags(tables.case, ([id, short]) => is(id) || is(short))],
+  case: (is) => [rows.case, flags(tables.case, ({ case: id, name }) => is(id) || is(name))],
   writer: (is) => [rows.writer, flags(tables.writer, releaseIs(is))],
   platform: (is) => [rows.platform, flags(tables.platform, is)],
   call: (is) => [rows.calls, flags(tables.calls, (calls) => calls.some(is))],
 };
-const ofState = (place, word = String) => (is) => [cells.state, flags(tables.state, (value) => is(word(value[place])))];
+const ofState = (name, word = String) => (is) => [cells.state, flags(tables.state, (value) => is(word(value[name])))];
 const BY_CELL = {
   reader: (is) => [cells.reader, flags(tables.reader, releaseIs(is))],
   runtime: (is) => [cells.reader, flags(tables.reader, ({ runtime }) => is(runtime))],
-  judgement: ofState(JUDGEMENT), verdict: ofState(VERDICT), stage: ofState(STAGE), cause: ofState(CAUSE),
+  judgement: ofState("judgement"), verdict: ofState("verdict"), stage: ofState("stage"), cause: ofState("cause"),
   change: (is) => [cells.history, flags(tables.history, (history) => is(changeOf(history)))],
-  promised: ofState(PROMISED, (value) => (value ? "yes" : "no")),
+  promised: ofState("promised", (value) => (value ? "yes" : "no")),
 };
 
 // A word is looked for once in each different text, however many cells have it.
 const lowered = {};
-const texts = (name) => (lowered[name] ??= tables[name].map((value) => JSON.stringify(value).toLowerCase()));
+const texts = (name) => (lowered[name] ??= tables[name].map((value) => JSON.stringify(fieldsOf(value)).toLowerCase()));
+// Without the names of fields, which are the same for all.
+const fieldsOf = (value) => (value instanceof Object && !Array.isArray(value) ? Object.values(value) : value);
 function wordIn(word) {
   const among = (name) => flags(texts(name), (text) => text.includes(word));
   return {

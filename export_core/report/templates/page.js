@@ -168,7 +168,7 @@ function activate(element, fraction = 0) {
     // The table is new: the keyboard stays where it was.
     setCurrent({ item: -1, column: view.readers.indexOf(place) });
   } else if (element.role === "rowheader") {
-    go({ filter: "", case: caseOf(view.items[view.current.item])[0], order: "" });
+    go({ filter: "", case: caseOf(view.items[view.current.item]).case, order: "" });
     setCurrent({ item: view.current.item, column: -1 });
   }
 }

@@ -6,9 +6,9 @@ const drawn = new Map();
 // --- which rows, in which order: an item is the number of a row, or the text of a heading
 const ORDERS = {
   writer: { heading: (row) => `${writerOf(row).jaxlib} · built ${writerOf(row).built}`, key: null },
-  case: { heading: (row) => caseOf(row)[1], key: (row) => rows.case[row] },
+  case: { heading: (row) => caseOf(row).name, key: (row) => rows.case[row] },
 };
-const badness = (cell) => (cell < 0 ? WORST.length : WORST.indexOf(state(cell)[JUDGEMENT]));
+const badness = (cell) => (cell < 0 ? WORST.length : WORST.indexOf(state(cell).judgement));
 function sortedRows(shown, order) {
   if (order in ORDERS) {
     const { key } = ORDERS[order];
@@ -32,7 +32,7 @@ function itemsOf(shown, order) {
 function rowName(row, order) {
   const writer = `${writerOf(row).jaxlib}${writerOf(row).jax === writerOf(row).jaxlib ? "" : ` jax ${writerOf(row).jax}`}`;
   const platform = SEVERAL_PLATFORMS ? ` ${platformOf(row)}` : "";
-  const name = { writer: caseOf(row)[1], case: `written by ${writer}` }[order] ?? `${caseOf(row)[1]}  ${writer}`;
+  const name = { writer: caseOf(row).name, case: `written by ${writer}` }[order] ?? `${caseOf(row).name}  ${writer}`;
   return name + platform;
 }
 
@@ -50,21 +50,21 @@ function rangesOf(row, readers, filtered = true) {
 }
 // The word or the symbol of the verdict, as there is room: brackets and marks say what the colour says.
 function markOf({ cell, size }, letters) {
-  const found = state(cell), mark = found[MARK], [word, symbol] = verdicts[found[VERDICT]];
-  return [...(found[PROMISED] ? [] : [`[${word}]${mark}`]), word + mark, symbol + mark].find((text) => text.length <= letters * size) ?? symbol;
+  const found = state(cell), { mark } = found, { word, symbol } = verdicts[found.verdict];
+  return [...(found.promised ? [] : [`[${word}]${mark}`]), word + mark, symbol + mark].find((text) => text.length <= letters * size) ?? symbol;
 }
 function labelOf({ cell, size, column }, readers) {
   const [from, to] = [column, column + size - 1].map((place) => readerTitle(tables.reader[readers[place]]));
   const where = size > 1 ? `${from} to ${to}, ${size} readers` : from;
   const row = rowOfCell[cell];
-  return `${state(cell)[JUDGEMENT]}, ${state(cell)[VERDICT]}: ${where}; ${caseOf(row)[1]} written by ${writerOf(row).jaxlib}`;
+  return `${state(cell).judgement}, ${state(cell).verdict}: ${where}; ${caseOf(row).name} written by ${writerOf(row).jaxlib}`;
 }
 function drawRange(range, readers) {
   const element = make("div", { role: "gridcell", tabIndex: -1, ariaColIndex: range.column + 2, ariaColSpan: range.size });
   element.style.gridColumn = `span ${range.size}`;
   element.range = range;
   if (range.cell < 0) { element.className = range.kind; return element; }
-  element.className = `cell ${state(range.cell)[JUDGEMENT]}${state(range.cell)[PROMISED] ? " promised" : ""}`;
+  element.className = `cell ${state(range.cell).judgement}${state(range.cell).promised ? " promised" : ""}`;
   element.ariaLabel = element.title = labelOf(range, readers);
   element.append(make("span", {}, markOf(range, view.letters)));
   return element;
@@ -100,7 +100,7 @@ function drawItem(index) {
     row.append(make("div", { role: "rowheader", ariaColSpan: view.readers.length + 1 }, make("span", {}, make("bdi", {}, item))));
     return row;
   }
-  const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item)[0]} on ${platformOf(item)}: ${partOf([item])}. Click: all generations.` });
+  const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item).case} on ${platformOf(item)}: ${partOf([item])}. Click: all generations.` });
   name.append(make("span", {}, make("bdi", {}, rowName(item, view.order))), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...historyLine(item), ...costLine(item));
   row.append(name, ...rangesOf(item, view.readers).map((range) => drawRange(range, view.readers)));
   return row;

@@ -61,14 +61,14 @@ def replayed(export, libraries, tmp_path_factory, warm_starts):
     for day in ("D-1", "D+21"):
         produced = export(day)
         store.write(produced.manifest, produced.files)
-    here = Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+    here = Release(jax=version("jax"), jaxlib=version("jaxlib"), built=load_calendar().built(version("jaxlib")))
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "start_process", warm_starts)
         return {
-            (day, outcome.cell.golden.manifest.custom_calls[0]): outcome
+            (day, outcome.custom_calls[0]): outcome
             for day, library in libraries.items()
-            for outcome in replaying.replayed(
+            for _, outcome in replaying.replayed(
                 cells,
                 lambda release, library=library: with_library(this_interpreter(release), library),
                 load_calendar(),

@@ -20,7 +20,8 @@ from export_core.goldens.conversion_record import ConversionRecord
 from export_core.goldens.store import ARTIFACT, OUTPUTS, content_of, sha256
 from export_core.goldens.verify import check_claims
 from export_core.judge import Judgement, judge
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -72,11 +73,11 @@ def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_gold
     origin = golden.manifest.converted_from
     assert origin.sha256 == refused_golden.manifest.files[ARTIFACT]
     assert (golden.folder / f"{ARTIFACT}.converted.json").is_file()
-    works = judge(Outcome(Cell(golden, here, "cpu"), Stage.COMPARE, Verdict.PASS), Policy())
+    works = judge(new_result(Cell(golden, here, "cpu"), Stage.COMPARE, Verdict.PASS), golden, Policy())
     assert (works.verdict, works.judgement, works.promised) == (Verdict.CONVERTED, Judgement.BONUS, False)
-    fails = judge(Outcome(Cell(golden, here, "cpu"), Stage.DESERIALIZE, Verdict.REFUSED), Policy())
+    fails = judge(new_result(Cell(golden, here, "cpu"), Stage.DESERIALIZE, Verdict.REFUSED), golden, Policy())
     assert fails.judgement is Judgement.OUTSIDE
-    wrong = judge(Outcome(Cell(golden, here, "cpu"), Stage.COMPARE, Verdict.NUMERICS), Policy())
+    wrong = judge(new_result(Cell(golden, here, "cpu"), Stage.COMPARE, Verdict.NUMERICS), golden, Policy())
     assert wrong.judgement is Judgement.BROKEN
 
 

@@ -7,12 +7,13 @@ import msgspec
 import pytest
 from making import day, document, result, summarize
 
+from export_core.features.convert.fix import FIX, FixByConversion, Level
 from export_core.features.convert.fixed_by_conversion import can_be_tried, try_conversions, with_conversions
 from export_core.goldens import Comparison, Golden
 from export_core.judge import Judgement, judge
-from export_core.judge.result import FixByConversion, Level
-from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.placement import Mode
@@ -72,15 +73,15 @@ def test_a_converted_artifact_that_crashes_does_not_fix(fixed, in_a_bad_reader, 
 def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refused_golden, goldens, here):
     cells = [Cell(refused_golden, here, "cpu"), Cell(goldens["both"], here, "cpu")]
     outcomes = [
-        Outcome(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
-        Outcome(cells[1], Stage.COMPARE, Verdict.PASS),
+        new_result(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
+        new_result(cells[1], Stage.COMPARE, Verdict.PASS),
     ]
-    before = [judge(outcome, Policy()) for outcome in outcomes]
+    before = [judge(outcome, cell.golden, Policy()) for cell, outcome in zip(cells, outcomes, strict=True)]
     options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
     assert with_conversions(before, cells, RunOptions(), options, print) is before
     refused, kept = with_conversions(before, cells, RunOptions(convert=True), options, print)
-    assert refused.fixed_by_conversion
-    assert refused.fixed_by_conversion.fixes
+    assert (fix := FIX.of(refused.facts))
+    assert fix.fixes
     assert refused.judgement is before[0].judgement
     assert kept == before[1]
 
@@ -106,9 +107,8 @@ def test_a_matrix_says_which_cells_a_conversion_fixes(jaxexport, tmp_path):
     assert "CONVERSION  It fixes 1 of 1 failing cell" in ended.out, ended.out
     lines = [json.loads(line) for line in (tmp_path / "results" / "results.jsonl").read_text().splitlines()]
     assert {
-        line["reader"]["jaxlib"]: line["fixed_by_conversion"] and line["fixed_by_conversion"]["verdict"]
-        for line in lines
-    } == {"0.8.1": "converted", "0.9.2": None}
+        line["reader"]["jaxlib"]: line["facts"] and line["facts"]["fixed_by_conversion"]["verdict"] for line in lines
+    } == {"0.8.1": "converted", "0.9.2": {}}
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_a_matrix_says_which_cells_a_conversion_fixes(jaxexport, tmp_path):
 
 def tried(case: str, fix: FixByConversion | None, reader: str = "0.8.1"):
     changes = {"case": case, "reader": reader, "stage": Stage.DESERIALIZE, "message": "unsupported version 12"}
-    return msgspec.structs.replace(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes), fixed_by_conversion=fix)
+    return msgspec.structs.replace(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes), facts=FIX.put({}, fix))
 
 
 CELLS = [
@@ -152,7 +152,7 @@ def test_a_run_that_tried_none_has_no_such_finding():
 
 
 def test_each_cell_says_what_came_of_it():
-    texts = [dict(evidence(cell))["conversion"] for cell in CELLS]
+    texts = [dict(evidence(cell)).get("conversion", "") for cell in CELLS]
     assert texts == [
         "fixes it, by its envelope only: format 2",
         "fixes it, by its custom calls, replaced: lapack_spotrf_ffi",

@@ -57,7 +57,8 @@ def dialects(artifact: Artifact) -> set[str]:
 
 def test_only_the_label_changes_where_only_the_label_is_in_the_way():
     before = read(golden("test_derivatives.test_third_order"))
-    done = convert(before, NEWEST_TENSORFLOW._replace(convention=9), no_module)
+    reader = NEWEST_TENSORFLOW._replace(release=NEWEST_TENSORFLOW.release._replace(convention=9))
+    done = convert(before, reader, no_module)
     assert (done.way, done.module_by) == (REWRITTEN, "")
     assert done.rewrites == ("calling convention 10 called 9, which has the same arguments of `main`",)
     assert done.why == "tensorflow 2.21.0 takes conventions up to 9"
@@ -79,7 +80,7 @@ def test_an_artifact_that_a_runtime_takes_is_left_as_it_is():
 def test_a_release_that_a_project_has_added_is_a_reader():
     added = {"tensorflow": {"2.99.0": RuntimeRelease(datetime.date(2027, 1, 1), stablehlo="1.20.0", convention=9)}}
     reader = find_reader("tensorflow==2.99.0", dataclasses.replace(CALENDAR, runtimes=added))
-    assert (reader.title, reader.convention, reader.stablehlo) == ("tensorflow 2.99.0", 9, "1.20.0")
+    assert (reader.release.title, reader.release.convention, reader.stablehlo) == ("tensorflow 2.99.0", 9, "1.20.0")
 
 
 def test_shardy_is_taken_out_of_a_module_for_one_device(rewrite):

@@ -20,8 +20,8 @@ from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, OUTPUTS
 from export_core.matrix import Cell, Verdict
-from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.policy.entries import NumbersRule
 from export_core.readers.worker.protocol import Stage
@@ -36,7 +36,7 @@ SVD = (FactorGroup("svd", (0, 1, 2)),)
 def made(way=REWRITTEN, *, module_by="", data="mlp", replaced=()):
     """A conversion that made this artifact."""
     artifact = read(ARTIFACTS / NEWEST / f"{data}.jaxexport")
-    return Converted(artifact, SimpleNamespace(name=READER.jaxlib), way, "a reason", (), module_by, replaced)
+    return Converted(artifact, SimpleNamespace(release=READER), way, "a reason", (), module_by, replaced)
 
 
 def evidence(artifact=ARTIFACTS / NEWEST / "mlp.jaxexport", **changes):
@@ -60,8 +60,8 @@ def proved(
 ):
     """The proof where the replay of the converted golden came to this."""
     content = files() if content is None else content
-    outcome = Outcome(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
-    monkeypatch.setattr(proof, "replay_here", lambda *_, **__: [outcome])
+    outcome = new_result(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
+    monkeypatch.setattr(proof, "replay_here", lambda *_, **__: [(None, outcome)])
     without = "" if compared else "made inputs"
     options = msgspec.structs.replace(GOLDEN.manifest.options, platforms=platforms, without_outputs=without)
     manifest = msgspec.structs.replace(GOLDEN.manifest, options=options, **changes)
@@ -199,7 +199,7 @@ def test_a_proof_replays_the_files_in_the_reader_under_the_policy(monkeypatch):
         replayed.extend(cells)
         assert (cells[0].golden.folder / ARTIFACT).read_bytes() == before.files[ARTIFACT]
         assert options.limits.jobs == 1
-        yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS, "")
+        yield cells[0], new_result(cells[0], Stage.COMPARE, Verdict.PASS, "")
 
     monkeypatch.setattr(proof, "replay_here", replay)
     before = evidence()
@@ -208,5 +208,5 @@ def test_a_proof_replays_the_files_in_the_reader_under_the_policy(monkeypatch):
     shown = proof.prove(before.manifest, before.files, before, made(), ReplayOptions(load_calendar(), policy), print)
     (cell,) = replayed
     assert shown.verified
-    assert (cell.reader.jaxlib, cell.platform, cell.golden.manifest.comparison.rtol) == (READER.jaxlib, "cpu", 0.25)
+    assert (cell.reader.jaxlib, cell.platform, cell.golden.compared_as.comparison.rtol) == (READER.jaxlib, "cpu", 0.25)
     assert shown.message.endswith(", compared by rtol 0.25")

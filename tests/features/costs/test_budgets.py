@@ -10,6 +10,7 @@ import pytest
 from commands import finished
 from making import day, document, golden, of_runtime, result, run_of, summarize
 
+from export_core.features.costs.exceeded import EXCEEDED
 from export_core.features.costs.findings import newest_costs, row_line
 from export_core.features.costs.over_budget import unmeasured, with_budgets
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
@@ -66,7 +67,7 @@ def test_a_few_bytes_more_are_no_growth():
 
 def test_growth_against_a_baseline_is_that_of_the_same_cell():
     (cell,) = judged(Budget(max_growth=1.5), TWICE, baseline=result(cost=Cost(temp_bytes=84_000_000)))
-    assert [(part.whose, part.against) for part in cell.exceeded] == [("baseline", 84_000_000)]
+    assert [(part.whose, part.against) for part in EXCEEDED.of(cell.facts)] == [("baseline", 84_000_000)]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_an_entry_is_about_the_cells_of_its_globs(budget, over_budget):
 def test_of_each_limit_the_first_entry_counts():
     first = Budget(cases=("tests.*",), max_temp_bytes=200_000_000)
     (cell,) = with_budgets([TWICE], Policy(budgets=(first, Budget(max_temp_bytes=1, max_flops=1))))
-    assert [part.limit for part in cell.exceeded] == ["max_flops"]
+    assert [part.limit for part in EXCEEDED.of(cell.facts)] == ["max_flops"]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,8 @@ def test_the_page_has_a_line_where_a_figure_changes():
 def test_cells_over_a_budget_have_a_card_and_say_which_they_exceed(over_budget):
     page = html_page(document(CELLS, over_budget))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
-    assert [over for *_, over in data["tables"]["more"] if over] == [f"{LIMIT} (max_growth, export_compat.yaml:3)"]
+    told = [more["facts"] for more in data["tables"]["more"] if more["facts"]]
+    assert told == [[["budgets", f"{LIMIT} (max_growth, export_compat.yaml:3)"]]]
     (card,) = re.findall('<article id="cause=finding-0=over-budget" [^>]*class="card">.*?</article>', page, re.S)
     assert '<b class="count over-budget">1</b><span><span class="title">Over a budget in test_f</span>' in card
     assert f"test_f/0.9.2-cpu in jaxlib 0.10.2: {LIMIT}" in card

@@ -68,7 +68,7 @@ def test_a_target_may_have_a_release_of_the_projects_file(load, tmp_path):
          "5: deployed[1].jaxlib: expected a jaxlib of the release calendar, found '0.9.3'. Did you mean"),
         ("  - name: all\n    jaxlib: 0.9.2", "4: deployed[1].name: expected another name than 'all', which stands for"),
         ("  - name: 0.9.2\n    jaxlib: 0.9.2",
-         "4: deployed[1].name: expected text such as 'serving', found '0.9.2'. What reports call the"),
+         "4: deployed[1].name: expected text such as 'serving', found '0.9.2'."),
         ("  - name: edge\n    reader: tensorflow",
          "5: deployed[1].reader: expected one release of a runtime, such as tensorflow==2.21.0, found 'tensorflow'."),
         ("  - name: edge\n    jaxlib: iree==3.13.0",

@@ -271,7 +271,7 @@ def test_a_release_of_a_runtime_that_a_project_adds_is_read(tmp_path, monkeypatc
     added = "tensorflow: {2.99.0: {built: 2026-11-01, stablehlo: 1.18.0, convention: 10}}"
     Path("export_compat.yaml").write_text(f"releases: {{runtimes: {{{added}}}}}\n")
     (reader,) = find_readers("tensorflow", Terms(shipped_entries()))
-    assert (reader.name, reader.stablehlo) == ("tensorflow==2.99.0", "1.18.0")
+    assert (reader.release.name, reader.stablehlo) == ("tensorflow==2.99.0", "1.18.0")
 
 
 def test_readers_may_be_the_newest_and_a_range(jaxexport):

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from anywhere import Anywhere
 from making import day
@@ -24,9 +25,9 @@ from export_core.features.remote.dispatch import batches, replay_at, replay_on
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.readers.environment import this_interpreter
@@ -53,8 +54,8 @@ def run_here(job: Job) -> JobResult:
 
 def on(cluster, cells, **options):
     outcomes = list(replay_on(cluster, cells, OPTIONS, **{"run": run_here, **options}))
-    assert sorted(outcome.cell.key for outcome in outcomes) == sorted(cell.key for cell in cells)
-    return {(outcome.cell.golden.manifest.case, outcome.cell.platform): outcome for outcome in outcomes}
+    assert sorted(outcome.key for _, outcome in outcomes) == sorted(cell.key for cell in cells)
+    return {(outcome.case, outcome.platform): outcome for _, outcome in outcomes}
 
 
 @pytest.fixture
@@ -62,22 +63,19 @@ def cells(goldens, here) -> list[Cell]:
     return [Cell(goldens[case], here, "cpu") for case in CASES]
 
 
-PASSED = Outcome("run", Stage.COMPARE, Verdict.PASS, seconds=0.1)
-
-
 def passes(job: Job) -> JobResult:
     """What a job comes to where nothing goes wrong, without running it."""
-    return JobResult(tuple(PASSED for _ in job.cells))
+    return JobResult(tuple(new_result(cell, Stage.COMPARE, Verdict.PASS, seconds=0.1) for cell in job.cells))
 
 
 def test_another_process_gives_the_outcomes_of_a_local_run(cells, usual_workers):
-    local = {outcome.cell.key: outcome for outcome in replayed(cells, this_interpreter, load_calendar(), limits=LIMITS)}
+    local = {outcome.key: outcome for _, outcome in replayed(cells, this_interpreter, load_calendar(), limits=LIMITS)}
     with ProcessPoolExecutor(1, get_context("spawn"), use_warm_workers, [str(usual_workers)]) as pool:
         found = on(Anywhere(pool), cells)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS, Verdict.NUMERICS, Verdict.ERROR}
     for outcome in found.values():
         times = {"seconds": outcome.seconds, "timings": outcome.timings}
-        assert outcome == dataclasses.replace(local[outcome.cell.key], **times)
+        assert outcome == msgspec.structs.replace(local[outcome.key], **times)
 
 
 def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
@@ -115,7 +113,7 @@ def test_a_replay_without_a_process_of_comparators_opens_one_for_all(goldens, he
         compared = structs.replace(goldens[case].manifest, comparison=Comparison("our_process:f"))
         cells.append(Cell(dataclasses.replace(goldens[case], manifest=compared), here, "cpu"))
     options = dataclasses.replace(OPTIONS, policy=Policy(environment=("OURS",)))
-    one, other = (outcome.message for outcome in replay_in_this_interpreter(cells, options))
+    one, other = (outcome.message for _, outcome in replay_in_this_interpreter(cells, options))
     assert one == other
     assert one.startswith("our_process:f: ours ")
     with pytest.raises(ProcessLookupError):  # it has ended with the replay
@@ -153,7 +151,7 @@ def test_a_machine_with_another_comparator_or_variable_runs_nothing(goldens, her
 
 
 def test_a_machine_without_the_runtime_of_a_job_says_so(cells):
-    reader = Release("", "", day("2026-10-01"), "acme==1.0")
+    reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     (ended,) = run_job(make_job([dataclasses.replace(cells[0], reader=reader)], OPTIONS)).outcomes
     assert (ended.verdict, ended.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert ended.message.startswith("this machine does not know acme 1.0: Expected a runtime of jaxlib, iree,")
@@ -291,7 +289,7 @@ def test_a_job_has_limits(goldens, here, monkeypatch):
 
 
 def test_promised_cells_of_all_readers_are_sent_first(goldens, here):
-    other = dataclasses.replace(here, jax="another")
+    other = structs.replace(here, jax="another")
     cells = [Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in (here, other) for case in CASES]
     sent = []
 

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from export_core.matrix import Cell, Outcome, Verdict
-from export_core.numbers.compare import Difference
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.replay import Replayed
+from export_core.matrix.result import new_result
 from export_core.readers.worker.protocol import Stage
 
 Ending = dict[str, Any]
@@ -26,8 +27,7 @@ def error(message: str) -> Ending:
 
 
 def off(noise: float, verdict: Verdict = Verdict.PASS) -> Ending:
-    difference = Difference(verdict is Verdict.PASS, max_noise_error=noise)
-    return {"stage": Stage.COMPARE, "verdict": verdict, "difference": difference}
+    return {"stage": Stage.COMPARE, "verdict": verdict, "max_noise_error": noise}
 
 
 @dataclasses.dataclass
@@ -37,7 +37,7 @@ class FakeReplay:
     ending: Callable[[str], Ending]
     ran: list[str] = dataclasses.field(default_factory=list)
 
-    def __call__(self, cells: Sequence[Cell], options: Any, **_: Any) -> Generator[Outcome, None, None]:
+    def __call__(self, cells: Sequence[Cell], options: Any, **_: Any) -> Generator[Replayed, None, None]:
         for cell in cells:
             self.ran.append(cell.reader.jaxlib)
-            yield Outcome(cell, **self.ending(cell.reader.jaxlib))
+            yield cell, new_result(cell, **self.ending(cell.reader.jaxlib))

@@ -19,7 +19,8 @@ from export_core.features.why.bisect.report import Answer, BisectBy, Bisection, 
 from export_core.features.why.reduce.failing_alike import Failure
 from export_core.goldens import GoldenStore
 from export_core.judge import judge_again
-from export_core.matrix import Cell, Outcome, Verdict, cached_replay
+from export_core.matrix import Cell, Verdict, cached_replay
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.placement import Placement
@@ -395,7 +396,7 @@ def label_of(name: str) -> str:
 def failure_of(name: str) -> Failure:
     verdict, stage, message, signal = FAILED[name]
     cell = Cell(golden("t.f", "0.9.2"), release("0.10.2"), "cpu")
-    return Failure.of(Outcome(cell, verdict=verdict, stage=stage, message=message, signal=signal))
+    return Failure.of(new_result(cell, verdict=verdict, stage=stage, message=message, signal=signal))
 
 
 @pytest.mark.parametrize(("one", "other"), [(one, other) for one in FAILED for other in FAILED if one <= other])

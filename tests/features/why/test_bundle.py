@@ -39,12 +39,11 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
-from export_core.judge.result import ReaderOf, reader_of
 from export_core.matrix import Verdict, cached_replay
-from export_core.numbers.compare import Difference
 from export_core.numbers.elements import to_double
 from export_core.readers.build import find_python, uv_command
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import Release
 
 CASE = "tests.compat.test_dtypes.test_dtype[bfloat16]"
 
@@ -82,8 +81,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_script_runs_with_jax_alone(choice, tmp_path):
-    difference = Difference(False, max_abs_error=1e-3)
-    folder = bundle(tmp_path / "b", choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
+    folder = bundle(tmp_path / "b", choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=1e-3)
     assert "export_core" not in (folder / SCRIPT).read_text()
     done = run(folder)
     assert done.returncode == 0, done.stderr
@@ -144,8 +142,8 @@ def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, mon
 
 def test_the_newest_release_that_works_has_all_that_a_script_needs(choice, tmp_path):
     works, crashes = judged(choice, Verdict.PASS, stage=Stage.COMPARE), judged(choice, Verdict.CRASH)
-    unknown = ReaderOf("0.1; ls | @all", "<img src=x>", datetime.date(2026, 9, 1))
-    readers = (*(reader_of(choice.release(name)) for name in ("0.10.2", "0.11.1")), unknown)
+    unknown = Release(jax="0.1; ls | @all", jaxlib="<img src=x>", built=datetime.date(2026, 9, 1))
+    readers = (*(choice.release(name) for name in ("0.10.2", "0.11.1")), unknown)
     working = (msgspec.structs.replace(works, reader=reader) for reader in readers)
     stored = replace(choice, stored=(*working, crashes))
     text = (bundle(tmp_path / "b", stored) / "issue.md").read_text()
@@ -211,7 +209,7 @@ def reduced(folder: Path, choice: Choice, **changes: Any) -> Path:
 
 
 def test_a_bundle_has_the_reduced_program(choice, tmp_path, capsys):
-    result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=Difference(False, max_abs_error=9.0))
+    result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=9.0)
     left = reduced(tmp_path / "reduced", choice, units=64.0)
     program = program_in(left, choice, result, text=b"module {  // \xff\n}")
     folder = tmp_path / "b"

@@ -62,7 +62,7 @@ def test_a_comparator_gets_the_variables_of_the_policy(tmp_path, monkeypatch):
     Path("export_compat.yaml").write_text("environment: [OUR_SCALE]\n")
     made = msgspec.structs.replace(manifest(CASE, "0.9.2"), comparison=Comparison("our_rule:f"))
     write_golden(GoldenStore(tmp_path / "golden"), made)
-    assert chosen(case=CASE, reader="0.10.2").cell.golden.manifest.comparison == made.comparison
+    assert chosen(case=CASE, reader="0.10.2").cell.golden.compared_as.comparison == made.comparison
 
 
 @pytest.mark.parametrize(

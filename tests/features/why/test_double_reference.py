@@ -21,8 +21,8 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of
 from export_core.judge import Result, judge
 from export_core.matrix import Cell, Verdict
-from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.readers.cell import Limits
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
@@ -215,8 +215,8 @@ def test_outputs_that_differ_most_come_first_and_the_rest_is_counted():
 
 
 def moved(choice: Any) -> Result:
-    outcome = Outcome(choice.cell, verdict=Verdict.NUMERICS, stage=Stage.COMPARE, message="output 0 differs")
-    return judge(outcome, choice.options.policy)
+    outcome = new_result(choice.cell, verdict=Verdict.NUMERICS, stage=Stage.COMPARE, message="output 0 differs")
+    return judge(outcome, choice.cell.golden, choice.options.policy)
 
 
 def test_several_devices_have_no_reference_and_one_line_says_so():

@@ -21,11 +21,9 @@ from export_core.features.why.explain.explanation import explain
 from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import OUTPUTS
-from export_core.judge.result import reader_of
 from export_core.matrix import Verdict
-from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import Ran
-from export_core.numbers.compare import Difference
+from export_core.matrix.result import new_result
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar, runtimes
@@ -33,7 +31,7 @@ from export_core.releases.runtimes import runtime_of, runtime_readers
 
 CALENDAR = load_calendar()
 CASE = "tests.compat.test_dtypes.test_dtype[float32]"
-WRONG = {"stage": Stage.COMPARE, "difference": Difference(False, max_abs_error=1.0), "message": "output 0 differs"}
+WRONG = {"stage": Stage.COMPARE, "max_abs_error": 1.0, "message": "output 0 differs"}
 
 
 @pytest.fixture
@@ -60,10 +58,10 @@ def test_the_interpreter_says_whom_it_agrees_with(verdict, outputs, says, choice
     def replayed(cells, *_, **__):
         (cell,) = cells
         if cell == choice.cell:
-            yield Ran(Outcome(cell, Stage.COMPARE, Verdict.NUMERICS), moved[1])
+            yield Ran(new_result(cell, Stage.COMPARE, Verdict.NUMERICS), moved[1])
         else:
             stage = Stage.RUN if verdict is Verdict.CRASH else Stage.COMPARE
-            outcome = Outcome(cell, stage, verdict, "Unsupported op")
+            outcome = new_result(cell, stage, verdict, "Unsupported op")
             yield Ran(outcome, moved[int(outputs)] if outputs else written)
 
     monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
@@ -79,7 +77,7 @@ def test_shardys_dialect_is_taken_out_for_the_interpreter(here, monkeypatch):
     def replayed(cells, *_, **__):
         (cell,) = cells
         ran.append((cell.reader.family, *(module.dialects for module in cell.golden.read_artifact().modules)))
-        yield Ran(Outcome(cell, Stage.COMPARE, Verdict.PASS))
+        yield Ran(new_result(cell, Stage.COMPARE, Verdict.PASS))
 
     monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
     monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
@@ -111,7 +109,7 @@ def test_the_interpreter_is_not_asked_about_itself():
 def test_one_runtime_alone_against_the_others(right, wrong, says, choice):
     def read_in(name, verdict):
         (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
-        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader_of(reader))
+        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader)
 
     stored = [read_in(name, Verdict.PASS) for name in right] + [read_in(name, Verdict.NUMERICS) for name in wrong]
     chosen = dataclasses.replace(choice, stored=tuple(stored))

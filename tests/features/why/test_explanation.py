@@ -14,8 +14,7 @@ from export_core.features.why.explain.explanation import Explanation, FailureCau
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
-from export_core.matrix.outcome import Outcome
-from export_core.numbers.compare import Difference
+from export_core.matrix.result import new_result
 from export_core.policy.run_options import RunOptions
 from export_core.readers.worker.protocol import Stage
 
@@ -46,11 +45,11 @@ def explained(case: str, writer: str, reader: str, verdict: Verdict = Verdict.ER
 
 def judged(choice: Choice, verdict: Verdict, **changes: Any) -> Result:
     values = {"stage": Stage.DESERIALIZE, "message": "what jax says", **changes}
-    return judge(Outcome(choice.cell, verdict=verdict, **values), choice.options.policy)
+    return judge(new_result(choice.cell, verdict=verdict, **values), choice.cell.golden, choice.options.policy)
 
 
 NEWEST = ("0.11.0", "0.12.0.1")
-FAR = {"stage": Stage.COMPARE, "difference": Difference(False, max_abs_error=0.5, max_noise_error=30.0)}
+FAR = {"stage": Stage.COMPARE, "max_abs_error": 0.5, "max_noise_error": 30.0}
 NO_CALL = {"stage": Stage.COMPILE, "message": "No registered implementation for custom call to my_kernel for Host"}
 SEGV = {"stage": Stage.RUN, "signal": 11, "message": "died by signal 11 (SIGSEGV) in stage run"}
 EXPIRED = "written before 0.8.2|jaxexport forecast|--readers 0.12.0.1`, without a run, since |--for 0.12.0.1 -o OUT`"
@@ -80,8 +79,9 @@ def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, resu
 
 def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
-    difference = Difference(False, max_abs_error=0.5, kind="rounding: errors of both signs")
-    result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
+    result = judged(
+        choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=0.5, looks_like="rounding: errors of both signs"
+    )
     found = explain(choice, result, references=[("float64", "output 0: near\noutput 1: far")])
     assert ("looks like", "rounding: errors of both signs") in found.evidence
     assert ("float64", "output 0: near\noutput 1: far") in found.evidence
@@ -127,7 +127,7 @@ def test_a_cell_of_no_stored_run_says_that_the_cache_may_have_it(monkeypatch):
 
     def replay_here(cells, options, *, notify):
         notify("1 of 1 cell ran before with the same content: not run again")
-        yield Outcome(cells[0], verdict=Verdict.ERROR, stage=Stage.COMPILE)
+        yield cells[0], new_result(cells[0], verdict=Verdict.ERROR, stage=Stage.COMPILE)
 
     monkeypatch.setattr(explanation, "replay_here", replay_here)
     assert result_of(choice, lines.append).verdict is Verdict.ERROR

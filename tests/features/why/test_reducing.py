@@ -31,8 +31,9 @@ from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import judge
-from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
 from export_core.policy import Policy
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
@@ -252,9 +253,11 @@ def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked
     golden = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(jnp.sin(x)), np.ones(2, np.float32))
     elsewhere = golden.folder.parents[2]
     monkeypatch.chdir(elsewhere)
-    crash = Outcome(Cell(golden, here, "cpu"), Stage.COMPILE, Verdict.ERROR, "no such call")
+    crash = new_result(Cell(golden, here, "cpu"), Stage.COMPILE, Verdict.ERROR, "no such call")
     plan = {"goldens": {golden.id: hash_of(golden.manifest)}}
-    finished(elsewhere / "ci", *with_causes([judge(crash, Policy(), "a command of another machine")]), plan=plan)
+    finished(
+        elsewhere / "ci", *with_causes([judge(crash, golden, Policy(), "a command of another machine")]), plan=plan
+    )
 
     monkeypatch.setattr(choice.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
     monkeypatch.setattr(reduction, "reduce_cell", functools.partial(reduce_cell, start=kept.start))

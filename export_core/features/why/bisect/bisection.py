@@ -24,9 +24,9 @@ from export_core.features.why.bisect.report import (
 )
 from export_core.features.why.choice import Choice, WhyError
 from export_core.judge import Result, judge
-from export_core.judge.result import cell_names, reader_of, release_name
-from export_core.matrix import Outcome, Verdict, cached_replay
+from export_core.matrix import Verdict, cached_replay
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import cell_names, release_name
 from export_core.matrix.selection import reader_named
 from export_core.readers.environment import ReaderEnvironments
 from export_core.releases import Calendar, Release, ReleaseError
@@ -76,8 +76,8 @@ def bisect(
     return structs.replace(
         _answer(choice, trials, by, NO_ANSWER if silent else FOUND, message, criterion),
         releases=releases,
-        last_good=reader_of(last_good),
-        first_bad=reader_of(first_bad),
+        last_good=last_good,
+        first_bad=first_bad,
         changes=changes_between(last_good, first_bad, calendar),
         commits=commits_between(last_good, first_bad, _folders(choice, trials.options, (last_good, first_bad))),
     )
@@ -103,12 +103,12 @@ class Trials:
         """Run the releases that were not run yet."""
         new = dict.fromkeys(release for release in releases if release not in self.results)
         if cells := [self.choice.cell_in(release) for release in new]:
-            titles = [release_name(reader_of(cell.reader)) for cell in cells]
+            titles = [release_name(cell.reader) for cell in cells]
             self.notify(f"running {cells[0].golden.id} in {few(titles)}")
             # Closed at once when Ctrl-C ends the loop: this stops the cells that are running.
             with contextlib.closing(cached_replay.replay_here(cells, self.options, notify=self.notify)) as outcomes:
-                for outcome in outcomes:
-                    self.results[outcome.cell.reader] = result = judge(outcome, self.options.policy)
+                for cell, outcome in outcomes:
+                    self.results[cell.reader] = result = judge(outcome, cell.golden, self.options.policy)
                     self.notify(f"{release_name(result.reader)}: {result_line(result)}")
 
 
@@ -119,7 +119,7 @@ def _folders(choice: Choice, options: ReplayOptions, releases: Iterable[Release]
     return {release: environment.folder for release, environment in built.items() if environment}
 
 
-def result_line(result: Result | Outcome) -> str:
+def result_line(result: Result) -> str:
     """What happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
     if result.verdict.works:
         return str(result.verdict)

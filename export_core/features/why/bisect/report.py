@@ -13,8 +13,8 @@ import msgspec
 from export_core.base.text import aligned, first_line, plain_text, plural, wrapped
 from export_core.judge import Result
 from export_core.judge.causes import failure_signature
-from export_core.judge.result import ReaderOf, WriterOf, release_name
 from export_core.matrix import Verdict
+from export_core.matrix.result import WriterOf, release_name
 from export_core.readers.installed import metadata_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -57,7 +57,7 @@ class BisectBy(StrEnum):
 class TriedRelease(msgspec.Struct, frozen=True):
     """A release in which the cell was run."""
 
-    reader: ReaderOf  # The release.
+    reader: Release  # The release.
     stage: Stage  # How far the cell got.
     verdict: Verdict  # What happened.
     message: str  # What happened in words.
@@ -87,7 +87,7 @@ class Bisection(msgspec.Struct, frozen=True):
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.
     writer: WriterOf  # The release that exported it.
-    reader: ReaderOf  # The release that was asked about.
+    reader: Release  # The release that was asked about.
     platform: str  # The platform of the cells.
     mode: Mode  # run; or compile, where only that was done.
     by: BisectBy  # By what results are alike.
@@ -97,8 +97,8 @@ class Bisection(msgspec.Struct, frozen=True):
     threshold: float | None = None  # The size above which a release is bad, where it was bisected by numbers.
     releases: int = 0  # How many releases there are between the two ends, with them.
     tried: tuple[TriedRelease, ...] = ()  # The releases in which the cell was run, by build date.
-    last_good: ReaderOf | None = None  # The last release on the good side of the edge.
-    first_bad: ReaderOf | None = None
+    last_good: Release | None = None  # The last release on the good side of the edge.
+    first_bad: Release | None = None
     """The first release on the bad side of it. Where it is the older one, the failure ended with `last_good`."""
     changes: tuple[ChangedPart, ...] = ()  # What is not the same in these two.
     commits: tuple[CommitsLink, ...] = ()  # Links to the commits in between.

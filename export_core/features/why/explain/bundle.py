@@ -26,10 +26,10 @@ from export_core.features.why.reduce.reduction import ReductionFolder, failing_c
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS, check_output_folder
 from export_core.judge import Result
-from export_core.judge.result import reader_of, release_name
-from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.matrix.outcome import audit_problem
+from export_core.matrix.result import release_name
+from export_core.matrix.verdicts import VERDICTS
 from export_core.numbers.elements import to_double
 from export_core.readers.build import python_for
 from export_core.readers.cell import called_modules
@@ -229,7 +229,7 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
 ### Description
 
 A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} when it was read by \
-{release_name(reader_of(reader))} on {platform}, in stage {result.stage}:
+{release_name(reader)} on {platform}, in stage {result.stage}:
 
 {message}
 

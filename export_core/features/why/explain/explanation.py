@@ -18,14 +18,14 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
-from export_core.judge.result import ReaderOf
-from export_core.judge.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
+from export_core.matrix.replay_options import SayRemedy
+from export_core.matrix.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
-from export_core.releases import Direction
+from export_core.releases import Direction, Release
 from export_core.releases.entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.report.wording import cell_sentence, evidence
@@ -53,7 +53,7 @@ class FailureCause(StrEnum):
 class InRelease(msgspec.Struct, frozen=True):
     """What became of the same golden in one release."""
 
-    reader: ReaderOf  # The release.
+    reader: Release  # The release.
     verdict: Verdict  # What happened.
     message: str  # The first line of its message.
 
@@ -86,8 +86,8 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     result = choice.result
     if result is None:
         notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
-        (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
-        result = judge(outcome, choice.options.policy)
+        ((cell, outcome),) = replay_here([choice.cell], choice.options, notify=notify)
+        result = judge(outcome, cell.golden, choice.options.policy)
     if result.verdict.works:
         raise WhyError(f"{choice.cell.key}: expected a cell that fails, found {result.verdict}: nothing to explain.")
     if result.verdict is Verdict.NOT_RUN:
@@ -166,11 +166,11 @@ def _reduction(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
 
 def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[str]:
     """The custom calls that the writer or the reader does not promise, each in a sentence."""
-    policy, manifest = choice.options.policy, choice.cell.golden.manifest
+    policy, golden = choice.options.policy, choice.cell.golden
     # The manifest knows the writer, where the artifact alone leaves several.
-    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
-    promising = None if reader.runtime else reader.jaxlib  # other runtimes have no list of custom calls
-    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
+    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=golden.manifest.writer.jaxlib)
+    promising = None if reader.release.runtime else reader.release.jaxlib  # other runtimes have no list of custom calls
+    audited = audit_calls(artifact, writer, {**golden.compared_as.allow, **policy.allow}, promising)
     return [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
 
 
@@ -263,7 +263,7 @@ def _steps(
             "marker, with the reason."
         )
     else:
-        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy"))
+        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy", SayRemedy))
     if cause is FailureCause.REGISTRATION:
         yield "Register: name the module that registers it in the marker (`register=`), or import it in the reader."
     if cause is FailureCause.CUSTOM_CALL:

@@ -21,11 +21,11 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, from_npz
 from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.judge import Result
-from export_core.judge.result import titles
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import audit_problem
 from export_core.matrix.replay import Ran, replay_with_outputs
-from export_core.matrix.replay_options import opened
+from export_core.matrix.replay_options import ConvertCell, opened
+from export_core.matrix.result import titles
 from export_core.numbers.compare import GoldenOutputs
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment
@@ -66,8 +66,11 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
                     return next(ran)
 
             # Whatever the interpreter does not parse and can do without is taken out, such as Shardy's dialect.
-            forms = (form(reference, choice.options, scratch / "converted", notify) for form in hooks("converted"))
-            own, theirs = run(cell), run(next(filter(None, forms), reference))
+            converted = (
+                convert_cell(reference, choice.options, scratch / "converted", notify)
+                for convert_cell in hooks("converted", ConvertCell)
+            )
+            own, theirs = run(cell), run(next(filter(None, converted), reference))
         return f"{reference.reader.title} {_side(choice, own, theirs)}"
     except (ExportCompatError, InfrastructureFault) as error:
         return f"the reference interpreter was not asked: {first_line(str(error))}"

@@ -21,7 +21,7 @@ from export_core.goldens import Comparison, Golden, Leaf
 from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.judge.causes import FailureSignature, failure_signature, message_class
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Cell, Result, Verdict
 from export_core.matrix.replay import Ran, Repairs, ignore, replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import to_double
@@ -45,7 +45,7 @@ class Failure:
     fatal: str
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Failure:
+    def of(cls, outcome: Result) -> Failure:
         """The failure that an outcome shows."""
         fatal = next((line for line in outcome.stderr.splitlines() if _FATAL.search(line)), "")
         # Since XLA's log lines begin with the time, what is before the message differs each time.
@@ -100,10 +100,10 @@ CASE = "reduced"  # The case of a reduced program's golden.
 _NOT_COMPARED = "the outputs of a reduced program are compared with those of a second reader"
 
 
-def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
+def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
     """The manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
-    kept = ("mesh", "register", "allow", "platforms", "disabled_checks")
-    options = {name: getattr(original.options, name) for name in kept}
+    original, kept = golden.manifest, ("mesh", "register", "platforms", "disabled_checks")
+    options = {name: getattr(original.options, name) for name in kept} | {"allow": golden.compared_as.allow}
     return Manifest(
         case=CASE,
         test="",
@@ -145,7 +145,7 @@ class ProgramReader:
     def run_cells(self, cells: Sequence[Cell]) -> list[Ran]:
         """Run cells, and return each in their order. Raises `InfrastructureFault` where a second try fails too."""
         with closing(self._replay(cells, self.options)) as replayed:
-            ran = {one.outcome.cell.key: one for one in replayed}
+            ran = {one.outcome.key: one for one in replayed}
         if lost := next((one for one in ran.values() if one.lost), None):
             raise InfrastructureFault(lost.outcome.message)
         return [ran[cell.key] for cell in cells]
@@ -159,7 +159,7 @@ class ProgramReader:
         content = {ARTIFACT: program.artifact, INPUTS: program.arrays, **{x: golden.content(x) for x in modules}}
         for name, data in content.items():
             (folder / name).write_bytes(data)
-        manifest = structs.replace(manifest_of(golden.manifest, program), case=f"{CASE}-{number}")
+        manifest = structs.replace(manifest_of(golden, program), case=f"{CASE}-{number}")
         return replace(self.cell, golden=Golden(manifest, folder))
 
 

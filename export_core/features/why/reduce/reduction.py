@@ -34,7 +34,7 @@ from export_core.goldens import Check, Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, golden_around, sha256
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Cell, Result, Verdict
 from export_core.matrix.outcome import audit_problem
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import ulp_distance
@@ -284,7 +284,8 @@ class _Run:
         golden, readers = self.cell.golden, [reader for reader in (self.failing, self.second) if reader]
         outcome = self.failing.run_cells([self.cell])[0].outcome
         call = failing_call(golden, outcome.message)
-        outcome = replace(outcome, message=outcome.message.removeprefix(f"{call.name}: ")) if call.name else outcome
+        if call.name:
+            outcome = structs.replace(outcome, message=outcome.message.removeprefix(f"{call.name}: "))
         _check_reducible(self.cell, call, outcome)
         if outcome.verdict is not Verdict.TIMEOUT:
             limits = self.failing.options.limits
@@ -405,7 +406,7 @@ class _Run:
         operations, seconds = len(program.names), round(time.monotonic() - self.started, 1)
         tried = self.earlier_tried + self.oracle.tried
         self.steps.append(Step(done, operations, tried, seconds))
-        manifest = manifest_of(self.failing.cell.golden.manifest, program)
+        manifest = manifest_of(self.failing.cell.golden, program)
         relative = self.oracle.wanted.relative
         if 0 < relative < 1:
             # A quarter of what is left at least, so that the reduced golden fails by its own tolerance.
@@ -423,7 +424,7 @@ def failing_call(golden: Golden, message: str) -> Check:
     return next(calls, Check("", inputs=INPUTS))
 
 
-def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
+def _check_reducible(cell: Cell, call: Check, outcome: Result) -> None:
     """Raise `WhyError` for what no smaller program shows."""
     what = f"{cell.key}: {outcome.verdict} in stage {outcome.stage}"
     message = first_line(outcome.message)

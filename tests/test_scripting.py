@@ -31,8 +31,9 @@ def on_tpu_only(x):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, forked_workers):
+def folder(tmp_path, forked_workers, monkeypatch):
     """An empty project, in which the script runs."""
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -7,8 +7,37 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from export_core.judge.exit_code import ExitCode
-from export_core.matrix.outcome import Verdict
+from export_core.base.exit_code import ExitCode
+
+
+class Verdict(StrEnum):
+    """What happened."""
+
+    PASS = "pass"  # It ran, and its outputs are those that the writer saw, within the tolerance.
+    COMPILED = "compiled"  # It was compiled for a described device, and not run. Never called a pass.
+    CONVERTED = "converted"
+    """It works as `pass` or `compiled` do, but what the reader took is an artifact that `jaxexport convert` made."""
+    NUMERICS = "numerics"  # It ran, and gave other numbers than the writer saw.
+    REFUSED = "refused"  # The reader refused it, by a message that this release is known to use.
+    ERROR = "error"  # The reader raised another error.
+    CRASH = "crash"  # Its process died by a signal.
+    TIMEOUT = "timeout"  # It took longer than the time limit of a cell.
+    NOT_RUN = "not_run"  # It was not run, for a reason that says nothing about the artifact, such as a full disk.
+
+    @property
+    def works(self) -> bool:
+        """Whether the cell works, as far as it was asked to."""
+        return self in (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the outputs of the cell were compared."""
+        return self in (Verdict.PASS, Verdict.CONVERTED, Verdict.NUMERICS)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the cell was run and does not work."""
+        return not self.works and self is not Verdict.NOT_RUN
 
 
 @dataclass(frozen=True)

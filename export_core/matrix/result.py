@@ -1,4 +1,6 @@
-"""A result, one line of results.jsonl: what happened to a cell, and what it means; and results, grouped.
+"""A result, the record of a cell and a line of results.jsonl: what happened, and what it means; and results, grouped.
+
+A replay makes it, and `judge` and the rules of features add to it: it is an outcome until it is judged.
 
 Nothing here can be part of a reference cycle, and a run holds a hundred thousand of them: `gc=False` keeps the garbage
 collector from visiting each of them again and again.
@@ -10,7 +12,6 @@ import datetime
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -19,56 +20,45 @@ import msgspec
 from export_core.base.text import first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
-from export_core.judge.verdicts import Judgement
-from export_core.matrix.outcome import Verdict
+from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
-from export_core.releases.names import Named, title_of
+from export_core.releases.names import title_of
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode and runtime.
 
 
-class WriterOf(msgspec.Struct, frozen=True, gc=False):
-    """The release that exported it."""
+class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
+    """The release that exported it, always of jaxlib, and where."""
 
+    # Once more, and not by keyword only: so a file has them in the order of the contract, the platform before the day.
     jax: str  # The version of its jax.
     jaxlib: str  # The version of its jaxlib.
     platform: str  # The platform on which it exported, such as cpu.
-    built: datetime.date  # The day on which its jaxlib was built.
 
     @property
-    def release(self) -> ReaderOf:
+    def release(self) -> Release:
         """The release alone, on whichever platform it exported."""
-        return ReaderOf(self.jax, self.jaxlib, self.built)
+        return Release(jax=self.jax, jaxlib=self.jaxlib, built=self.built)
 
 
-class ReaderOf(msgspec.Struct, Named, frozen=True, gc=False):
-    """The release that ran it."""
-
-    jax: str  # The version of its jax; empty for a runtime that is not jaxlib.
-    jaxlib: str  # The version of its jaxlib; empty for a runtime that is not jaxlib.
-    built: datetime.date  # The day on which its jaxlib, or its runtime, was built.
-    runtime: str = ""  # A runtime that is not jaxlib, and its version: `tensorflow==2.21.0`. Empty for jaxlib.
-
-
-def release_name(release: WriterOf | ReaderOf) -> str:
+def release_name(release: Release) -> str:
     """``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``; jax only where it has another number."""
-    reader = release.release if isinstance(release, WriterOf) else release
-    jax = "" if reader.jax == reader.jaxlib else f" with jax {reader.jax}"
-    return f"{reader.title}{jax} (built {reader.built})"
+    jax = "" if release.jax == release.jaxlib else f" with jax {release.jax}"
+    return f"{release.title}{jax} (built {release.built})"
 
 
-def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
+def by_build_date(releases: Iterable[Release]) -> list[str]:
     """The names of releases, each once, oldest build first, jaxlib before other runtimes."""
-    named = {release.release if isinstance(release, WriterOf) else release for release in releases}
-    return list(dict.fromkeys(release.name for release in sorted(named, key=lambda release: release.date_order)))
+    by_date = sorted({*releases}, key=lambda release: release.date_order)
+    return list(dict.fromkeys(release.name for release in by_date))
 
 
-def titles(readers: Iterable[ReaderOf]) -> str:
+def titles(readers: Iterable[Release]) -> str:
     """``jaxlib 0.9.2, 0.12.0.1, tensorflow 2.21.0``: readers in a sentence, in the order of `by_build_date`."""
     return title_of(", ".join(by_build_date(readers)))
 
@@ -81,57 +71,32 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return groups
 
 
-# Many thousand results share a writer or a reader: each is in memory once.
-@functools.cache
+@functools.cache  # many thousand results share a writer: each is in memory once
 def writer_of(writer: Writer) -> WriterOf:
     """The writer of a golden as a result names it."""
-    return WriterOf(writer.jax, writer.jaxlib, writer.platform, writer.built)
+    return WriterOf(jax=writer.jax, jaxlib=writer.jaxlib, built=writer.built, platform=writer.platform)
 
 
-@functools.cache
-def reader_of(reader: Release) -> ReaderOf:
-    """A release as a result names it."""
-    return ReaderOf(reader.jax, reader.jaxlib, reader.built, reader.runtime)
+def _of_cell(cell: Cell) -> dict[str, Any]:
+    """What a result says of its cell, whatever happened."""
+    manifest = cell.golden.manifest
+    return {
+        "case": manifest.case,
+        "golden": cell.golden.id,
+        "writer": writer_of(manifest.writer),
+        "reader": cell.reader,
+        "platform": cell.platform,
+        "mode": cell.mode,
+        "custom_calls": manifest.custom_calls,
+        "test": manifest.test,
+        "converted": manifest.converted_from is not None,
+    }
 
 
-def cell_names(cell: Cell) -> tuple[str, str, WriterOf, ReaderOf, str, Mode]:
+def cell_names(cell: Cell) -> tuple[str, str, WriterOf, Release, str, Mode]:
     """The first fields of whatever is said of one cell: case, golden, writer, reader, platform, mode."""
     case, writer = cell.golden.manifest.case, writer_of(cell.golden.manifest.writer)
-    return case, cell.golden.id, writer, reader_of(cell.reader), cell.platform, cell.mode
-
-
-class Level(StrEnum):
-    """What a conversion rewrites, from the least to the most."""
-
-    ENVELOPE = "envelope"  # What is around the module.
-    MODULE = "module"  # The module too, for another version of StableHLO.
-    CUSTOM_CALLS = "custom calls"  # Custom calls too, which `--replace-custom-calls` consents to.
-
-
-class FixByConversion(msgspec.Struct, frozen=True, gc=False):
-    """The result of converting the artifact of a failing cell for its reader."""
-
-    level: Level | None = None  # What had to be rewritten; null where nothing was converted.
-    verdict: Verdict | None = None
-    """Of the converted artifact in the same reader: `converted` where it works; null where nothing was converted."""
-    message: str = ""  # What was rewritten, why it was refused, or how the converted artifact failed.
-
-    @property
-    def fixes(self) -> bool:
-        """Whether the converted artifact works where the original fails."""
-        return self.verdict is Verdict.CONVERTED
-
-
-class Exceeded(msgspec.Struct, frozen=True, gc=False):
-    """A limit of the policy's `budgets` that a cell exceeds."""
-
-    limit: str  # The key of the limit, such as `max_temp_bytes`.
-    figure: str  # The figure that exceeds it, such as `temp_bytes`.
-    allowed: float  # The most that the figure may be.
-    found: float  # The value that was found.
-    budget: str  # The line of the policy, such as `export_compat.yaml:12`, or `marker`.
-    against: float | None = None  # Of `max_growth`: the figure that it grew from.
-    whose: str = ""  # Of `max_growth`: whose figure that is, `writer` or `baseline`.
+    return case, cell.golden.id, writer, cell.reader, cell.platform, cell.mode
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
@@ -141,12 +106,12 @@ def _interned(value: Hashable) -> Any:
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """A judged cell."""
+    """A judged cell; until it is judged an outcome, which is incomplete and not promised."""
 
     case: str  # The id of the case, such as `tests.test_model.test_attention`.
     golden: str  # The golden, `case/writer`.
     writer: WriterOf  # The release that exported it.
-    reader: ReaderOf  # The release that ran it.
+    reader: Release  # The release that ran it.
     platform: str  # The platform of the cell: cpu, cuda, rocm or tpu.
     mode: Mode  # run; or compile, where only that was done.
     stage: Stage  # How far the cell got.
@@ -181,12 +146,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     as_written: bool = False  # Whether the outputs have the bits that the writer saw.
     cost: Cost | None = None  # What the compiler says that the call needs, null if nothing was compiled.
     timings: Timings | None = None  # How long each stage of the call took, null if it did not begin.
-    exceeded: tuple[Exceeded, ...] = ()  # The limits that an over-budget cell exceeds.
     test: str = ""  # The id by which pytest knows the case, such as `tests/test_model.py::test_attention`.
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
-    fixed_by_conversion: FixByConversion | None = None
-    """Whether a conversion fixes a cell that fails; null where that was not tried (`--convert`)."""
     upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
@@ -198,6 +160,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""
+    facts: dict[str, Any] = {}  # What features add, each under its own key.
+
+    def __hash__(self) -> int:
+        """Return the hash of its cell: a run has one result of each."""
+        return hash((self.golden, self.reader, self.platform))
 
     @property
     def is_rounding(self) -> bool:
@@ -236,6 +203,43 @@ class Result(msgspec.Struct, frozen=True, gc=False):
         return self.golden, self.platform, self.device, self.mode, self.reader.family
 
 
+_NOT_KNOWN: Mapping[str, Any] = {
+    **dict.fromkeys(("signal", "max_abs_error", "max_rel_error")),
+    "stderr": "",
+    "seconds": 0.0,
+    "direction": Direction.SAME,
+    "days": 0,
+    "promised": False,
+    "promised_until": datetime.date.min,
+    "judgement": Judgement.INCOMPLETE,
+    "reproduce": "",
+}
+"""The fields without a default in a file, of an outcome of which no more is known."""
+
+
+def new_result(cell: Cell, stage: Stage, verdict: Verdict, message: str = "", **found: Any) -> Result:
+    """Return the outcome of a cell: what happened, not yet judged.
+
+    Args:
+        cell: The cell, in the mode in which it was run.
+        stage: How far it got.
+        verdict: What happened.
+        message: What happened in words.
+        found: Other fields of a result that are known by now.
+    """
+    return Result(stage=stage, verdict=verdict, message=message, **{**_NOT_KNOWN, **_of_cell(cell), **found})
+
+
+def without_cell(outcome: Result) -> Result:
+    """Return an outcome without the names of its cell, as it is cached: other cells may have the same."""
+    return msgspec.structs.replace(outcome, case="", golden="", test="")
+
+
+def for_cell(outcome: Result, cell: Cell) -> Result:
+    """Return a cached outcome as that of a cell, in the mode in which it was run."""
+    return msgspec.structs.replace(outcome, **{**_of_cell(cell), "mode": outcome.mode})
+
+
 def shared_result(result: Result) -> Result:
     """A result with the parts in memory once that others have too: releases of a year often say the same figures."""
     parts = {name: _interned(getattr(result, name)) for name in _SHARED}
@@ -243,9 +247,12 @@ def shared_result(result: Result) -> Result:
         seconds = msgspec.structs.asdict(result.timings).items()
         numbers = {name: _interned(value) for name, value in seconds if name != "runs"}
         parts["timings"] = msgspec.structs.replace(result.timings, **numbers)
+    if not result.facts:
+        parts["facts"] = _NO_FACTS
     return msgspec.structs.replace(result, **parts)
 
 
+_NO_FACTS: dict[str, Any] = {}  # Of every result of which no feature says anything: nobody adds to it.
 _SHARED = (
     *("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "cost", "deployed"),
     "test",
@@ -261,12 +268,12 @@ class Cells:
     """The results. Those of a run are in order: by reader, oldest build first, then case, writer and platform."""
 
     @cached_property
-    def readers(self) -> tuple[ReaderOf, ...]:
+    def readers(self) -> tuple[Release, ...]:
         """The releases that read, oldest build first."""
         return tuple(sorted({result.reader for result in self.results}, key=lambda reader: reader.date_order))
 
     @cached_property
-    def writers(self) -> tuple[ReaderOf, ...]:
+    def writers(self) -> tuple[Release, ...]:
         """The releases that wrote, each on whichever platforms, oldest build first."""
         releases = {writer.release for writer in {result.writer for result in self.results}}
         return tuple(sorted(releases, key=lambda release: release.date_order))
@@ -275,6 +282,11 @@ class Cells:
     def platforms(self) -> tuple[str, ...]:
         """The platforms of the cells, in the order of the alphabet."""
         return tuple(sorted({result.platform for result in self.results}))
+
+    @cached_property
+    def fact_names(self) -> frozenset[str]:
+        """The names of all facts that features have added."""
+        return frozenset(name for result in self.results for name in result.facts)
 
     @cached_property
     def by_cell(self) -> Mapping[CellKey, Result]:
@@ -297,13 +309,13 @@ class Cells:
         return grouped(self.results, lambda result: result.test or result.case)
 
     @cached_property
-    def by_reader(self) -> Mapping[tuple[ReaderOf, str], Cells]:
+    def by_reader(self) -> Mapping[tuple[Release, str], Cells]:
         """The cells in each reader on each platform."""
         groups = grouped(self.results, lambda result: (result.reader, result.platform))
         return {key: Cells(results) for key, results in groups.items()}
 
     @cached_property
-    def by_writer(self) -> Mapping[tuple[ReaderOf, str], Cells]:
+    def by_writer(self) -> Mapping[tuple[Release, str], Cells]:
         """The cells of each writer, wherever it wrote, on each platform, by build date: the rows of a map."""
         groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
         by_date = sorted(groups, key=lambda key: (key[0].date_order, key[1]))

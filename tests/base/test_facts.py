@@ -1,0 +1,84 @@
+"""Facts that features add to results: read by the feature's own type, and kept as they are where it is absent."""
+
+import enum
+
+import msgspec
+import pytest
+
+from export_core.base import facts
+from export_core.base.facts import Fact, check_facts, told_facts
+from export_core.base.feature import Feature
+from export_core.matrix.result import Result
+from export_core.run.errors import RunError
+from export_core.run.results import RESULTS, read_results
+from tests.making import result
+from tools.schemas import schema
+
+
+class Size(enum.StrEnum):
+    SMALL = "small"
+
+
+class Weight(msgspec.Struct, frozen=True):
+    """What a cell weighs."""
+
+    grams: int
+    size: Size | None = None  # Its size.
+
+
+WEIGHT = Fact("weight", Weight, "What the cell weighs.", "heavy", lambda weight: [f"{weight.grams} g"])
+
+
+@pytest.fixture(autouse=True)
+def scale(monkeypatch):
+    """A feature with one fact."""
+    monkeypatch.setattr(facts, "features", lambda: {"scale": Feature(facts={"weight": ":WEIGHT"})})
+    monkeypatch.setattr(facts.pkgutil, "resolve_name", lambda _: WEIGHT)
+
+
+def weighed(**values) -> Result:
+    return result(facts=WEIGHT.put({"height": 3}, Weight(**values)))
+
+
+def test_a_fact_is_read_as_it_was_put():
+    assert WEIGHT.of(weighed(grams=5, size=Size.SMALL).facts) == Weight(5, Size.SMALL)
+    assert WEIGHT.of(result().facts) is None
+
+
+def test_a_report_says_a_fact_whose_feature_is_here():
+    assert told_facts(weighed(grams=5).facts) == [("heavy", ["5 g"])]
+    assert told_facts(result().facts) == []
+
+
+def test_removing_a_fact_leaves_the_others():
+    assert WEIGHT.put(weighed(grams=5).facts, None) == {"height": 3}
+
+
+def test_facts_are_the_same_after_writing_and_reading(tmp_path):
+    before = weighed(grams=5)
+    (tmp_path / RESULTS).write_bytes(msgspec.json.encode(before) + b"\n")
+    (after,) = read_results(tmp_path)
+    assert after == before
+    assert WEIGHT.of(after.facts) == Weight(5)
+    assert after.facts["height"] == 3, "nobody here knows it"
+
+
+def test_a_fact_of_another_type_is_no_result(tmp_path):
+    line = msgspec.json.encode(weighed(grams=5)).replace(b'"grams":5', b'"grams":"5"')
+    (tmp_path / RESULTS).write_bytes(line + b"\n")
+    with pytest.raises(RunError, match=r"results.jsonl:1: not a result: `facts.weight.grams`: expected"):
+        list(read_results(tmp_path))
+
+
+def test_no_module_is_imported_for_facts_that_nobody_has_said(monkeypatch):
+    monkeypatch.setattr(facts.pkgutil, "resolve_name", lambda name: pytest.fail(f"{name} was imported"))
+    check_facts({})
+    check_facts({"height": 3})
+
+
+def test_the_schema_says_what_each_fact_is():
+    found = schema("result")
+    assert found["$defs"]["Result"]["properties"]["facts"]["properties"] == {
+        "weight": {"description": "What the cell weighs.", "$ref": "#/$defs/Weight"}
+    }
+    assert found["$defs"]["Weight"]["properties"]["size"]["description"] == "Its size."

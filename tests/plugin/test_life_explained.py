@@ -1,0 +1,64 @@
+"""The docstring of pytest_jaxexport/export_compat.py: each message that it quotes is printed by a run of that step."""
+
+import inspect
+import re
+
+import pytest
+from projects import Project, Projects
+
+from pytest_jaxexport import export_compat
+from pytest_jaxexport.marker import all_keywords
+
+TEST = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+@pytest.mark.export_compat
+def test_wave(export_golden):
+    export_golden(jax.jit(lambda x: jnp.sin(x)), np.arange(8.0))
+"""
+OTHER = "def test_other(): pass\n"
+QUOTED = re.findall(r"^    \| (.*)$", inspect.getdoc(export_compat) or "", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def printed(projects: Projects) -> str:
+    """What pytest prints in the life of a test."""
+    project = projects(test_a=TEST)
+    texts = [project.pytest().text, project.pytest("--update-goldens").text, project.pytest().text]
+    for change in ("2 * jnp.sin(x)", "jnp.sin(x + 0)"):
+        texts.append(changed(project, "jnp.sin(x)", change))
+    texts.append(project.pytest("--update-goldens").text)
+    project.write(test_a=TEST)
+    project.pytest("--update-goldens")
+    texts.append(changed(project, "8.0", "8.0) + np.float64(1"))
+    project.write(test_a=TEST)
+    older = project.add_older_generation("test_a.test_wave")
+    newer = next(folder for folder in older.parent.iterdir() if folder != older)
+    newer.rename(project.folder / "newer")
+    texts.append(project.pytest().text)
+    (project.folder / "newer").rename(newer)
+    texts.append(changed(project, "test_wave", "test_wave_by_another_name"))
+    project.write(test_a=TEST.replace("@pytest.mark.export_compat\ndef test_wave", OTHER + "def helper"))
+    project.write(test_b=TEST.replace("test_wave", "test_b"))
+    project.pytest("--update-goldens", "test_b.py")
+    texts.append(project.pytest().text)
+    return "\n".join(texts)
+
+
+def changed(project: Project, old: str, new: str) -> str:
+    """What a run prints after a change of the test."""
+    assert old in TEST
+    project.write(test_a=TEST.replace(old, new))
+    return project.pytest().text
+
+
+@pytest.mark.parametrize("message", QUOTED)
+def test_each_message_of_a_life_is_printed(printed, message):
+    pattern = ".*".join(map(re.escape, message.split("...")))
+    assert re.search(pattern, printed), printed
+
+
+def test_the_docstring_quotes_messages_and_explains_keywords():
+    assert len(QUOTED) > 10
+    text = export_compat.__doc__ or ""
+    assert all(f"\n{name}=" in text for name in all_keywords())

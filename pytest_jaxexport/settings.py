@@ -234,11 +234,14 @@ def goldens_folder(config: pytest.Config) -> Path:
 
 def read_settings(config: pytest.Config) -> Settings:
     """The settings of a run. Raises `pytest.UsageError` for impossible values."""
+    from export_core.base.cache_folder import cache_path
     from export_core.policy.load import policy_file
 
     source, text = _option(config, "export_module_text")
     if (module_text := str(text).lower()) not in ("", "yes", "no", "true", "false"):  # TOML has booleans
         raise usage_error(f"{source}: expected yes or no, found {text!r}.")
+    with as_usage_errors():
+        cache_path()
     return Settings(
         goldens=goldens_folder(config),
         update=config.getoption("update_goldens"),

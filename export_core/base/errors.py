@@ -89,5 +89,9 @@ class ExportCompatError(Exception):
         return super().__str__()
 
 
+class CacheFolderError(ExportCompatError):
+    """The folder of the cache may hold what a commit brought."""
+
+
 class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
     """Something around a cell failed: nothing is known of the cell, and another try may succeed."""

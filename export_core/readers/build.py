@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Self
 
 import filelock
+import msgspec
 from packaging.version import InvalidVersion, Version
 
 from export_core.base.atomic import write_whole
@@ -36,7 +37,16 @@ from export_core.base.cache_folder import cache_path
 from export_core.base.processes import kill_group, passed_variables
 from export_core.base.text import without_credentials
 from export_core.readers.errors import EnvironmentFailed, tried_twice
-from export_core.readers.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
+from export_core.readers.installed import (
+    READY,
+    Ready,
+    changed_in,
+    damage_in,
+    hash_of_installed,
+    interpreter_in,
+    other_release_in,
+    read_ready,
+)
 from export_core.readers.installer import Installer, index_settings, project_installer, shared_installer
 
 try:
@@ -132,7 +142,8 @@ def build(
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _only_builder(folder, stopping, notify):
-            if (built := find_built(folder, locks)) and not damage_in(folder):
+            built = find_built(folder, locks)
+            if built and not (damage_in(folder) or other_release_in(folder, recipe.requirements)):
                 return built
             if announcement:
                 notify(announcement)
@@ -146,10 +157,10 @@ def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
     try:
         if not (folder / READY).exists() or not locks.take(folder):
             return None
-        ready = json.loads((folder / READY).read_bytes())
-        return Built(folder, ready["checked"], ready["lock"])
-    except (OSError, ValueError, KeyError):
+    except OSError:
         return None
+    ready = read_ready(folder)
+    return Built(folder, ready.checked, ready.lock) if ready else None
 
 
 class _Unusable(EnvironmentFailed):
@@ -224,15 +235,9 @@ def _build_whole(
             raise _Unusable(problem)
         built = Built(folder, checked, hash_of_installed(folder))
         # Last of all: this file says that the environment is complete.
-        # The key is called "lock" on disk: environments that were built before are found by it.
-        ready = {
-            "requirements": [without_credentials(requirement) for requirement in requirements],
-            "checked": checked,
-            "lock": built.content_hash,
-            "size": size_of(folder),
-            "packages": recipe.packages,
-        }
-        write_whole(folder / READY, [json.dumps(ready).encode()])
+        shown = tuple(without_credentials(requirement) for requirement in requirements)
+        ready = Ready(checked, built.content_hash, shown, size_of(folder), tuple(recipe.packages))
+        write_whole(folder / READY, [msgspec.json.encode(ready)])
     except BaseException:  # on a full disk, what is left of it takes the room of others
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -18,10 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from export_core.base.processes import passed_variables
 from export_core.base.text import without_credentials
+from export_core.base.untrusted import decode_json
 from export_core.policy import Policy
 from export_core.readers.build import (
     Built,
@@ -252,7 +254,11 @@ def _check_versions(release: Release, built: Built) -> None:
         hint = f" If this happens again, correct `check` of the runtime {release.family}: it has to print the version."
     else:
         expected, hint = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
-        found = "jax {} and jaxlib {}".format(*json.loads(built.checked))
+        try:
+            jax, jaxlib = decode_json(built.checked.encode(), tuple[str, str])
+        except msgspec.MsgspecError:
+            jax = jaxlib = "something else"
+        found = f"jax {jax} and jaxlib {jaxlib}"
     if found != expected:
         raise EnvironmentFailed(
             f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again.{hint}"

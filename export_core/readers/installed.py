@@ -9,13 +9,39 @@ import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
+from export_core.base.untrusted import decode_json, read_regular
 
 READY = "ready.json"  # The file that says that an environment is complete.
 _OF_THE_ENVIRONMENT = ("_virtualenv.py", "_virtualenv.pth")
 """What some versions of the installer put beside the packages."""
 _IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """What `READY` says of a complete environment."""
+
+    checked: str  # What its check printed.
+    lock: str  # The hash of what is installed: environments that were built before are found by this key.
+    requirements: tuple[str, ...] = ()
+    size: int | None = None  # Bytes of all files.
+    packages: tuple[str, ...] = ()
+
+
+def read_ready(folder: Path) -> Ready | None:
+    """Return what an environment's `READY` says; None where it is missing, or not what a build writes."""
+    try:
+        ready: Ready = decode_json(read_regular(folder / READY), Ready)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return ready
 
 
 def interpreter_in(folder: Path) -> Path:
@@ -46,6 +72,8 @@ def damage_in(folder: Path) -> str:
     python, ready = interpreter_in(folder), folder / READY
     if not python.exists():
         return f"{python}: no such interpreter"
+    if not _records(folder):
+        return f"{folder}: no package is installed"
     try:
         for path, expected in _file_sizes(folder, ready.stat().st_mtime_ns if ready.exists() else 0):
             if (size := os.stat(path).st_size) not in expected:  # noqa: PTH116 - thousands of files, and pathlib is slow
@@ -53,6 +81,25 @@ def damage_in(folder: Path) -> str:
                 return f"{path}: expected {sizes} bytes, as its package says, found {size}"
     except (OSError, ValueError) as error:
         return str(error)
+    return ""
+
+
+def other_release_in(folder: Path, requirements: Iterable[str]) -> str:
+    """Return which required package an environment lacks, or has in another release; empty for none.
+
+    Only the names of the folders with packages' metadata are read.
+    """
+    names = (record.parent.name.removesuffix(".dist-info").partition("-") for record in _records(folder))
+    installed = {canonicalize_name(name): release for name, _, release in names}
+    for text in requirements:
+        try:
+            required = Requirement(text)
+            release = installed.get(canonicalize_name(required.name))
+            fits = release is not None and required.specifier.contains(release, prereleases=True)
+        except (InvalidRequirement, InvalidVersion):  # uv understood it
+            continue
+        if not fits and (required.marker is None or required.marker.evaluate()):
+            return f"{folder}: expected {required}, found {release or 'no such package'}"
     return ""
 
 

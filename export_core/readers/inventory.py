@@ -1,14 +1,11 @@
 """The environments in the cache folder: their sizes, who uses them, which can be removed; and those still missing."""
 
-import contextlib
 import datetime
 import fnmatch
-import json
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import filelock
 import msgspec
@@ -16,7 +13,7 @@ import msgspec
 from export_core.readers.build import environments_folder, exclusive_lock, is_ours, last_used, size_of
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
-from export_core.readers.installed import READY
+from export_core.readers.installed import READY, read_ready
 from export_core.readers.placement import Placement, typical
 
 
@@ -88,19 +85,17 @@ def _describe(folder: Path) -> CachedEnvironment:
             in_use = not is_unused
     except filelock.Timeout:  # it is being built
         in_use = True
-    ready: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        ready = json.loads((folder / READY).read_bytes())
+    ready = read_ready(folder)
     return CachedEnvironment(
         folder,
         kind if kind == "writer" else "reader",
         jaxlib if kind in ("jaxlib", "writer") else f"{kind}=={jaxlib}",
         plugin,
-        size=ready["size"] if "size" in ready else size_of(folder),
+        size=size_of(folder) if ready is None or ready.size is None else ready.size,
         last_used=last_used(folder),
         in_use=in_use,
-        is_built=bool(ready),
-        packages=tuple(ready.get("packages", ())),
+        is_built=ready is not None,
+        packages=ready.packages if ready else (),
     )
 
 

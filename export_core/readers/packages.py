@@ -11,7 +11,6 @@ import csv
 import functools
 import hashlib
 import io
-import json
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +20,12 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from export_core.base.atomic import write_whole
+from export_core.base.untrusted import decode_json
 from export_core.readers.build import cache_folder
 from export_core.readers.errors import EnvironmentFailed
 
@@ -149,6 +150,17 @@ _OF_THE_INSTALLER = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip file: the same files must give the same bytes
 
 
+class _Folder(msgspec.Struct, frozen=True):
+    editable: bool = False
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    """Where an installed package comes from, as its direct_url.json says."""
+
+    url: str
+    dir_info: _Folder = _Folder()
+
+
 def own_requirement(package: Distribution | None = None) -> str:
     """A pip requirement for the code that runs here: its folder if it is editable, else a wheel of what is installed.
 
@@ -157,9 +169,12 @@ def own_requirement(package: Distribution | None = None) -> str:
     """
     package = package or metadata.distribution("pytest-jaxexport")
     # The form of direct_url.json is that of PEP 610.
-    origin = json.loads(package.read_text("direct_url.json") or "{}")
-    if origin.get("dir_info", {}).get("editable"):
-        return f"-e{url2pathname(urlparse(origin['url']).path)}"
+    try:
+        origin = decode_json((package.read_text("direct_url.json") or "null").encode(), _Origin | None)
+    except msgspec.MsgspecError:
+        origin = None
+    if origin and origin.dir_info.editable:
+        return f"-e{url2pathname(urlparse(origin.url).path)}"
     name = f"{package.metadata['Name'].replace('-', '_')}-{package.version}"
     try:
         files = dict(installed_files(package))

@@ -296,8 +296,7 @@ OWN = {
     "features/why/reduce/reduced_program",
     "a job in a scratch folder": "features/convert/rewriting/export_again features/convert/rewriting/program "
     "features/why/reduce/editing/program",
-    "an environment in the user's cache": "readers/build readers/environment readers/installed readers/inventory "
-    "features/why/bisect/report",
+    "an environment in the user's cache": "readers/environment readers/installed features/why/bisect/report",
     "what is installed": "readers/packages",
     "files whose hashes were compared; the system's": "readers/worker/jaxlib_worker",
     "a module that the core has just written": "runtimes/litert_worker runtimes/pjrt_worker runtimes/stablehlo_worker "

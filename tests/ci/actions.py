@@ -135,7 +135,7 @@ class Actions:
     def _contexts(self, workspace: Path) -> dict[str, Any]:
         return {
             "github": {"workspace": str(workspace)},
-            "runner": {"os": "Linux", "arch": "X64"},
+            "runner": {"os": "Linux", "arch": "X64", "temp": str(workspace.parent / "temp")},
             "steps": {},
             "env": {},
         }

@@ -6,6 +6,8 @@ The hash of what is installed in this interpreter changes with everything that a
 import importlib
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,7 +21,7 @@ from making import make_wheel, release
 from export_core.base.processes import deciding_variables, kernels_in_words
 from export_core.readers import build as module
 from export_core.readers import environment as environments
-from export_core.readers import hardware, installed
+from export_core.readers import hardware, installed, inventory
 from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,
@@ -234,6 +236,51 @@ def test_a_damaged_environment_is_built_anew(cache, tiny, breaks, what):
     again = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
     assert again == first
     assert (module.damage_in(first.folder), list(first.folder.rglob("half"))) == ("", [])
+
+
+def test_an_environment_with_another_release_is_built_anew(cache, tmp_path):
+    wheels = make_wheel(tmp_path, "tiny", "1.0").parent
+    recipe = ("tiny", sys.executable, ("tiny==1.0",), "import tiny; print(tiny.__version__)")
+    options = ("--no-index", f"--find-links={wheels}")
+
+    def build() -> Built:
+        with EnvironmentLocks() as locks:
+            return module.build(Recipe(*recipe, options=options), locks)
+
+    first = build()
+    (metadata,) = first.folder.glob("lib/python*/site-packages/tiny-1.0.dist-info")
+    metadata.rename(metadata.with_name("tiny-2.0.dist-info"))
+    assert installed.other_release_in(first.folder, ["tiny==1.0"]).endswith("expected tiny==1.0, found 2.0")
+    assert build() == first
+    assert metadata.exists()
+    shutil.rmtree(first.folder / "lib")
+    assert installed.damage_in(first.folder).endswith("no package is installed")
+    assert build() == first
+    assert metadata.exists()
+
+
+NO_NOTES = ("null", "[]", "3", "{}", '{"checked": "", "lock": [1]}', '{"checked": "", "lock": "x", "packages": 3}')
+
+
+@pytest.mark.parametrize("text", [*NO_NOTES, "[" * 3000])
+def test_a_note_of_a_build_of_another_shape_is_none(tmp_path, text):
+    (tmp_path / "ready.json").write_text(text)
+    with EnvironmentLocks() as locks:
+        assert module.find_built(tmp_path, locks) is None
+    assert inventory._describe(tmp_path).is_built is False
+
+
+@pytest.mark.parametrize("checked", ["null", "", "[1, 2]"])
+def test_a_check_that_printed_something_else_is_an_error(tmp_path, monkeypatch, checked):
+    monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, checked, ""))
+    with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match="found jax something"):
+        built.build(Placement(release("0.12.0.1")))
+
+
+def test_notes_of_builds_are_read_by_one_function():
+    modules = (Path(module.__file__).parents[1]).rglob("*.py")
+    reading = [path.name for path in modules if re.search(r"read_\w+\(.*READY|READY\)\.read", path.read_text())]
+    assert reading == ["installed.py"]
 
 
 def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_path):

@@ -1,0 +1,70 @@
+"""The folder of the cache: what a commit brought is not run, and not believed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from export_core.base import processes
+from export_core.base.cache_folder import cache_path
+from export_core.base.errors import CacheFolderError
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / ".cache" / "jaxexport"))
+    return tmp_path
+
+
+def commit(project: Path, name: str) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_text("harmless\n")
+    subprocess.run(["git", "-C", project, "add", "--force", name], check=True)
+
+
+def test_a_cache_folder_without_files_of_a_commit_is_used(project):
+    commit(project, ".cache/other")
+    assert cache_path("x") == str(project / ".cache" / "jaxexport" / "x")
+
+
+@pytest.mark.parametrize("name", ["outcomes.sqlite3", "environments/bin/python"])
+def test_a_cache_folder_with_files_of_a_commit_is_refused(project, name):
+    commit(project, f".cache/jaxexport/{name}")
+    with pytest.raises(CacheFolderError, match=rf"found that git tracks \.cache/jaxexport/{name}") as error:
+        cache_path()
+    assert error.value.exit_code == 2
+
+
+def test_a_cache_folder_behind_a_link_of_a_commit_is_refused(project):
+    commit(project, "golden/outcomes.sqlite3")
+    (project / ".cache").mkdir()
+    (project / ".cache" / "jaxexport").symlink_to(project / "golden")
+    with pytest.raises(CacheFolderError, match="git tracks golden/outcomes"):
+        cache_path()
+
+
+def test_a_cache_folder_of_which_git_says_nothing_is_refused(project, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(CacheFolderError, match="git does not say"):
+        cache_path()
+
+
+def test_git_is_asked_once_and_nowhere_else(tmp_path, project, monkeypatch):
+    asked, run_git = [], processes.run_git
+    monkeypatch.setattr(processes, "run_git", lambda *words: asked.append(words) or run_git(*words))
+    assert cache_path("a") != cache_path("b")
+    assert len(asked) == 1
+    monkeypatch.setenv("JAXEXPORT_CACHE", "/nowhere/at/all")
+    assert cache_path() == "/nowhere/at/all"
+    assert len(asked) == 1
+
+
+def test_pytest_refuses_a_cache_folder_with_files_of_a_commit(pytester, monkeypatch):
+    subprocess.run(["git", "init", "-q", pytester.path], check=True)
+    commit(pytester.path, "cache/x")
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(pytester.path / "cache"))
+    pytester.makepyfile("import pytest\n@pytest.mark.export_compat\ndef test_a(export_golden):\n    pass\n")
+    run = pytester.runpytest_subprocess()
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines("ERROR: jaxexport: error: *found that git tracks cache/x*")

@@ -24,7 +24,9 @@ NOBODY_READS = 141
 
 
 def report_unforeseen(error: Exception, effect: str = "there is no result") -> int:
-    """Print an unexpected error, and return its exit code. A name that no file can have is bad input, though.
+    """Print an unexpected error, and return its exit code.
+
+    Two are bad input, though: a name that no file can have, and an output that takes nothing, as on a full disk.
 
     Args:
         error: What was raised.
@@ -39,6 +41,9 @@ def report_unforeseen(error: Exception, effect: str = "there is no result") -> i
         problem = str(error) if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop") else ""
     if problem:
         sys.stderr.write(f"{PREFIX}expected a path that a file can have, found {problem!a}\n")
+        return ExportCompatError.exit_code
+    if isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        sys.stderr.write(f"{PREFIX}cannot write to standard output: {error.strerror}.\n")
         return ExportCompatError.exit_code
     text = shown(without_credentials("".join(traceback.format_exception(error))))
     more = f"unexpected {type(error).__name__}: {effect}. This is a bug: please report the lines above."

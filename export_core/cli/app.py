@@ -16,7 +16,7 @@ from export_core.cli.goldens import goldens_group
 from export_core.cli.help import PACKAGE, HelpfulGroup, meant_option
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
-from export_core.cli.output import accept_any_text, echo
+from export_core.cli.output import accept_any_text, echo, require_written
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
@@ -109,7 +109,10 @@ def main() -> None:
         accept_any_text(stream)
     try:
         # Not standalone: click would print its own errors, with another prefix.
-        sys.exit(jaxexport(prog_name="jaxexport", standalone_mode=False) or 0)
+        exit_code = jaxexport(prog_name="jaxexport", standalone_mode=False) or 0
+        if exit_code == 0:  # any other code is an answer, which stays
+            require_written()
+        sys.exit(exit_code)
     except ExportCompatError as error:
         echo(f"{PREFIX}{error}", err=True)
         sys.exit(error.exit_code)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import sys
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from export_core.base.errors import ExportCompatError
 from export_core.base.text import plain_text, safe_json, shown, without_commands, without_credentials
 
 if TYPE_CHECKING:
@@ -75,6 +77,15 @@ def fail_safe(stream: TextIO) -> IO[str]:
     return cast("IO[str]", _FailSafe(stream))
 
 
+_NOT_WRITTEN: list[OSError] = []  # Why standard output could not be written to.
+
+
+def require_written() -> None:
+    """Raise `ExportCompatError` where standard output could not be written to: nobody has seen the answer."""
+    if _NOT_WRITTEN:
+        raise ExportCompatError(f"cannot write to standard output: {_NOT_WRITTEN[0].strerror}.")
+
+
 def _cleaned(text: str) -> str:
     return plain_text(without_credentials(text))
 
@@ -87,21 +98,23 @@ class _FailSafe:
         """Write the text, or drop it."""
         try:
             self._stream.write(without_commands(text))  # here: where a line begins is known once it is wrapped
-        except OSError:
-            self._give_up()
+        except OSError as error:
+            self._give_up(error)
         return len(text)
 
     def flush(self) -> None:
         """Flush, or drop what cannot be written."""
         try:
             self._stream.flush()
-        except OSError:
-            self._give_up()
+        except OSError as error:
+            self._give_up(error)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _give_up(self) -> None:
+    def _give_up(self, error: OSError) -> None:
+        if self._stream is sys.stdout and not isinstance(error, BrokenPipeError):  # who closes a pipe has seen enough
+            _NOT_WRITTEN.append(error)
         # What is left in the buffer would fail again when Python ends, and change the exit code.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())

@@ -143,7 +143,7 @@ def causes_in(
 def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
     """The days on which known releases of jaxlib, or of another runtime, were built."""
     if not family:
-        return [calendar.built(version) for version in calendar.versions()]
+        return [calendar.jaxlib[version].built for version in calendar.versions()]
     runtime = known_runtimes().get(family)
     return [release.built for release in runtime.known(calendar).values()] if runtime else []
 

@@ -31,4 +31,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from export_core.releases import calendar, errors, windows
 
-    return next(getattr(module, name) for module in (calendar, errors, windows) if hasattr(module, name))
+    # All names at once: each later import finds its name here, and does not ask again.
+    modules = (calendar, errors, windows)
+    globals().update({one: getattr(module, one) for module in modules for one in __all__ if hasattr(module, one)})
+    return globals()[name]

@@ -170,6 +170,19 @@ def test_a_run_that_cannot_print_has_its_results_and_exit_code(small, tmp_path, 
         os.close(descriptor)
 
 
+@pytest.mark.parametrize("words", ["goldens list", "report", "policy show", "--help"])
+def test_an_answer_that_cannot_be_written_is_an_error(small, tmp_path, words):
+    command = [sys.executable, "-m", "export_core", *words.split()]
+    if words == "report":
+        run = Run(small, tmp_path)
+        run.process.wait(timeout=120)
+        command.append(str(run.results))
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, cwd=small, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "jaxexport: error: cannot write to standard output: No space left on device.\n"
+
+
 # --- watching it ------------------------------------------------------------------------------------------------------
 
 

@@ -125,7 +125,8 @@ def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
     """Import what a feature names for a hook, and check that it is of the kind that the kernel asks for."""
     module, _, name = where.partition(":")
     named: Kind = getattr(importlib.import_module(f"{FOLDER}.{feature}.{module}"), name)
-    asked: object = kind.__call__ if issubclass(kind, Protocol) else None
+    # Not issubclass: before Python 3.12, a class with the methods of any protocol of a library is one of Protocol.
+    asked: object = kind.__call__ if Protocol in kind.__mro__ else None
     if isinstance(asked, FunctionType) and isinstance(named, FunctionType):
         problem = unfitting_argument(named, asked)
     elif asked or not isinstance(named, kind):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol, get_type_hints
+from typing import Protocol, get_type_hints, runtime_checkable
 
 import click
 import pytest
@@ -66,6 +66,19 @@ def test_all_functions_of_features_fit_their_hooks():
     assert all(hooks(name, kind) for name, kind in KINDS.items())
     commands = [words for _, feature in features().items() for words in feature.commands]
     assert [words for words, _ in feature_commands(click.Command)] == commands
+
+
+def test_a_class_is_no_protocol_whatever_protocols_libraries_have():
+    @runtime_checkable
+    class Callback(Protocol):
+        def __call__(self, *args): ...
+
+    class Command:
+        def __call__(self, *args): ...
+
+    assert isinstance(Command(), Callback)
+    with pytest.raises(FeatureError, match="expected a Command, found a function"):
+        hooks("picture", Command)
 
 
 def test_mypy_sees_every_function_of_a_feature():

@@ -158,7 +158,7 @@ def test_the_words_of_one_refusal_are_not_taken_for_another(monkeypatch):
     cell = Cell(golden(jaxlib="0.9.2"), runtime_readers(IREE, CALENDAR)[0], "cpu")
     outcome = outcome_of(cell, reply, Path("outputs"), ReplayOptions(CALENDAR))
     assert outcome.message == "no dialect has it\nValueError: No handler"
-    assert judgement.judge(outcome, Policy()).judgement is Judgement.OUTSIDE
+    assert judgement.judge(outcome, cell.golden, Policy()).judgement is Judgement.OUTSIDE
 
 
 def test_a_deployed_runtime_owes_what_it_never_promised():
@@ -186,7 +186,7 @@ def test_known_issues_of_jaxlib_are_not_looked_for_in_another_runtime(monkeypatc
     for name, expected in ((NEWEST, "an-issue"), (IREE, "")):
         cell = dataclasses.replace(cell_of("0.9.2"), reader=planned([golden(jaxlib="0.9.2")], readers=name).readers[0])
         outcome = outcome_of(cell, reply, Path("outputs"), ReplayOptions(CALENDAR))
-        assert judgement.judge(outcome, Policy()).upstream == expected
+        assert judgement.judge(outcome, cell.golden, Policy()).upstream == expected
 
 
 # --- what cannot be asked of it, and what it says ---------------------------------------------------------------------

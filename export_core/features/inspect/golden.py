@@ -5,52 +5,23 @@ Fields of the manifest are shown as they come, so that a new one is shown too.
 
 import datetime
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from export_core.artifact import Artifact, ArtifactError
-from export_core.artifact.audit import AuditFinding
+from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main, is_known
 from export_core.base.text import plural, printable, wrapped
-from export_core.features.inspect.facts import worst_findings
 from export_core.features.inspect.screen import LINE, WIDTH, joined, size
 from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
-from export_core.goldens.manifest_file import load_manifest
-from export_core.goldens.store import ARTIFACT, MANIFEST, NOISE
-from export_core.goldens.verify import check_bytes
+from export_core.goldens.store import NOISE
 from export_core.judge.known import entry_name
-from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words, under_policy
-from export_core.matrix.outcome import audit_golden
+from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
 from export_core.numbers.noise import not_seen, not_seen_text, outputs_to_name
 from export_core.policy import Policy
 
 MOST = 8  # Lines of one kind, and first values of one array.
-
-
-def audit_as_golden(
-    artifact: Artifact, policy: Policy, jaxlibs: Sequence[str]
-) -> tuple[Golden, tuple[AuditFinding, ...]] | None:
-    """Audit the artifact of a golden as a matrix does; None for a file that lies beside no golden.yaml.
-
-    Its writer is the one that golden.yaml names, unless the bytes contradict it. What golden.yaml, the policy and its
-    quirks allow counts. `jaxlibs` are readers that must promise the calls too.
-
-    Raises:
-        ArtifactError: the module cannot be read.
-        GoldenError: golden.yaml cannot be read, or the artifact's bytes contradict it.
-        MatrixError: a quirk does not fit the golden.
-    """
-    folder = Path(artifact.name).parent
-    if Path(artifact.name).name != ARTIFACT or not (folder / MANIFEST).is_file():
-        return None
-    golden = Golden(load_manifest(folder / MANIFEST), folder)
-    check_bytes(golden, artifact, policy.calendar())
-    (golden,) = under_policy([golden], policy)
-    audited = [audit_golden(golden, artifact, policy, jaxlib) for jaxlib in jaxlibs or (None,)]
-    return golden, worst_findings(audited)
 
 
 def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> str:

@@ -375,7 +375,7 @@ def audit_text(
     of_golden = None
     # The manifest shows whether a folder is a golden: most files are none, and NumPy need not be imported for them.
     if writer is None and os.path.isfile(os.path.join(os.path.dirname(artifact.name), "golden.yaml")):  # noqa: PTH113, PTH118, PTH120
-        from export_core.features.inspect.golden import audit_as_golden
+        from export_core.features.inspect.golden_audit import audit_as_golden
         from export_core.goldens import GoldenError
 
         try:

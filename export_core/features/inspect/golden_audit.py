@@ -1,0 +1,38 @@
+"""The audit of an artifact that belongs to a golden, as a matrix audits it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from export_core.artifact import Artifact
+from export_core.artifact.audit import AuditFinding
+from export_core.features.inspect.facts import worst_findings
+from export_core.goldens import Golden
+from export_core.goldens.manifest_file import load_manifest
+from export_core.goldens.store import ARTIFACT, MANIFEST
+from export_core.goldens.verify import check_bytes
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.outcome import audit_golden
+from export_core.policy import Policy
+
+
+def audit_as_golden(
+    artifact: Artifact, policy: Policy, jaxlibs: Sequence[str]
+) -> tuple[Golden, tuple[AuditFinding, ...]] | None:
+    """Audit the artifact of a golden as a matrix does; None for a file that lies beside no golden.yaml.
+
+    Its writer is the one that golden.yaml names, unless the bytes contradict it. What golden.yaml, the policy and its
+    quirks allow counts. `jaxlibs` are readers that must promise the calls too.
+
+    Raises:
+        ArtifactError: the module cannot be read.
+        GoldenError: golden.yaml cannot be read, or the artifact's bytes contradict it.
+        MatrixError: a quirk does not fit the golden.
+    """
+    folder = Path(artifact.name).parent
+    if Path(artifact.name).name != ARTIFACT or not (folder / MANIFEST).is_file():
+        return None
+    golden = Golden(load_manifest(folder / MANIFEST), folder)
+    check_bytes(golden, artifact, policy.calendar())
+    (golden,) = under_policy([golden], policy)
+    audited = [audit_golden(golden, artifact, policy, jaxlib) for jaxlib in jaxlibs or (None,)]
+    return golden, worst_findings(audited)

@@ -445,7 +445,7 @@ def _marked_now(item: pytest.Item) -> settings.Marked | None:
     try:
         return _marked(item)
     except (marker.MarkerError, pytest.UsageError) as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def _finish(item: pytest.Item) -> None:

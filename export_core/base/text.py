@@ -68,7 +68,7 @@ def for_html(text: str) -> str:
 
 
 def safe_json(value: object, *, indent: int = -1) -> bytes:
-    """A value as JSON, on one line unless indented. See `for_json`."""
+    """A value as JSON, on one line unless indented. See `printable_json`."""
     import msgspec  # here: an error needs none of it
 
     data = json_bytes(value)
@@ -77,26 +77,29 @@ def safe_json(value: object, *, indent: int = -1) -> bytes:
     # Nearly all results of a run are plain: reading them letter by letter would take ten times as long as writing them.
     if data.isascii() and b"\x7f" not in data and b"##[" not in data:
         return data
-    return for_json(data.decode()).encode()
+    return printable_json(data.decode()).encode()
 
 
 def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """A value as JSON in UTF-8, also where it quotes the name of a file that is not: see `in_utf8`."""
+    """A value as JSON in UTF-8, also where it quotes the name of a file that is not: see `with_escaped_surrogates`."""
     import msgspec
 
     try:
         return msgspec.json.encode(value, order=order)
     except UnicodeEncodeError:
-        return msgspec.json.encode(in_utf8(msgspec.to_builtins(value)), order=order)
+        return msgspec.json.encode(with_escaped_surrogates(msgspec.to_builtins(value)), order=order)
 
 
-def in_utf8(value: Any) -> Any:
-    """A value of plain types, with the number of each byte of a name that is not UTF-8, as Python's escape."""
+def with_escaped_surrogates(value: Any) -> Any:
+    """Return a copy of a value of plain types whose texts have no surrogates, each written as Python's escape.
+
+    Python has each byte of a file's name that is not UTF-8 as a surrogate. Tuples become lists, as in JSON.
+    """
     if isinstance(value, str):
         return re.sub(_SURROGATE, _as_byte, value)
     if isinstance(value, dict):
-        return {in_utf8(key): in_utf8(item) for key, item in value.items()}
-    return [in_utf8(item) for item in value] if isinstance(value, list | tuple) else value
+        return {with_escaped_surrogates(key): with_escaped_surrogates(item) for key, item in value.items()}
+    return [with_escaped_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _as_byte(surrogate: re.Match[str]) -> str:
@@ -105,8 +108,12 @@ def _as_byte(surrogate: re.Match[str]) -> str:
     return f"\\x{number - 0xDC00:02x}" if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}"
 
 
-def for_json(text: str) -> str:
-    """JSON that means the same, with every letter escaped that is more than a letter to a terminal or a log."""
+def printable_json(text: str) -> str:
+    """Return equal JSON, with every letter escaped that is more than a letter to a terminal or a log.
+
+    Args:
+        text: JSON, finished.
+    """
     # Such letters are in strings only, where the escape means the same.
     return re.sub(_IN_JSON, lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")
 

@@ -19,7 +19,7 @@ import msgspec
 
 from export_core.base.feature import features
 from export_core.base.processes import deciding_variables
-from export_core.base.text import in_utf8
+from export_core.base.text import with_escaped_surrogates
 from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.replay_options import ReplayOptions
@@ -36,11 +36,12 @@ class ExecutionKeys:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._keys: dict[tuple[str, str, str], str] = {}
+        self._keys: dict[tuple[str, str, str, str], str] = {}
 
     def of(self, cell: Cell) -> str:
         """A digest of all that a cell runs in its reader, but not of the outputs that are expected."""
-        name = (cell.golden.id, cell.platform, cell.mode)
+        # Which calls a cell makes depends on its runtime too, and on nothing else of its reader.
+        name = (cell.golden.id, cell.platform, cell.mode, cell.reader.family)
         if name not in self._keys:
             # A timeout does not change what the artifact does, and is never stored as a verdict.
             request = msgspec.to_builtins(request_of(cell, _OUTPUTS, replace(self._limits, timeout=0.0)))
@@ -74,7 +75,7 @@ class OutcomeKeys:
             half = hashlib.sha256(environment.half.read_bytes()).hexdigest()  # a vendor's is in no room of ours
             built = str(jax.built if jax else reader.built)
             refusals = _digest(msgspec.to_builtins(runtime_of(reader.runtime).refusals)) if reader.runtime else ""
-            decides = environment.content_hash, inherited, built, half, refusals, code(), machine()
+            decides = environment.content_hash, inherited, built, half, refusals, hash_of_code(), machine()
             # The environment is stored too: while it lives, no other object gets its id.
             self._readers[id(environment)] = environment, "\n".join(decides)
         of_reader = self._readers[id(environment)][1]
@@ -88,8 +89,8 @@ def expected_content(manifest: Manifest) -> str:
     return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
 
 
-def depends_on_more(golden: Golden) -> bool:
-    """Whether an outcome depends on what no key holds: a user's code, which registers or compares, may use anything.
+def runs_code_outside_the_key(golden: Golden) -> bool:
+    """Whether replaying a golden runs a user's code that no key holds: what registers or compares may use anything.
 
     A module to register is in the golden, and so in the key: that is enough where the module is self-contained.
     """
@@ -105,7 +106,7 @@ def depends_on_more(golden: Golden) -> bool:
 
 
 @functools.cache
-def code() -> str:
+def hash_of_code() -> str:
     """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
     # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
     executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
@@ -134,7 +135,7 @@ def machine() -> str:
 
 def tool() -> str:
     """Which code of this project runs here: its version and a hash."""
-    return f"{version('pytest-jaxexport')} ({code()[:12]})"
+    return f"{version('pytest-jaxexport')} ({hash_of_code()[:12]})"
 
 
 def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
@@ -155,7 +156,7 @@ def _digest(value: Any) -> str:
     try:
         data = msgspec.msgpack.encode(value, order="deterministic")
     except UnicodeEncodeError:  # the name of a file that is not UTF-8
-        data = msgspec.msgpack.encode(in_utf8(msgspec.to_builtins(value)), order="deterministic")
+        data = msgspec.msgpack.encode(with_escaped_surrogates(msgspec.to_builtins(value)), order="deterministic")
     return hashlib.sha256(data).hexdigest()
 
 

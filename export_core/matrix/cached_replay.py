@@ -27,7 +27,7 @@ from msgspec import structs
 
 from export_core.base.cache_folder import STORED_DAYS
 from export_core.base.text import plural
-from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
+from export_core.matrix.cache_keys import OutcomeKeys, runs_code_outside_the_key
 from export_core.matrix.replay import EnvironmentProvider, Notify, Replayed, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import Result, for_cell, without_cell
@@ -102,7 +102,7 @@ class _KnownOutcomes:
             placement: environments.find(placement) for placement in dict.fromkeys(cell.placement for cell in cells)
         }
         goldens = {cell.golden.id: cell.golden for cell in cells}
-        self._not_cached = {name for name, golden in goldens.items() if depends_on_more(golden)}
+        self._not_cached = {name for name, golden in goldens.items() if runs_code_outside_the_key(golden)}
 
     def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Replayed, None, list[Cell]]:
         """The outcomes that the cache has of these cells. Returns the cells that it does not have."""

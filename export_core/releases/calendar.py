@@ -134,7 +134,9 @@ class Calendar:
 
     @functools.cached_property
     def _versions(self) -> Sequence[str]:  # asked for hundreds of times in a run
-        usable = [version for version, entry in self.jaxlib.items() if not entry.yanked and self._matching_jax(version)]
+        usable = [
+            version for version, entry in self.jaxlib.items() if not entry.yanked and self._installable_jax(version)
+        ]
         return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
 
     def newest(self) -> str:
@@ -171,7 +173,7 @@ class Calendar:
         """The release, paired with the newest jax that works on it: its minimum jaxlib allows it, and jaxlib <= jax."""
         entry = self._entry(jaxlib)
         # Several can match: 0.4.27 to 0.4.30 all go with jax 0.4.30, the newest that accepts them.
-        matching = self._matching_jax(jaxlib)
+        matching = self._installable_jax(jaxlib)
         if not matching:
             raise ReleaseError(
                 f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version "
@@ -235,9 +237,9 @@ class Calendar:
             if numbers_of(jax.minimum_jaxlib) <= number <= numbers_of(version)
         ]
 
-    def _matching_jax(self, jaxlib: str) -> list[str]:
+    def _installable_jax(self, jaxlib: str) -> list[str]:
+        """Return every jax that works on this jaxlib and was not withdrawn; withdrawn ones where no other works."""
         matching = self.all_matching_jax(jaxlib)
-        # A jax that was withdrawn goes only with a jaxlib that nothing else goes with.
         return [version for version in matching if not self.jax[version].yanked] or matching
 
     def _as_of(self) -> str:

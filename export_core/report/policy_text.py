@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from export_core.artifact.audit import judge_calls
-from export_core.base.text import for_json, plural, printable, shown
+from export_core.base.text import plural, printable, printable_json, shown
 from export_core.goldens import Golden
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
@@ -213,4 +213,4 @@ _Dumper.add_representer(str, _Dumper.text)
 def yaml_text(value: Any, **options: Any) -> str:
     """A value as YAML, as `yaml.dump` writes it with these options."""
     # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
-    return for_json(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **options))
+    return printable_json(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **options))

@@ -23,7 +23,7 @@ from export_core.goldens import Comparison, Golden, GoldenStore, Writer
 from export_core.goldens.store import sha256, staged_goldens
 from export_core.judge import Judgement, Result
 from export_core.matrix import Limits, Selection, Verdict
-from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
+from export_core.matrix.cache_keys import OutcomeKeys, runs_code_outside_the_key
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay_options import ReplayOptions
@@ -179,7 +179,7 @@ def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer
 
 def first_call_key(cell: Cell, environment: Environment, options: ReplayOptions) -> str:
     """Names what decides whether a process survives the first call of an artifact; empty where more decides it."""
-    if not environment.content_hash or depends_on_more(cell.golden):
+    if not environment.content_hash or runs_code_outside_the_key(cell.golden):
         return ""
     return sha256(b"first call\n" + OutcomeKeys(options).of(cell, environment).encode())
 

@@ -44,6 +44,7 @@ def test_each_wrong_marker_is_an_error_of_its_test(projects, workers):
     assert "takes keywords only, found the positional 'cpu'" in run["test_positional"].text
     assert [run[f"test_{name}"].outcome for name in ("keyword", "value", "positional")] == ["error"] * 3
     assert "INTERNALERROR" not in run.text
+    assert "During handling of" not in run.text
 
 
 def test_a_wrong_marker_makes_no_golden_unused(projects):

@@ -126,8 +126,8 @@ class ConvertedFacts(NamedTuple):
     tool: str = ""  # What made it.
 
     @property
-    def is_other(self) -> bool:
-        """Whether its writer has not exported it so: JAX promises nothing for it."""
+    def differs_from_original(self) -> bool:
+        """Whether the conversion changed the artifact, as its record says: JAX promises nothing for it then."""
         return not self.problem and self.way != "unchanged"
 
 
@@ -216,7 +216,7 @@ def describe(
         main=MainFacts(is_known(envelope), tuple(check_main(artifact))),
         disabled_checks=tuple(map(str, envelope.disabled_checks)),
         unknown_fields=tuple(f"{field.table}[{field.index}]" for field in unknown),
-        promise=None if converted is not None and converted.is_other else promised_days(writer, terms),
+        promise=None if converted is not None and converted.differs_from_original else promised_days(writer, terms),
         envelope=as_dict(envelope) if whole else None,
     )
 

@@ -17,7 +17,7 @@ from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.errors import NOBODY_READS
-from export_core.base.text import for_json, in_utf8, plural, printable, ranges, without_commands
+from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
 from export_core.features.inspect.facts import (
     RAW,
     Inspection,
@@ -103,7 +103,7 @@ def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (
     shown = as_dict(facts)
     text = json.dumps(shown)
     # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
-    return (for_json(json.dumps(in_utf8(shown)) if "\\udc" in text else text)) + "\n"
+    return (printable_json(json.dumps(with_escaped_surrogates(shown)) if "\\udc" in text else text)) + "\n"
 
 
 def screen(facts: Inspection) -> str:
@@ -294,7 +294,7 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
     promised = facts.promise
     if facts.nr_devices is None:
         return promises_in_words(facts.stablehlo_promise)
-    if facts.converted and facts.converted.is_other:
+    if facts.converted and facts.converted.differs_from_original:
         return "nothing: JAX promises to read what jax.export wrote, and this was converted"
     if promised is None:
         return "unknown: a promise is counted from the build date of the writer"

@@ -174,7 +174,7 @@ def test_a_run_that_cannot_print_has_its_results_and_exit_code(small, tmp_path, 
 def test_an_answer_that_cannot_be_written_is_an_error(small, tmp_path, words):
     command = [sys.executable, "-m", "export_core", *words.split()]
     if words == "report":
-        run = Run(small, tmp_path)
+        run = Run(small, tmp_path, "--timeout", "10")
         run.process.wait(timeout=120)
         command.append(str(run.results))
     with Path("/dev/full").open("wb") as full:

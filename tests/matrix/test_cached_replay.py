@@ -77,7 +77,7 @@ def test_whatever_decides_an_outcome_gives_it_another_key(what):
     [
         (os, "cpu_count", lambda: 7),
         (cache_keys, "version", lambda package: "0"),
-        (cache_keys, "code", lambda: "other code"),
+        (cache_keys, "hash_of_code", lambda: "other code"),
     ],
     ids=["processors", "packages that compare", "code"],
 )

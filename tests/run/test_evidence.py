@@ -85,7 +85,7 @@ def project(runs, cwd, monkeypatch) -> Path:
 
 
 def other_code(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cache_keys, "code", lambda: "0123456789abcdef")
+    patch.setattr(cache_keys, "hash_of_code", lambda: "0123456789abcdef")
 
 
 CHANGES: dict[str, tuple[Callable[[pytest.MonkeyPatch], object], str]] = {

@@ -284,7 +284,7 @@ def test_another_plan_is_not_resumed_and_the_message_says_why(tmp_path, change, 
 
 def test_another_version_or_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
     begun(tmp_path, *LINES)
-    monkeypatch.setattr(cache_keys, "code", lambda: "0123456789abcdef")
+    monkeypatch.setattr(cache_keys, "hash_of_code", lambda: "0123456789abcdef")
     with pytest.raises(RunError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
         resumed(tmp_path)
     begun(tmp_path, made=msgspec.structs.replace(record(), tool="0.0"))

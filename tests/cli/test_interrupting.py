@@ -175,7 +175,7 @@ def test_an_answer_that_cannot_be_written_is_an_error(small, tmp_path, words):
     command = [sys.executable, "-m", "export_core", *words.split()]
     if words == "report":
         run = Run(small, tmp_path, "--timeout", "10")
-        run.process.wait(timeout=120)
+        run.ended()  # which closes its pipe
         command.append(str(run.results))
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, cwd=small, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -428,7 +428,7 @@ class Recorder:
                 shown=[
                     *((r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0),
                     # A marker says how outputs are compared, and nothing of the noise that a golden brings along.
-                    *((name, told.what) for told in other_noise(generations, policy) for name in told.cases),
+                    *((name, one.what) for one in other_noise(generations, policy) for name in one.cases),
                 ],
                 changed=change,
                 other_inputs=other_inputs,

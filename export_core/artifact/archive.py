@@ -35,7 +35,7 @@ class ArchiveError(ExportCompatError):
 
 
 class LeftOut(Counter[str]):
-    """What of an archive is no artifact: how many of each kind. Its links to folders are named too."""
+    """The files of an archive that are no artifacts, counted by kind, and the names of its links to folders."""
 
     def __init__(self) -> None:
         super().__init__()

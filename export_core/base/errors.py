@@ -53,7 +53,7 @@ def report_unforeseen(error: Exception, effect: str = "there is no result") -> i
 
 
 class Problem(NamedTuple):
-    """What is wrong with a file, or with one value in it."""
+    """A problem of a file, or of one value in it."""
 
     file: str | os.PathLike[str]
     text: str  # What was expected and what was found, a sentence.

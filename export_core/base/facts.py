@@ -1,4 +1,4 @@
-"""What features add to a result: plain JSON values by name, which each feature reads and writes by a type of its own.
+"""The facts of a result: plain JSON values by name, which each feature reads and writes by a type of its own.
 
 Values stay plain where their feature is absent, and are written again as they were read.
 """

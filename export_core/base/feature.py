@@ -18,11 +18,11 @@ Kind = TypeVar("Kind")
 
 
 class FeatureError(Exception):
-    """What a feature names does not fit its hook: a mistake in the feature, which no user can mend."""
+    """A function of a feature that does not fit its hook: a mistake in the feature, which no user can mend."""
 
 
 class QuickStart(Protocol):
-    """What answers a command without click, and ends the process; it returns where click is needed."""
+    """A function that answers a command without click and ends the process, or returns where click is needed."""
 
     def __call__(self, words: Sequence[str]) -> None:
         """Answer what is typed after the name of the feature."""
@@ -44,7 +44,7 @@ class Feature(NamedTuple):
     """The option of a run, or the key of the policy, without which its `after_replay`, its `rule` and its `findings`
     have nothing to do, and are not imported. The last two are also asked where results have its `facts`."""
     facts: Mapping[str, str] = {}
-    """What it adds to results, by the key in their `facts`: each a `Fact` of base/facts.py, ``module:NAME``."""
+    """The facts that it adds to results, by their key: where each `Fact` of base/facts.py is, as ``module:NAME``."""
     findings: str = ""  # Findings of a run: gets the `Run`.
     table: str = ""  # A table of the report in full: gets the `Run`, and returns its lines, or none.
     picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.

@@ -81,7 +81,7 @@ _NOT_WRITTEN: list[OSError] = []  # Why standard output could not be written to.
 
 
 def require_written() -> None:
-    """Raise `ExportCompatError` where standard output could not be written to: nobody has seen the answer."""
+    """Raise `ExportCompatError` if standard output could not be written to, so that the answer is lost."""
     if _NOT_WRITTEN:
         raise ExportCompatError(f"cannot write to standard output: {_NOT_WRITTEN[0].strerror}.")
 

@@ -242,7 +242,7 @@ def make_folder(folder: Path) -> None:
 def _refuse_linked(folder: Path) -> None:
     """Raise `RunError` where a folder of results is a link, or is below a `.jaxexport` that is one.
 
-    A run replaces and removes files there. Any other link above is the user's own; `.jaxexport` nobody has named.
+    A run replaces and removes files there. Other links above are the user's; nobody chooses where `.jaxexport` is.
     """
     for path in (folder, *folder.parents):
         if path.is_symlink() and (path == folder or path.name == USUAL_FOLDER.name):

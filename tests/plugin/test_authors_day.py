@@ -14,7 +14,7 @@ WRONG_MARKERS = (
 def test_keyword(export_golden):
     export_golden(jax.jit(jnp.sin), X)
 
-@pytest.mark.skip(reason="a wrong marker is told all the same")
+@pytest.mark.skip(reason="its marker is wrong, which is an error of a skipped test too")
 @pytest.mark.export_compat(platforms=["gpu"])
 def test_value(export_golden):
     export_golden(jax.jit(jnp.sin), X)

@@ -367,7 +367,7 @@ def test_a_wrong_marker_that_a_hook_or_a_fixture_adds_is_refused(projects):
     assert "has no keyword 'rtl'" in run["test_by_a_fixture"].text
     project.write(conftest=HOOK.replace("@KEYWORDS@", "rtl=1"))
     run = project.pytest("-k", "hook")
-    assert {told.outcome for told in run.tests.values()} == {"error"}
+    assert {test.outcome for test in run.tests.values()} == {"error"}
 
 
 X64 = """

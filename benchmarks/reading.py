@@ -24,6 +24,7 @@ from export_core.artifact import Artifact, read_bytes
 ARTIFACT = Path(__file__).parents[1] / "tests" / "artifact" / "data" / "0.12.0.1" / "mlp.jaxexport"
 PROCESS_BUDGET = 10.0
 SMALL_BUDGET_MS = 1.0
+CHECK_BUDGET = 1.5  # times reading all that a check has to read
 LARGE_BUDGET_MS = 5.0
 NO_COPY = 1_000_000  # bytes of memory that reading 50 MB may take
 SIDE = 3536  # a float32 matrix of this side is 50.0 MB
@@ -125,16 +126,19 @@ def _in_process(data: bytes, budget: float, runs: int) -> list[Line]:
 
 
 def _checked(data: bytes, runs: int) -> Line:
-    """What a server does before it loads an artifact."""
-    check = min(_milliseconds(lambda: export_core.check(data)) for _ in range(runs))
-    load = min(_milliseconds(lambda: jax.export.deserialize(bytearray(data)).mlir_module()) for _ in range(runs))
+    """What a server does before it loads an artifact, beside reading every operation, which is part of it."""
+    check, read = [], []
+    for _ in range(runs):
+        check.append(_milliseconds(lambda: export_core.check(data)))
+        read.append(_milliseconds(lambda: _read_all(read_bytes(data))))
+    ratio = min(check) / min(read)
     return Line(
         f"export_core.check of {len(data) / 1e3:.1f} kB",
-        f"{check:.2f} ms",
-        f"{load:.2f} ms for jax.export.deserialize and mlir_module()",
-        f"{check:.2f} ms",
-        f"{SMALL_BUDGET_MS:.0f} ms",
-        check <= SMALL_BUDGET_MS,
+        f"{min(check):.2f} ms",
+        f"{min(read):.2f} ms for reading every operation",
+        f"{ratio:.2f} times",
+        f"{CHECK_BUDGET} times",
+        ratio <= CHECK_BUDGET,
     )
 
 

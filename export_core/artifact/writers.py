@@ -3,6 +3,7 @@
 Whatever takes an artifact raises `ArtifactError` where a module of it cannot be read.
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -133,18 +134,19 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
 
 def _writes(jax: str, artifact: Artifact) -> bool:
     """Whether a jax writes the calling conventions of an artifact and its derivatives."""
-    number, oldest, newest = version_numbers(jax), 1, 5
-    for first, conventions in CONVENTIONS.items():
-        if number >= first:
-            oldest, newest = conventions
-            break
-    is_newer = all(number > version_numbers(entry.jax) for entry in shipped_entries()[-1:])
+    oldest, newest = _conventions_of(jax)
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
+    return all(oldest <= level.calling_convention_version <= newest for level in levels)
+
+
+@functools.lru_cache(maxsize=1024)
+def _conventions_of(jax: str) -> tuple[float, float]:
+    """Return the oldest and the newest calling convention that a jax writes."""
+    number = version_numbers(jax)
+    oldest, newest = next((both for first, both in CONVENTIONS.items() if number >= first), (1, 5))
     # What a release to come can write is not known.
-    return all(
-        oldest <= level.calling_convention_version and (is_newer or level.calling_convention_version <= newest)
-        for level in levels
-    )
+    is_newer = all(number > version_numbers(entry.jax) for entry in shipped_entries()[-1:])
+    return oldest, math.inf if is_newer else newest
 
 
 def _written(versions: Sequence[str | None]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ The whole calendar takes 100 ms of a processor to read with msgspec, packaging a
 
 from __future__ import annotations
 
+import functools
 import json
 import os.path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,6 +56,7 @@ RuntimeEntries = str | tuple[CalendarEntry, ...]
 """The releases of a runtime, oldest build first; or the name of the one whose releases it has, such as jaxlib."""
 
 
+@functools.cache  # a server asks about each artifact that it loads
 def shipped_entries() -> tuple[CalendarEntry, ...]:
     """Every jaxlib of the shipped calendar that can be installed, oldest build first."""
     with open(FILE, "rb") as file:  # noqa: PTH123

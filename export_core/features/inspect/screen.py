@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -337,11 +336,11 @@ def joined(words: Iterable[object]) -> str:
     return ", ".join(map(str, words))
 
 
-@dataclass(frozen=True)
 class PolicyOfGoldens:
     """The policy of the project here, or the named one: read when the first golden is met, which few files are."""
 
-    file: str | None = None
+    def __init__(self, file: str | None = None):
+        self.file = file
 
     @cached_property
     def policy(self) -> Policy:

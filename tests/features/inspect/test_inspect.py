@@ -320,11 +320,14 @@ import packaging.version  # since CPython 3.13 its deprecated functions import i
 before = set(sys.modules)
 sys.argv = ["jaxexport", "inspect", sys.argv[1]]
 from export_core.cli.entry import main
-main()
-print(*{name.partition(".")[0] for name in set(sys.modules) - before}, file=sys.stderr)
+try:
+    main()
+finally:  # it ends the process
+    print(*{name.partition(".")[0] for name in set(sys.modules) - before}, file=sys.stderr)
 """
     words = [sys.executable, "-c", code, str(FILES[0])]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "export_core" in done.stderr
     slow = {"jax", "jaxlib", "numpy", "click", "msgspec", "yaml", "rich", "dataclasses", "inspect", "pathlib"}
     assert not slow & set(done.stderr.split())
     assert done.stdout.startswith(f"{FILES[0]}: serialized jax.export.Exported")

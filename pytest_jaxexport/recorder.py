@@ -204,13 +204,13 @@ class Recorder:
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
 
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
-        """Return the golden by this writer that says what the derivatives of an export are, or None.
+        """Return the golden by this writer that says what it does with this artifact, or None.
 
-        Equal bytes are equal derivatives, unless they call what no module holds, such as a callback to Python, or the
-        numbers depend on another processor or on a setting of jax.
+        Equal bytes have equal derivatives and refusals, unless they call what no module holds, such as a callback to
+        Python, or depend on another processor or on a setting of jax.
         """
         now = produced.manifest
-        if not now.options.vjp_order or now.options.allow:
+        if now.options.allow:
             return None
         with suppress(GoldenError):  # one that is damaged fails the test at its end
             for golden in filter(self._replayer.is_own, self._replayer.goldens(now.case)):

@@ -33,7 +33,7 @@ class Feature(NamedTuple):
     """What a feature adds. Everything is left out that it does not have."""
 
     commands: Mapping[str, str] = {}
-    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "commands:add"}``."""
+    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
     schemas: Mapping[str, tuple[str, str]] = {}
     """Its types that other programs read, by the name of their schema: ``module:Type``, and what the file is. Of these
     tools/schemas.py makes schemas."""

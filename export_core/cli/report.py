@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from export_core.goldens import Golden
     from export_core.judge import Result
     from export_core.policy import Policy
-    from export_core.report.document import Comparison
+    from export_core.report.document import RunDifference
     from export_core.run.run import Run
 
 
@@ -262,7 +262,7 @@ def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden])
     }
 
 
-def compared(run: Run, baselines: Sequence[str]) -> Comparison:
+def compared(run: Run, baselines: Sequence[str]) -> RunDifference:
     """What is different from the newest of the runs in these folders, and what the others had.
 
     Raises `click.UsageError` where no feature compares runs.

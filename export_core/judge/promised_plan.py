@@ -25,7 +25,7 @@ def missing_promised(
     Args:
         results: all results of the run.
         policy: its windows, calendar and deployment targets say what is promised.
-        selection: what the run was asked for, as `Selection.described` has it.
+        selection: what the run was asked for, as `Selection.as_recorded` has it.
         as_of: the day of the judgement.
     """
     results = [result for result in results if not result.converted]

@@ -35,7 +35,8 @@ from export_core.numbers.noise import (
 )
 from export_core.numbers.shows_nothing import OtherInputs, Remark, remark_lines
 from export_core.policy import Policy
-from export_core.readers.cell import Cell, Limits, request_of
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import Cell, request_of
 from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
 from export_core.readers.hardware import instruction_set, other_openblas_core
 from export_core.readers.placement import Placement
@@ -169,7 +170,7 @@ def measure_noise(
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
         # In processor seconds: a golden that a busy machine writes has the noise that an idle one measures.
-        request = replace(request_of(cell, scratch, Limits(timeout=LIMIT)), by_processor=True)
+        request = replace(request_of(cell, scratch, CellLimits(timeout=LIMIT)), by_processor=True)
         variants_of = {
             check.name: [*_variants(check, scratch / f"variants {number}")] if check.outputs else []
             for number, check in enumerate(request.checks)
@@ -415,7 +416,7 @@ def _in_release(
     goldens: Sequence[Golden], environment: Environment, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
     """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
-    jobs = Limits().jobs
+    jobs = CellLimits().jobs
     worker, other = start_worker(environment, jobs), OtherKernel()
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="noise")
 

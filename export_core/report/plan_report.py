@@ -15,7 +15,7 @@ from export_core.base.text import few, json_bytes, plural, wrapped
 from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split
 from export_core.matrix.result import WriterOf, cell_names
-from export_core.readers.inventory import EnvironmentsCost
+from export_core.readers.cached_environments import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.names import title_of
@@ -69,7 +69,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
         as_of=plan.as_of,
         planned=len(cells),
         goldens=len(plan.goldens),
-        selection=plan.selection.described(),
+        selection=plan.selection.as_recorded(),
         counts={
             "reader": dict(Counter(_reader_name(plan, cell.reader) for cell in plan.cells)),
             "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),

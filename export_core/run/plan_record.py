@@ -24,8 +24,8 @@ from export_core.matrix.plan import Plan
 from export_core.numbers.user_source import source_hash
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
-from export_core.policy.run_options import CellOptions, of_cell, options_of
-from export_core.readers.cell import CellKey, Limits
+from export_core.policy.run_options import CellLimits, CellOptions, of_cell, options_of
+from export_core.readers.cell import CellKey
 from export_core.releases.runtimes import Runtime, known_runtimes, runtime_of
 from export_core.run.errors import AGAIN, IncompleteResults, RunError, not_readable
 
@@ -157,7 +157,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
 
 
 def record_of(
-    plan: Plan, policy: Policy, limits: Limits, shard: str = "", part: Plan | None = None, commit: str = ""
+    plan: Plan, policy: Policy, limits: CellLimits, shard: str = "", part: Plan | None = None, commit: str = ""
 ) -> PlanRecord:
     """What decides the results of this plan, or of a shard of it, which is the plan `part`.
 
@@ -176,7 +176,7 @@ def record_of(
         tool=tool(),
         as_of=str(plan.as_of),
         # As it is read back: tuples are lists then.
-        selection=msgspec.json.decode(json_bytes(plan.selection.described())),
+        selection=msgspec.json.decode(json_bytes(plan.selection.as_recorded())),
         goldens=goldens,
         cells=hash_of(own_cells),
         planned=len(plan.cells),
@@ -272,7 +272,7 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
         raise not_readable(path, "a plan", schema_problem(error)) from None
 
 
-class _Asked(msgspec.Struct):
+class _Extent(msgspec.Struct):
     """What of a plan.json, by any version, says whether its run is whole."""
 
     selection: dict[str, Any]
@@ -301,10 +301,10 @@ def _another_tool(maker: str) -> str:
 def has_whole_run(folder: Path) -> bool:
     """Whether the last run in a results folder, finished or not, is of all that the project asks for."""
     try:
-        asked = decode_json(read_named(folder / PLAN, LARGEST), _Asked)
+        extent = decode_json(read_named(folder / PLAN, LARGEST), _Extent)
     except (OSError, msgspec.MsgspecError):
         return False
-    return bool(asked.selection.get("whole")) and not asked.shard
+    return bool(extent.selection.get("whole")) and not extent.shard
 
 
 def plan_of(folder: Path) -> PlanRecord:

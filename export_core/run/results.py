@@ -302,11 +302,6 @@ def write_summary(folder: Path, summary: Summary) -> None:
         raise ResultsNotWritten(f"{folder / SUMMARY}: cannot be written: {error.strerror or error}.") from error
 
 
-def read_results(folder: Path) -> Iterator[Result]:
-    """The results of a run that may not have ended, unchecked. Raises `RunError`, which names a line that is none."""
-    yield from _results_in(folder / RESULTS, _bytes_of(folder / RESULTS))
-
-
 def read_run(folder: Path) -> Run:
     """A finished run whose plan, results and summary belong together.
 
@@ -316,8 +311,8 @@ def read_run(folder: Path) -> Run:
     summary, plan = read_summary(folder), plan_of(folder)
     _check_summary(folder / SUMMARY, summary, plan)
     path = folder / RESULTS
-    data = _bytes_of(path)
-    results = list(_results_in(path, data))
+    data = bytes_of_results(path)
+    results = list(results_in(path, data))
     plan.check_keys((result.key for result in results), str(path))
     if not results:
         raise IncompleteResults(f"{path}: Nothing was planned: expected at least one cell. {AGAIN}")
@@ -381,14 +376,16 @@ def read_summary(folder: Path) -> Summary:
     return summary
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of_results(path: Path) -> bytes:
+    """Return the content of a file of results. Raises `RunError` where there is none that can be read."""
     try:
         return read_named(path, LARGEST)
     except OSError:
         raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
 
 
-def _results_in(path: Path, data: bytes) -> Iterator[Result]:
+def results_in(path: Path, data: bytes) -> Iterator[Result]:
+    """Yield the results of a file with this content. Raises `RunError`, which names a line that is none."""
     # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
     for number, line in enumerate(io.BytesIO(data), 1):
         try:

@@ -21,7 +21,7 @@ from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.run.results import read_results
+from tools.stored_results import read_results
 from tools.marked import csv_text, filled, table
 
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from export_core.policy import Policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.run.results import read_results
+from tools.stored_results import read_results
 from studies.from_jax.jax_goldens import store_goldens
 from tools.marked import csv_text, filled, table
 

@@ -22,7 +22,7 @@ from making import make_wheel
 from replaying import AWAKE, StubEnvironments
 from write_goldens import GARBAGE
 
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
@@ -245,7 +245,7 @@ def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, 
     def again(*, anew: bool) -> tuple[Verdict, str, int]:
         requests.clear()
         cache = OutcomeCache(tmp_path)
-        options = ReplayOptions(load_calendar(), limits=Limits(timeout=1.5), cache=not anew)
+        options = ReplayOptions(load_calendar(), limits=CellLimits(timeout=1.5), cache=not anew)
         environments = StubEnvironments(lambda placement: where, lambda placement: where)
         once = functools.partial(replay, options=options, start=start)
         ((_, outcome),) = replay_unknown([cell], cache, environments, options, once)

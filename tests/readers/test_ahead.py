@@ -21,7 +21,8 @@ from commands import wait_for
 from export_core.matrix import Cell
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.cell import Limits, request_of
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import request_of
 from export_core.readers.environment import JAXLIB_WORKER, Environment, this_interpreter
 from export_core.readers.worker.client import PROGRAM, ForkingWorker, WorkerDied, notes_file
 from export_core.readers.worker.program import read_notes
@@ -47,7 +48,7 @@ class Started:
 
 
 def plain_request(golden, folder: Path):
-    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, Limits(timeout=60, memory=0))
+    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, CellLimits(timeout=60, memory=0))
 
 
 @pytest.fixture
@@ -237,7 +238,7 @@ def test_why_no_more_processes_are_started_ahead_is_said_once(here, goldens, tmp
     environment = dataclasses.replace(this_interpreter(here), half=half)
     cells = [Cell(goldens[name], here, "cpu") for name in ("waves", "both", "keys", "x64")]
     notes: list[str] = []
-    options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
+    options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
     assert {outcome.verdict for _, outcome in replay(cells, lambda _: environment, options, notify=notes.append)} == {
         "pass"
     }

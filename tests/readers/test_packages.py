@@ -18,10 +18,10 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers import environment as environments
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, uv_command
-from export_core.readers.cell import Limits
+from export_core.policy.run_options import CellLimits
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.inventory import cached_environments
+from export_core.readers.cached_environments import cached_environments
 from export_core.readers.packages import constraints_of, import_problems, installed_packages, own_requirement
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
@@ -161,7 +161,7 @@ def test_the_policys_packages_are_in_every_readers_environment(monkeypatch):
         raise EnvironmentFailed("not built here")
 
     monkeypatch.setattr(environments, "build", fake)
-    options = ReplayOptions(load_calendar(), Policy(reader_packages=("optax==0.2.5",)), Limits(jobs=1))
+    options = ReplayOptions(load_calendar(), Policy(reader_packages=("optax==0.2.5",)), CellLimits(jobs=1))
     with ReaderEnvironments(load_calendar()) as plain, pytest.raises(EnvironmentFailed):
         plain.build(Placement(release("0.12.0.1")))
     list(replay_here([Cell(golden("t.a"), release("0.12.0.1"), "cpu")], options))

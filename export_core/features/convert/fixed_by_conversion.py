@@ -32,7 +32,7 @@ from export_core.features.convert.proof import converted_golden, evidence_of, un
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import Cells, Result
-from export_core.matrix.verdicts import VERDICTS, Kind, Verdict
+from export_core.matrix.verdicts import VERDICTS, FindingKind, Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell, CellKey
@@ -170,7 +170,7 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
     return f"Convert it, and verify it there: `{command} -o OUT` (only its envelope is rewritten)."
 
 
-CONVERSION = Kind("CONVERSION", 7)
+CONVERSION = FindingKind("CONVERSION", 7)
 
 
 def conversion_findings(run: Run) -> Iterator[Finding]:

@@ -181,7 +181,7 @@ class ReductionFolder:
 # --- the reduction ----------------------------------------------------------------------------------------------------
 
 
-class Environments(NamedTuple):
+class ReductionEnvironments(NamedTuple):
     """Where a reduction runs: the failing reader, one that says what is right, and the newest release for editing."""
 
     failing: Environment
@@ -221,14 +221,14 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
             if good or (choice.result and choice.result.verdict is Verdict.NUMERICS):
                 raise
             notify(f"continuing without a second reader: {error}")
-        used = Environments(failing, other, environments.build(choice.newest))
+        used = ReductionEnvironments(failing, other, environments.build(choice.newest))
         notify(f"running {cell.key} as it is, then smaller and smaller programs")
         return reduce_cell(cell, used, choice.options, folder, earlier, notify=notify)
 
 
 def reduce_cell(
     cell: Cell,
-    environments: Environments,
+    environments: ReductionEnvironments,
     options: ReplayOptions,
     folder: ReductionFolder,
     earlier: Reduced | None = None,

@@ -29,7 +29,7 @@ from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.result import Result, new_result
 from export_core.matrix.verdicts import Verdict
 from export_core.readers.cell import Cell, CellKey, cannot_pass, make_dump_folders, request_of, write_calls
-from export_core.readers.environment import Environment, damage
+from export_core.readers.environment import Environment, give_up_damaged
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, processors
 from export_core.readers.placement import Mode, Placement
@@ -395,7 +395,7 @@ class _Inspected:
         """Return what of it is damaged, empty for nothing. All of its files are read, so only once."""
         with self.lock:
             if self.damaged is None:
-                self.damaged = damage(self.environment)
+                self.damaged = give_up_damaged(self.environment)
             return self.damaged
 
 

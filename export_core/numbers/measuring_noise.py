@@ -172,7 +172,7 @@ def measure_noise(
         # In processor seconds: a golden that a busy machine writes has the noise that an idle one measures.
         request = replace(request_of(cell, scratch, CellLimits(timeout=LIMIT)), by_processor=True)
         variants_of = {
-            check.name: [*_variants(check, scratch / f"variants {number}")] if check.outputs else []
+            check.name: [*_write_variants(check, scratch / f"variants {number}")] if check.outputs else []
             for number, check in enumerate(request.checks)
         }
         variants = [variant for of_check in variants_of.values() for variant in of_check]
@@ -218,7 +218,7 @@ def measure_noise(
         return MeasuredNoise(measured.record, measured.data, measured.proves_nothing, remarks)
 
 
-def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
+def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
     """The variants of a call, such as ``vjp1/inside 0``: first those that need no new program, then by program."""
     folder.mkdir(parents=True)
     prefix = f"{check.name}/" if check.name else ""
@@ -228,7 +228,7 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
     def variant(name: str, given: str, **fields: Any) -> VariantRequest:
         return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
 
-    def moved(seed: int, ulps: int) -> str:
+    def write_moved(seed: int, ulps: int) -> str:
         """Inputs moved by up to so many units; the given ones where none moves."""
         if not has_floats:
             return check.inputs
@@ -238,13 +238,13 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
         return str(path)
 
     for seed in range(MOVED if has_floats else 0):
-        yield variant(f"moved {seed}", moved(seed, 1))
+        yield variant(f"moved {seed}", write_moved(seed, 1))
     yield variant(UNOPTIMIZED, check.inputs, options=OPTIONS, numbers=tuple(moves(0, 0)))
     for name, count, ulps in INSIDE_RUNS:
         for number in range(count):
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
-            yield variant(f"{name} {number}", moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
+            yield variant(f"{name} {number}", write_moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
 
 
 def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:

@@ -333,10 +333,10 @@ class OtherInputs:
         self._runs: dict[str, OtherRun] = {}
         # A program with ordered effects runs once: each further run would be compiled.
         can_run = plain.outputs is not None and not plain.name and not (envelope and envelope.ordered_effects)
-        self.variants = tuple(self._variants(plain, folder)) if can_run else ()
+        self.variants = tuple(self._write_variants(plain, folder)) if can_run else ()
         self._ran: list[VariantRequest] = []
 
-    def _variants(self, plain: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
+    def _write_variants(self, plain: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
         folder.mkdir(parents=True)
         given = sum(leaf.data.nbytes for leaf in self._inputs)
         given += sum(leaf.data.nbytes for leaf in self._golden.outputs())

@@ -28,7 +28,7 @@ from export_core.features.convert.convert import (
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.fix import FIX, FIXED_BY, FixByConversion, Level
 from export_core.features.convert.programs import ModuleRewriter
-from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
+from export_core.features.convert.proof import converted_golden, evidence_of, write_unstored
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import Cells, Result
@@ -132,7 +132,7 @@ def _convert(
 def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
     """The cell of the golden with the converted artifact, in a new folder."""
     made = converted_golden(evidence_of(cell.golden), converted)
-    golden = unstored_golden(*made, folder, options.policy)
+    golden = write_unstored(*made, folder, options.policy)
     return replace(cell, golden=golden.compared(cell.golden.compared_as))
 
 

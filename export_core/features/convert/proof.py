@@ -98,8 +98,8 @@ def converted_golden(evidence: ProofEvidence, converted: Converted) -> tuple[Man
     return manifest, files
 
 
-def unstored_golden(manifest: Manifest, files: Mapping[str, bytes], folder: Path, policy: Policy) -> Golden:
-    """A golden in a new folder, under a policy. It is in no store: one that is without outputs may not be stored."""
+def write_unstored(manifest: Manifest, files: Mapping[str, bytes], folder: Path, policy: Policy) -> Golden:
+    """Write a golden into a new folder, and return it under a policy. No store has it: it may be without outputs."""
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_bytes(content)
@@ -133,7 +133,7 @@ def prove(
     release = reader_named(converted.reader.release.name, options.calendar)
     with scratch_folder() as scratch, opened(options.user_code, options.policy, options.limits) as user_code:
         options = replace(options, limits=CellLimits(jobs=1), user_code=user_code)  # it is one cell
-        golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
+        golden = write_unstored(manifest, files, scratch / "golden", options.policy)
         notify(f"running the converted artifact in {release.title}")
         ((_, outcome),) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
         passes = outcome.verdict is Verdict.PASS

@@ -376,7 +376,7 @@ class _Run:
                 "golden of this name. Name another folder."
             )
         # A folder may be from anywhere: nothing in it is compiled before its custom calls are known.
-        if problem := audit_problem(self.failing.cell_of(earlier.program).golden, self.failing.options.policy):
+        if problem := audit_problem(self.failing.write_cell(earlier.program).golden, self.failing.options.policy):
             raise WhyError(f"{self.folder.path}: the program in it fails in its audit: {problem}")
         self.program = self._written_again(earlier.program, self.folder.path / ARTIFACT)
         if not self.oracle.fails_alike(self.program):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import math
 import re
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.policy.run_options import CellLimits, of_cell
 from export_core.readers.placement import Mode, Placement, Target
 from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Place, Request, WireType
-from export_core.releases import Release
+from export_core.releases import Promise, Release, Windows
+from export_core.releases.runtimes import promise_to
 
 _NO_LIMIT_SECONDS = 1e9
 """Not infinity: JSON has none, and `threading.Timer`, which gets twice this, takes at most 9.2e9."""
@@ -160,10 +162,46 @@ def make_dump_folders(cell: Cell, folder: Path) -> None:
         write_whole(dump_folder(cell, "", folder).parent / "exported.mlir", [module])
 
 
+def has_devices_for(reader: Release, devices: int) -> bool:
+    """Return whether a reader is called with this many devices: a runtime that is not jaxlib is called with one."""
+    return devices <= 1 or not reader.runtime
+
+
+def promise_of(
+    reader: Release,
+    writer_built: datetime.date,
+    windows: Windows,
+    *,
+    devices: int,
+    converted: bool,
+    left_out: bool = False,
+) -> Promise:
+    """Return what is promised of a golden in a reader: the one rule for a plan, a judgement and whoever foresees one.
+
+    Args:
+        reader: the release that reads it.
+        writer_built: the day on which its writer was built.
+        windows: the windows of the policy, which count for jaxlib; another runtime has a promise of its own.
+        devices: how many devices it is for. What a reader is not called with is never promised.
+        converted: whether it is an artifact that `jaxexport convert` made, of which nothing is promised.
+        left_out: whether the reader has refused what its own promise leaves out, which is known once it was run.
+    """
+    promise = promise_to(reader, writer_built, windows)
+    excepted = converted or left_out or not has_devices_for(reader, devices)
+    return promise._replace(promised=False) if excepted else promise
+
+
+def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Promise:
+    """Return what is promised of a golden in a reader that has not been run."""
+    manifest = golden.manifest
+    converted, devices = manifest.converted_from is not None, manifest.options.devices
+    return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)
+
+
 def cannot_pass(cell: Cell) -> str:
     """Why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
     devices = cell.golden.manifest.options.devices
-    if not cell.reader.runtime or devices <= 1:
+    if has_devices_for(cell.reader, devices):
         return ""
     return f"{cell.reader.title} is called with one device, but this artifact is for {devices} devices"
 

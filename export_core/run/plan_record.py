@@ -27,7 +27,8 @@ from export_core.policy.model import LOCATED
 from export_core.policy.run_options import CellLimits, CellOptions, of_cell, options_of
 from export_core.readers.cell import CellKey
 from export_core.releases.runtimes import Runtime, known_runtimes, runtime_of
-from export_core.run.errors import AGAIN, IncompleteResults, RunError, not_readable
+from export_core.base.errors import Problem
+from export_core.run.errors import AGAIN, IncompleteResults, not_as_written, not_readable
 
 PLAN = "plan.json"
 
@@ -135,7 +136,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
         try:
             counts = {(names[number], place): 0 for place, ranges in places for number in _numbers(ranges)}
         except (ValueError, IndexError):
-            raise RunError(f"{where}: expected cells of known goldens in {PLAN}, found others. {AGAIN}") from None
+            raise not_as_written(where, f"expected cells of known goldens in {PLAN}, found others.") from None
         unplanned = []
         for key in keys:
             cell = key.golden, _place(key)
@@ -144,16 +145,17 @@ class PlanRecord(msgspec.Struct, frozen=True):
             else:
                 unplanned.append(str(key))
         if unplanned:
-            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {AGAIN}")
+            raise not_as_written(where, f"expected results of cells in {PLAN}, found also {few(unplanned)}.")
         for found, cells in (
             ("none", [cell for cell, count in counts.items() if not count]),
             ("more", [cell for cell, count in counts.items() if count > 1]),
         ):
             if cells:
-                raise IncompleteResults(
-                    f"{where}: expected one result for each of {len(counts)} planned cells, found {found} for "
-                    f"{len(cells)}: {few([' in '.join(cell) for cell in cells])}. {AGAIN}"
+                problem = (
+                    f"expected one result for each of {len(counts)} planned cells, found {found} for {len(cells)}: "
+                    f"{few([' in '.join(cell) for cell in cells])}."
                 )
+                raise IncompleteResults.about(Problem(where, problem, advice=AGAIN))
 
 
 def record_of(
@@ -311,7 +313,7 @@ def plan_of(folder: Path) -> PlanRecord:
     """The plan of the run in a results folder. Raises `RunError` where there is none that this version can read."""
     if record := recorded_plan(folder):
         return record
-    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {AGAIN}")
+    raise not_as_written(folder / PLAN, "expected the plan of a matrix run, found none.")
 
 
 def hash_of(value: Any) -> str:

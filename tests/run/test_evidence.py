@@ -212,7 +212,7 @@ USES = {
     "run/merge.py: _finished": "the joining of shards",
     "run/merge.py: merge_shards": "the joining of shards",
     "run/plan_record.py: plan_of": "reads a plan for the others",
-    "run/results.py: Journal._continues": "--resume",
+    "run/results.py: Journal._take_up": "--resume",
     "run/results.py: read_run": "reads a run for the others",
     "run/session.py: _whole_plan": "takes the day of a run that is continued, whose plan --resume compares",
 }

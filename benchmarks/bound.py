@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import parts
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
 from export_core.goldens.store import ARTIFACT
@@ -33,7 +34,7 @@ from export_core.readers.worker.client import PROGRAM, FreshInterpreters, start_
 from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Calendar
 
-BUDGET = 1.4
+BUDGET = BUDGETS["matrix"].limit
 PEERS_CELLS = 24
 POOLS = Path(__file__).with_name("pools.py")
 CORES = os.cpu_count() or 1

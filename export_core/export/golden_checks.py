@@ -17,7 +17,7 @@ from export_core.export.arguments import Arguments, array_from, leaf_from, plain
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, in_domain, results, settings_of_export
 from export_core.export.refusals import handlers_required
-from export_core.goldens import Check, Leaf
+from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 
@@ -44,15 +44,25 @@ class GoldenChecks:
     export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export, in no mesh.
     """
 
-    def __init__(self, produced: ProducedGolden) -> None:
+    def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
         """Make the checks that the options of the case ask for.
 
         Its custom calls must have been audited before, since `whole` compiles the artifact.
+
+        Args:
+            produced: the golden without its checks.
+            same: a stored golden with the same artifact, inputs and place where numbers were computed, whose
+                derivatives are taken: to compute them takes longer than all else that a test does. None: compute them.
         """
         self.produced = produced
         self._files: dict[str, bytes] = {}
         self._outside = list(produced.outside)
-        self._derivatives = _derivative_checks(produced, self._files)
+        if same is None:
+            self._derivatives = _derivative_checks(produced, self._files)
+        else:
+            self._derivatives = [check for check in same.manifest.checks if check.vjp]
+            for name in (name for check in self._derivatives for name in (check.inputs, check.outputs) if name):
+                self._files[name] = same.content(name)
         self._calls: list[Check] = []
         self._meshes = _mesh_checks(produced)
         self._refusals: list[tuple[Check, Arguments]] = []

@@ -107,3 +107,25 @@ def test_modules_that_are_replayed_are_put_where_dump_ir_says(projects):
     refused = project.pytest("--dump-ir", "pytest.ini")
     assert refused.code == 4
     assert "--dump-ir: cannot make the folder" in refused.text
+
+
+WITHOUT_DERIVATIVES = """
+from export_core.export import golden_checks
+
+def derivatives(*args, **kwargs):
+    raise AssertionError("derivatives were computed")
+
+golden_checks.derivatives = derivatives
+"""
+
+
+def test_derivatives_of_an_unchanged_export_are_not_computed_again(projects):
+    """They would take longer than all else that a marked test does."""
+    project = projects(test_a=TESTS)
+    assert project.pytest("--update-goldens").code == 0
+    project.write(conftest=WITHOUT_DERIVATIVES)
+    assert project.pytest().code == 0
+    project.write(test_a=TESTS.replace("jnp.sin", "jnp.cos"))
+    assert "derivatives were computed" in project.pytest()["test_wave"].text
+    project.write(test_a=TESTS.replace("np.arange(8.0)", "np.arange(1, 9.0)"))
+    assert "derivatives were computed" in project.pytest()["test_wave"].text

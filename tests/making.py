@@ -27,8 +27,7 @@ from export_core.policy.entries import KnownFailure, Required, WindowDays
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, Windows, load_calendar, promise
-from export_core.report.document import RunDifference
-from export_core.report.document import Document
+from export_core.report.document import Document, RunDifference
 from export_core.report.view import view
 from export_core.run.run import Run
 

@@ -49,7 +49,9 @@ def replayed(
     **options: Any,
 ) -> Generator[Replayed, None, None]:
     """`replay`, with an environment for each release."""
-    rules = ReplayOptions(calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or CellLimits(), dump=dump)
+    rules = ReplayOptions(
+        calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or CellLimits(), dump=dump
+    )
     return replay(cells, lambda placement: environment_of(placement.reader), rules, **options)
 
 

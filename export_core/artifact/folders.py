@@ -28,7 +28,7 @@ _LINK = "a link to a folder"
 AHEAD = 4  # chunks for each process that wait
 
 
-class NotAllRead(ExportCompatError):
+class UnreadFilesError(ExportCompatError):
     """Folders whose artifacts could not all be read."""
 
     exit_code = 3
@@ -143,7 +143,7 @@ def read_folders(
 
     Raises:
         ArtifactError: there is no artifact.
-        NotAllRead: a process was killed.
+        UnreadFilesError: a process was killed.
     """
     is_empty = True
     files = files_of(paths, hidden=hidden)
@@ -178,7 +178,7 @@ def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
 
 
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
-    """What `read`, which other processes import, returns of each, in order. `NotAllRead` where one was killed."""
+    """What `read`, which other processes import, returns of each, in order. `UnreadFilesError` where one was killed."""
     files = iter(found)
     chunks = iter(lambda: list(islice(files, CHUNK)), [])
     first = list(islice(chunks, FEW))
@@ -201,7 +201,7 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
             while pending:
                 yield from pending.popleft().result()
         except BrokenProcessPool:
-            raise NotAllRead(
+            raise UnreadFilesError(
                 "expected all files to be read, found a process killed that read them, most likely for its memory. "
                 "With --jobs 1 less memory is needed."
             ) from None

@@ -13,8 +13,8 @@ from export_core.matrix.selection import DEPLOYED, WORDS, KnownReleases, MatrixE
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.policy.run_options import COMPARISONS, Selection
-from export_core.releases import ReleaseError
 from export_core.readers.cell import promise_of
+from export_core.releases import ReleaseError
 from export_core.releases.runtimes import names_runtime
 
 

@@ -244,7 +244,9 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
         for number in range(count):
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
-            yield variant(f"{name} {number}", write_moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
+            yield variant(
+                f"{name} {number}", write_moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps))
+            )
 
 
 def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:

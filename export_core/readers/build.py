@@ -266,7 +266,9 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
             raise EnvironmentFailed(f"{error}\n{way}") from error
 
 
-def _run(command: list[str], doing: str, stopping: threading.Event, place: CommandPlace, seconds: float = math.inf) -> str:
+def _run(
+    command: list[str], doing: str, stopping: threading.Event, place: CommandPlace, seconds: float = math.inf
+) -> str:
     """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
 
     Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.

@@ -135,8 +135,8 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
     try:
         write_whole(path, [text.encode()])
     except OSError as error:
-        problem = Problem(path, f"cannot be written: {error.strerror}.", advice="Nothing was changed.")
-        raise ReleaseError.about(problem) from None
+        text = f"cannot be written: {error.strerror}."
+        raise ReleaseError.about(Problem(path, text, advice="Nothing was changed.")) from None
 
 
 def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:

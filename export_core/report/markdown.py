@@ -11,7 +11,7 @@ from export_core.judge import Judgement, Summary
 from export_core.matrix.result import by_build_date, grouped
 from export_core.matrix.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, FindingKind
 from export_core.report.annotations import source_line
-from export_core.report.document import RunDifference, Document, Finding, by_kind, capped, cells_of, issue_of
+from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder
 from export_core.run.run import Run

@@ -18,7 +18,7 @@ from export_core.matrix.verdicts import VERDICTS
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
-from export_core.report.document import RunDifference, Document, Finding, by_kind, capped, issue_of
+from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import release_map

@@ -16,10 +16,10 @@ from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split
 from export_core.matrix.result import WriterOf, cell_names
 from export_core.readers.cached_environments import EnvironmentsCost
+from export_core.readers.cell import promise_of_golden
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.names import title_of
-from export_core.readers.cell import promise_of_golden
 from export_core.report.terminal import print_lines
 from export_core.report.wording import counts_line
 

@@ -33,7 +33,7 @@ from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
-from export_core.report.document import RunDifference, Document, Finding, MakeFindings, issue_of
+from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
 from export_core.report.wording import (
     OUTDATED,
     cell_sentence,
@@ -52,7 +52,11 @@ CUSTOM_CALL = FindingKind("custom call", 6)
 OUTDATED_RUN = FindingKind("OUTDATED", 2, "bold yellow", level="warning")
 NOT_COVERED = FindingKind("NOT COVERED", 7, "bold yellow", level="warning")
 NOT_CHECKED = FindingKind("NOT CHECKED", 7, "bold yellow", level="warning")
-NOT_DECIDED, NO_NOISE, LITTLE_NOISE = FindingKind("NOT DECIDED", 8), FindingKind("NO NOISE", 8), FindingKind("LITTLE NOISE", 8)
+NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
+    FindingKind("NOT DECIDED", 8),
+    FindingKind("NO NOISE", 8),
+    FindingKind("LITTLE NOISE", 8),
+)
 ACCEPTED = FindingKind("accepted", 9)
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "

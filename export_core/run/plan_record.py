@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.errors import Problem
 from export_core.base.processes import is_of_machine, salted_hash
 from export_core.base.text import few, json_bytes, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
@@ -27,7 +28,6 @@ from export_core.policy.model import LOCATED
 from export_core.policy.run_options import CellLimits, CellOptions, of_cell, options_of
 from export_core.readers.cell import CellKey
 from export_core.releases.runtimes import Runtime, known_runtimes, runtime_of
-from export_core.base.errors import Problem
 from export_core.run.errors import AGAIN, IncompleteResults, not_as_written, not_readable
 
 PLAN = "plan.json"

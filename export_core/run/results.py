@@ -140,7 +140,7 @@ class Journal:
         self._lock.release()
 
     def _take_up(self, record: PlanRecord) -> bool:
-        """Take up the last run here, and return whether there was one. A finished one stays aside until this has ended."""
+        """Take up the last run here, and return whether there was one. A finished one stays aside for now."""
         before = recorded_plan(self._folder)
         if before is None:
             return False
@@ -315,8 +315,8 @@ def read_run(folder: Path) -> Run:
     results = list(results_in(path, data))
     plan.check_keys((result.key for result in results), str(path))
     if not results:
-        problem = Problem(path, "Nothing was planned: expected at least one cell.", advice=AGAIN)
-        raise IncompleteResults.about(problem)
+        problem = "Nothing was planned: expected at least one cell."
+        raise IncompleteResults.about(Problem(path, problem, advice=AGAIN))
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
         raise not_as_written(path, f"expected the file whose SHA-256 is in {SUMMARY}, found a changed one.")
     for result in results:

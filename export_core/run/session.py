@@ -47,9 +47,9 @@ from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.run_options import LOCAL, CellLimits, RunOptions, Shard, reproduce_options
+from export_core.readers.cached_environments import EnvironmentsCost, expected_cost
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
-from export_core.readers.cached_environments import EnvironmentsCost, expected_cost
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter

@@ -22,8 +22,8 @@ from xml.etree import ElementTree
 
 from export_core.goldens import GoldenStore
 from export_core.judge import Judgement, Result
-from tools.stored_results import read_results
 from studies.corpus.harness_sampling import COMPARED_BY, primitive_of
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 TESTS = "studies/corpus/harnesses/harnesses.py"

@@ -26,8 +26,8 @@ from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.releases import Calendar
-from tools.stored_results import read_results
 from tools.marked import filled, table
+from tools.stored_results import read_results
 
 PROJECT = Path(__file__).parent / "project"
 POLICY = PROJECT / "export_compat.yaml"

@@ -17,9 +17,9 @@ from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from tools.stored_results import read_results
 from studies.every_release import cross
 from studies.every_release.old_names import MIGRATION
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 OLD, FIRST_NEW = "0.4.24", "0.4.30"

@@ -11,9 +11,9 @@ from export_core.base.feature import Feature
 from export_core.matrix.result import Result
 from export_core.run.errors import RunError
 from export_core.run.results import RESULTS
-from tools.stored_results import read_results
 from tests.making import result
 from tools.schemas import schema
+from tools.stored_results import read_results
 
 
 class Size(enum.StrEnum):

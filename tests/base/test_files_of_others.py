@@ -47,8 +47,8 @@ from export_core.releases.wheels import read_wheel
 from export_core.run.errors import RunError
 from export_core.run.plan_record import recorded_plan
 from export_core.run.results import read_summary
-from tools.stored_results import read_results
 from pytest_jaxexport.unused_goldens import is_named_in
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 MLP = ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"

@@ -37,7 +37,9 @@ def run_of_plan(folder: str, selection: Selection, as_of: datetime.date, policy:
         judge_again(result(Verdict.PASS, writer="0.9.2", reader=cell.reader.name, case="t.a"), policy, as_of)
         for cell in plan.cells
     ]
-    finished(Path(folder), *passed, selection=selection.as_recorded(), as_of=as_of, later=dict(plan.later), policy=policy)
+    finished(
+        Path(folder), *passed, selection=selection.as_recorded(), as_of=as_of, later=dict(plan.later), policy=policy
+    )
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from export_core.matrix import Cell
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
+from export_core.policy.run_options import CellLimits
 from export_core.readers import environment as environments
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, uv_command
-from export_core.policy.run_options import CellLimits
+from export_core.readers.cached_environments import cached_environments
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.cached_environments import cached_environments
 from export_core.readers.packages import constraints_of, import_problems, installed_packages, make_own_requirement
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar

@@ -22,13 +22,13 @@ from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summa
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.result import Result, WriterOf, by_build_date, grouped
-from export_core.matrix.verdicts import WORST_FIRST, Judgement, FindingKind
+from export_core.matrix.verdicts import WORST_FIRST, FindingKind, Judgement
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release
 from export_core.releases.names import title_of
-from export_core.report.document import RunDifference, Finding, by_kind, capped
+from export_core.report.document import Finding, RunDifference, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
 from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader
 from export_core.run.errors import IncompleteResults, RunError

@@ -26,7 +26,9 @@ SECONDS = 300.0  # How long a program may take: a module of 30,000 operations ta
 
 MOST_RELEASES = 2  # Releases that are tried to export an artifact again: each may have to be installed first.
 
-REWRITE, EXPORT_AGAIN = (Path(__file__).parent / "rewriting" / name for name in ("rewriting_program.py", "export_again.py"))
+REWRITE, EXPORT_AGAIN = (
+    Path(__file__).parent / "rewriting" / name for name in ("rewriting_program.py", "export_again.py")
+)
 
 
 def run_program(

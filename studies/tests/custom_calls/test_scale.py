@@ -101,8 +101,8 @@ def test_a_reader_without_the_target_says_its_name(replayed, day, target):
 @pytest.mark.usefixtures("libraries")
 def test_the_committed_results_are_what_real_releases_say(tmp_path):
     """Those that docs/how-to/change-a-custom-call.md shows; `nox -s custom_calls` writes them."""
-    from tools.stored_results import read_results
     from studies.custom_calls.replays import run
+    from tools.stored_results import read_results
 
     def told(result):
         return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls

@@ -14,7 +14,7 @@ from artifacts import DATA, bare, unlisted
 from commands import assert_bad_input
 
 from export_core.artifact import folders
-from export_core.artifact.folders import NotAllRead, Found, files_of, in_parallel
+from export_core.artifact.folders import Found, UnreadFilesError, files_of, in_parallel
 from tools.schemas import schema
 
 DAY = ("--as-of", "2026-11-22")
@@ -237,7 +237,7 @@ def test_no_more_files_are_listed_than_are_read(monkeypatch):
 def test_a_process_that_is_killed_is_one_error(monkeypatch):
     monkeypatch.setattr(folders, "CHUNK", 1)
     monkeypatch.setattr(folders, "FEW", 2)
-    with pytest.raises(NotAllRead, match="found a process killed that read them"):
+    with pytest.raises(UnreadFilesError, match="found a process killed that read them"):
         list(in_parallel(os._exit, [1, 1, 1], 2))
 
 

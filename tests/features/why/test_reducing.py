@@ -20,9 +20,9 @@ from export_core.features.why.reduce import reduction
 from export_core.features.why.reduce.failing_alike import Divergence, divergence
 from export_core.features.why.reduce.reduction import (
     STEPS,
-    ReductionEnvironments,
     NotReproducedError,
     Reduced,
+    ReductionEnvironments,
     ReductionFolder,
     reduce_cell,
 )

@@ -151,7 +151,7 @@ class ProgramReader:
         return [ran[cell.key] for cell in cells]
 
     def write_cell(self, program: ReducedProgram, number: int = 0) -> Cell:
-        """Write a program as a golden, with a name of its own, into the scratch folder of this number; return its cell."""
+        """Write a program as a golden, with a name of its own, into a scratch folder by number; return its cell."""
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
         golden = self.cell.golden

@@ -13,7 +13,7 @@ _UNCOUNTED = ("func.func", "func.return", "stablehlo.return", "sdy.mesh", "sdy.r
 Source = dict[str, Any]  # What an argument or result of the changed main is: see editing_program.py.
 
 
-class NotEditable(Exception):
+class NotEditableError(Exception):
     """Why a module cannot be changed in this way."""
 
 
@@ -29,7 +29,7 @@ class Program:
         self.tokens = tokens
         function = self.functions().get("main")
         if function is None or len(function.regions[0].blocks) != 1:
-            raise NotEditable("it has no function main of one block")
+            raise NotEditableError("it has no function main of one block")
         self.main = function
         self.body = function.regions[0].blocks[0]
         self.sources: list[Source] = [{"was": number} for number in range(len(self.body.arguments) - leading)]

@@ -44,7 +44,7 @@ from export_core.run.golden_writing import add_noise, first_crash, require_audit
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, export_options
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
-from pytest_jaxexport.events import CheckedCase, Event, WrittenGolden
+from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
@@ -381,7 +381,7 @@ class Recorder:
         parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
         deferred = case in self._deferred
         self.events.append(
-            WrittenGolden(
+            WrittenCase(
                 case=case,
                 writer=writer,
                 unmeasured=int(deferred),

@@ -35,7 +35,6 @@ from export_core.numbers.noise import WHAT_TO_DO, not_seen, outputs_to_name
 from export_core.numbers.shows_nothing import MEANT, Remark, leaf_paths, remark_lines, unknown_leaves
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
-from export_core.readers.hardware import processors
 from export_core.readers.packages import import_problems, installed_packages
 from export_core.releases.names import title_of
 from export_core.report.view import broken_cell
@@ -207,7 +206,7 @@ class Recorder:
         """Return the golden by this writer that says what it does with this artifact, or None.
 
         Equal bytes have equal derivatives and refusals, unless they call what no module holds, such as a callback to
-        Python, or depend on another processor or on a setting of jax.
+        Python, or a setting of jax differs. What this processor computes, the replay of the golden compares.
         """
         now = produced.manifest
         if now.options.allow:
@@ -217,7 +216,6 @@ class Recorder:
                 then = golden.manifest
                 if (
                     (then.files[ARTIFACT], then.flags, then.options) == (now.files[ARTIFACT], now.flags, now.options)
-                    and not processors(then.computed_on, os.environ)
                     and bits_of(produced.inputs) == bits_of(golden.inputs())
                 ):
                     return golden

@@ -214,10 +214,11 @@ class Recorder:
         with suppress(GoldenError):  # one that is damaged fails the test at its end
             for golden in filter(self._replayer.is_own, self._replayer.goldens(now.case)):
                 then = golden.manifest
-                if (
-                    (then.files[ARTIFACT], then.flags, then.options) == (now.files[ARTIFACT], now.flags, now.options)
-                    and bits_of(produced.inputs) == bits_of(golden.inputs())
-                ):
+                if (then.files[ARTIFACT], then.flags, then.options) == (
+                    now.files[ARTIFACT],
+                    now.flags,
+                    now.options,
+                ) and bits_of(produced.inputs) == bits_of(golden.inputs()):
                     return golden
         return None
 

@@ -23,7 +23,7 @@ from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix.verdicts import Verdict
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 from export_core.run.results import read_run
 from tools import surface_page
 

@@ -22,7 +22,7 @@ from export_core.policy.load_check import find_reader
 from export_core.policy.run_options import RunOptions, Selection
 from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.runtimes import JAXLIB, runtime_of
 from export_core.run.session import run_matrix
 

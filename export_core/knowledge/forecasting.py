@@ -189,7 +189,7 @@ def _written_before(entry: Entry, about: About) -> str:
     if not entry.written_before:
         return YES
     from export_core.artifact.writers import find_writer
-    from export_core.releases.entries import shipped_entries
+    from export_core.releases.calendar_entries import shipped_entries
 
     releases = shipped_entries()
     possible = {*find_writer(about.artifact, releases).possible}

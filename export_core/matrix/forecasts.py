@@ -13,7 +13,7 @@ from export_core.policy.terms import Terms
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.releases import Calendar, Release
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 
 
 class CellForecasts:

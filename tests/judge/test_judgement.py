@@ -96,8 +96,8 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
     line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
-        "seconds custom_calls direction days promised promised_until judgement reproduce flaky device driver foreseen forecast "
-        "max_noise_error allowed outputs as_written cost timings test converted upstream "
+        "seconds custom_calls direction days promised promised_until judgement reproduce flaky device driver foreseen "
+        "forecast max_noise_error allowed outputs as_written cost timings test converted devices upstream "
         "deployed looks_like processors cause facts"
     )
     assert {*line["writer"]} == {"jax", "jaxlib", "platform", "built"}

@@ -11,7 +11,7 @@ from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import Reader
 from export_core.features.convert.convert import find_reader
 from export_core.features.forecast.forecast import foreseen_readers
-from export_core.features.inspect.facts import describe
+from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import audit_text
 from export_core.goldens import Golden, GoldenStore
 from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT, Forecast, forecast, forecasts, usual_platform
@@ -22,7 +22,7 @@ from export_core.policy.load_check import check_load
 from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
 from export_core.releases.calendar import Release
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 
 ROOT = Path(__file__).parents[2]
 CALENDAR, TERMS = load_calendar(), Terms(shipped_entries())

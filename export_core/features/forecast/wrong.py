@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from export_core.base.text import plural
 from export_core.judge import Result
 from export_core.knowledge import NO, YES
-from export_core.matrix.verdicts import Kind
+from export_core.matrix.verdicts import FindingKind
 from export_core.report.document import Finding
 from export_core.report.wording import first_lines
 from export_core.run.run import Run
 
-WRONG_FORECAST = Kind("FORECAST", 8, "bold yellow")
+WRONG_FORECAST = FindingKind("FORECAST", 8, "bold yellow")
 _TO_DO = (
     "Tell the maintainers of pytest-jaxexport, whose knowledge of this reader is not right. "
     "Until then, a table that `known_issues` of the policy names can say it."

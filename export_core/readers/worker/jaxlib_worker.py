@@ -20,6 +20,7 @@ import sys
 import time
 
 import jax
+import jaxlib.version
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as Spec
@@ -89,6 +90,11 @@ def start_ahead(client: bool) -> None:
         mlir.make_ir_context()
     except Exception as error:
         print("not done ahead: %s" % error, file=sys.stderr)
+
+
+def imported() -> dict[str, str]:
+    """Return the versions of what is imported here: an environment may have another release's code under its names."""
+    return {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__}
 
 
 def has_client() -> bool:

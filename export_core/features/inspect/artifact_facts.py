@@ -16,7 +16,7 @@ from export_core.artifact.readers import Needs, Reader, needs, readers_of, reade
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.knowledge import Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
-from export_core.releases.entries import CalendarEntry, shipped_runtimes
+from export_core.releases.calendar_entries import CalendarEntry, shipped_runtimes
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"

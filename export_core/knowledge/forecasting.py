@@ -140,7 +140,7 @@ def _by_bytes(
     about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
     """What the bytes say beside whether it loads, each with the first question whose answer it spoils."""
-    artifact, title = about.artifact, reader.release.title
+    artifact = about.artifact
     envelope, devices = artifact.envelope, about.devices
     if reader.release.runtime:
         if targets := calls_of_jax(artifact):
@@ -155,10 +155,10 @@ def _by_bytes(
         yield COMPILES, UNKNOWN, Reason("parts of it are not read")
     if missing := sorted(looked_up(artifact, platform) - stable_targets(reader.release.jax)):
         calls = ", ".join(missing)
-        yield COMPILES, YES_BUT, Reason(f"it calls {calls}, which {title} does not promise to have")
+        yield COMPILES, YES_BUT, Reason(f"it calls {calls}, which this reader does not promise to have")
     if platform != "cpu":
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
-        yield COMPILES, UNKNOWN, Reason(f"nothing is known of what {title} does on {platform}", todo)
+        yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
         said = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
         yield COMPILES, YES_BUT, Reason(said)

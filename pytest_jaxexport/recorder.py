@@ -35,7 +35,6 @@ from export_core.numbers.noise import WHAT_TO_DO, not_seen, outputs_to_name
 from export_core.numbers.shows_nothing import MEANT, Remark, leaf_paths, remark_lines, unknown_leaves
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
-from export_core.readers.hardware import processors
 from export_core.readers.packages import import_problems, installed_packages
 from export_core.releases.names import title_of
 from export_core.report.view import broken_cell
@@ -204,22 +203,22 @@ class Recorder:
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
 
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
-        """Return the golden by this writer that says what the derivatives of an export are, or None.
+        """Return the golden by this writer that says what it does with this artifact, or None.
 
-        Equal bytes are equal derivatives, unless they call what no module holds, such as a callback to Python, or the
-        numbers depend on another processor or on a setting of jax.
+        Equal bytes have equal derivatives and refusals, unless they call what no module holds, such as a callback to
+        Python, or a setting of jax differs. What this processor computes, the replay of the golden compares.
         """
         now = produced.manifest
-        if not now.options.vjp_order or now.options.allow:
+        if now.options.allow:
             return None
         with suppress(GoldenError):  # one that is damaged fails the test at its end
             for golden in filter(self._replayer.is_own, self._replayer.goldens(now.case)):
                 then = golden.manifest
-                if (
-                    (then.files[ARTIFACT], then.flags, then.options) == (now.files[ARTIFACT], now.flags, now.options)
-                    and not processors(then.computed_on, os.environ)
-                    and bits_of(produced.inputs) == bits_of(golden.inputs())
-                ):
+                if (then.files[ARTIFACT], then.flags, then.options) == (
+                    now.files[ARTIFACT],
+                    now.flags,
+                    now.options,
+                ) and bits_of(produced.inputs) == bits_of(golden.inputs()):
                     return golden
         return None
 

@@ -357,7 +357,7 @@ def audit_text(
     writer: str | None,
     readers: Sequence[Reader],
     artifact: Artifact,
-    of_goldens: PolicyOfGoldens = PolicyOfGoldens(),
+    of_goldens: PolicyOfGoldens | None = None,
 ) -> tuple[bool | None, str]:
     """Whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines that say so.
 
@@ -378,7 +378,7 @@ def audit_text(
         from export_core.goldens import GoldenError
 
         try:
-            of_golden = audit_as_golden(artifact, of_goldens.policy, jaxlibs_of(readers))
+            of_golden = audit_as_golden(artifact, (of_goldens or PolicyOfGoldens()).policy, jaxlibs_of(readers))
         except GoldenError as error:
             return None, str(error)
     if of_golden:

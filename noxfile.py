@@ -12,7 +12,7 @@ import nox
 
 from export_core.readers.build import PREFERRED, find_python, uv_command
 from export_core.readers.errors import EnvironmentFailed
-from pytest_jaxexport.sessions import register
+from pytest_jaxexport.nox_sessions import register
 
 nox.options.sessions = ["lint", "typecheck", "tests"]
 nox.options.default_venv_backend = "uv"

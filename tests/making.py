@@ -27,8 +27,7 @@ from export_core.policy.entries import KnownFailure, Required, WindowDays
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, Windows, load_calendar, promise
-from export_core.report.document import Comparison as Difference
-from export_core.report.document import Document
+from export_core.report.document import Document, RunDifference
 from export_core.report.view import view
 from export_core.run.run import Run, judge_run
 
@@ -74,7 +73,7 @@ def judged_run(results: Sequence[Result], policy: Policy | None = None) -> Run:
 
 
 def document(
-    results: Sequence[Result], made: Summary | None = None, *earlier: Difference, folder: Path | None = None
+    results: Sequence[Result], made: Summary | None = None, *earlier: RunDifference, folder: Path | None = None
 ) -> Document:
     """What a report of these results says, beside what is different from an earlier run."""
     return view(Run(with_causes(results), made or summarize(results), folder=folder), *earlier)

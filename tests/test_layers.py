@@ -39,12 +39,12 @@ JAX = {
     "export_core.runtimes.pjrt_worker",
     "export_core.runtimes.stablehlo_worker",
     "export_core.artifact.module_text",
-    "export_core.features.convert.rewriting.program",
+    "export_core.features.convert.rewriting.rewriting_program",
     "export_core.features.convert.rewriting.lapack",
     "export_core.features.convert.rewriting.shardy",
     "export_core.features.convert.rewriting.export_again",
     "export_core.features.why.explain.bundle_script",
-    "export_core.features.why.reduce.editing.program",
+    "export_core.features.why.reduce.editing.editing_program",
     "export_core.features.why.reduce.editing.program_parts",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
@@ -155,9 +155,9 @@ def test_what_every_pytest_run_loads_is_light(name):
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}
 
 
-def test_sessions_is_the_only_module_with_nox_in_it():
-    assert [name_of(path) for path in MODULES if "nox" in packages_of(path)] == ["pytest_jaxexport.sessions"]
-    loaded = packages_of(ROOT / "pytest_jaxexport" / "sessions.py", at_load_only=True)
+def test_nox_sessions_is_the_only_module_with_nox_in_it():
+    assert [name_of(path) for path in MODULES if "nox" in packages_of(path)] == ["pytest_jaxexport.nox_sessions"]
+    loaded = packages_of(ROOT / "pytest_jaxexport" / "nox_sessions.py", at_load_only=True)
     assert loaded <= {
         "nox",
         "export_core",

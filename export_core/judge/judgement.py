@@ -15,9 +15,10 @@ from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import known_issues
+from export_core.readers.cell import promise_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases.runtimes import promise_to, runtime_of
+from export_core.releases.runtimes import runtime_of
 
 
 def judge_verdict(
@@ -72,9 +73,14 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     outside and of no deployment target.
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
-    window = promise_to(result.reader, result.writer.built, policy.window_lengths())
-    is_left_out = _is_left_out(result) or result.control is Control.ALIKE
-    promised = window.promised and not result.converted and not is_left_out
+    window = promise_of(
+        result.reader,
+        result.writer.built,
+        policy.window_lengths(),
+        devices=result.devices,
+        converted=result.converted,
+        left_out=_is_left_out(result) or result.control is Control.ALIKE,
+    )
     required = policy.required
     must_run = required.outside or any(matches(result.reader.name, pattern) for pattern in required.readers)
     must_run = must_run or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
@@ -82,10 +88,10 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         result,
         direction=window.direction,
         days=window.days,
-        promised=promised,
+        promised=window.promised,
         promised_until=window.until,
         deployed=targets,
-        judgement=judge_verdict(result.verdict, promised=promised, required=must_run, deployed=targets),
+        judgement=judge_verdict(result.verdict, promised=window.promised, required=must_run, deployed=targets),
     )
     # Which custom calls may appear is a promise about artifacts, not about dates: no window ends it, and what accepts a
     # call is `allow`, with a reason, and not the list of known failures.
@@ -97,7 +103,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
 
 
 def _is_left_out(result: Result) -> bool:
-    """Whether a runtime that is not jaxlib refused what its promise leaves out: a custom call, several devices."""
+    """Whether a runtime that is not jaxlib refused what its promise leaves out, such as a custom call."""
     if not result.reader.runtime or result.verdict is not Verdict.REFUSED:
         return False
     runtime = runtime_of(result.reader.runtime)

@@ -100,7 +100,13 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
         "custom_calls": manifest.custom_calls,
         "test": manifest.test,
         "converted": manifest.converted_from is not None,
+        "devices": manifest.options.devices,
     }
+
+
+def is_of_cell(result: Result, cell: Cell) -> bool:
+    """Return whether all that a result says of its cell is so. The mode may be another one: what was done."""
+    return all(getattr(result, name) == value for name, value in _of_cell(cell).items() if name != "mode")
 
 
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, Release, str, Mode]:
@@ -159,6 +165,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     test: str = ""  # The id by which pytest knows the case, such as `tests/test_model.py::test_attention`.
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
+    devices: int = 1  # How many devices the artifact is for. A runtime that is not jaxlib is promised those for one.
     upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""

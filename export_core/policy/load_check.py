@@ -17,7 +17,7 @@ from export_core.artifact.readers import Reader, loads, readers_of, readers_of_r
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.text import did_you_mean
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.entries import CalendarEntry, runtime_entries, shipped_entries
+from export_core.releases.calendar_entries import CalendarEntry, runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import title_of
 from export_core.releases.windows import Windows

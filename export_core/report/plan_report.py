@@ -15,11 +15,11 @@ from export_core.base.text import few, json_bytes, plural, wrapped
 from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split
 from export_core.matrix.result import WriterOf, cell_names
-from export_core.readers.inventory import EnvironmentsCost
+from export_core.readers.cached_environments import EnvironmentsCost
+from export_core.readers.cell import promise_of_golden
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.names import title_of
-from export_core.releases.runtimes import promise_to
 from export_core.report.terminal import print_lines
 from export_core.report.wording import counts_line
 
@@ -61,7 +61,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
     """All that is known of a plan before it runs."""
     cells = []
     for cell in plan.cells:
-        window = promise_to(cell.reader, cell.golden.manifest.writer.built, windows)
+        window = promise_of_golden(cell.golden, cell.reader, windows)
         dates = window.direction, window.days, window.promised, window.until
         cells.append(PlannedCell(*cell_names(cell), *dates, cell.deployed))
     deployed = Counter(name for cell in cells for name in cell.deployed)
@@ -69,7 +69,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
         as_of=plan.as_of,
         planned=len(cells),
         goldens=len(plan.goldens),
-        selection=plan.selection.described(),
+        selection=plan.selection.as_recorded(),
         counts={
             "reader": dict(Counter(_reader_name(plan, cell.reader) for cell in plan.cells)),
             "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),

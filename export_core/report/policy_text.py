@@ -213,7 +213,7 @@ def _entry(
     return "".join(f"  {line}\n" for line in lines)
 
 
-class _Dumper(yaml.SafeDumper):
+class _PolicyDumper(yaml.SafeDumper):
     """Puts text into double quotes where a letter of it has to be escaped: only there YAML has escapes."""
 
     def text(self, value: str) -> yaml.ScalarNode:
@@ -222,10 +222,10 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(str, _Dumper.text)
+_PolicyDumper.add_representer(str, _PolicyDumper.text)
 
 
 def yaml_text(value: Any, **options: Any) -> str:
     """A value as YAML, as `yaml.dump` writes it with these options."""
     # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
-    return printable_json(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **options))
+    return printable_json(yaml.dump(value, Dumper=_PolicyDumper, sort_keys=False, allow_unicode=True, **options))

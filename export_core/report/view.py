@@ -32,13 +32,13 @@ from export_core.matrix.verdicts import (
     RUN_CONTROL,
     STALE_LIST,
     VERDICTS,
-    Kind,
+    FindingKind,
 )
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
-from export_core.report.document import Comparison, Document, Finding, MakeFindings, issue_of
+from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
 from export_core.report.wording import (
     OUTDATED,
     cell_sentence,
@@ -54,13 +54,17 @@ from export_core.report.wording import (
 )
 from export_core.run.run import Run
 
-FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
-CUSTOM_CALL = Kind("custom call", 6)
-OUTDATED_RUN = Kind("OUTDATED", 2, "bold yellow", level="warning")
-NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
-NOT_CHECKED = Kind("NOT CHECKED", 7, "bold yellow", level="warning")
-NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
-ACCEPTED = Kind("accepted", 9)
+FLAKY = FindingKind("FLAKY", 3, "bold yellow", level="warning")
+CUSTOM_CALL = FindingKind("custom call", 6)
+OUTDATED_RUN = FindingKind("OUTDATED", 2, "bold yellow", level="warning")
+NOT_COVERED = FindingKind("NOT COVERED", 7, "bold yellow", level="warning")
+NOT_CHECKED = FindingKind("NOT CHECKED", 7, "bold yellow", level="warning")
+NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
+    FindingKind("NOT DECIDED", 8),
+    FindingKind("NO NOISE", 8),
+    FindingKind("LITTLE NOISE", 8),
+)
+ACCEPTED = FindingKind("accepted", 9)
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
     "tolerance, which may not fit this program."
@@ -78,7 +82,7 @@ _OF_PROCESSOR = (
 )
 
 
-def view(run: Run, comparison: Comparison | None = None) -> Document:
+def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """A run as a document: its findings, the worst first, and what is different from an earlier run.
 
     Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
@@ -110,7 +114,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         yield Finding(NOT_DECIDED, 0, _UNDECIDED, details)
     for accepted in summary.accepted:
         yield Finding(ACCEPTED, 0, accepted.sentence, (("reason", accepted.reason),))
-    about_the_run: dict[Kind, Iterable[str]] = {
+    about_the_run: dict[FindingKind, Iterable[str]] = {
         BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken + change.deleted],
         FAIL_ON: [f"{text}." for text in summary.failed_on],
         MISSING_RESULT: [*summary.uncovered, unplanned_sentence(summary)],

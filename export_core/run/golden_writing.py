@@ -23,7 +23,7 @@ from export_core.export.produce import ProducedGolden, Uncalled, installed_write
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
 from export_core.goldens.store import JAXPR_TEXT, sha256, staged_goldens
 from export_core.judge import Judgement, Result
-from export_core.matrix import Limits, Selection, Verdict
+from export_core.matrix import CellLimits, Selection, Verdict
 from export_core.matrix.cache_keys import OutcomeKeys, runs_code_outside_the_key
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
@@ -110,11 +110,11 @@ class OwnReader:
 
     def start_worker(self) -> Worker:
         """The worker, which imports jax when it is started."""
-        return self._workers.start(self._environment, Limits().jobs)
+        return self._workers.start(self._environment, CellLimits().jobs)
 
     def fork_program(self, program: Path, address: str) -> bool:
         """Have a fork of the worker run a program: see `run_program` in readers/worker/program.py. False: it cannot."""
-        return self._workers.fork_program(self._environment, Limits().jobs, program, address)
+        return self._workers.fork_program(self._environment, CellLimits().jobs, program, address)
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none.
@@ -130,7 +130,7 @@ class OwnReader:
         process has traced the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some
         process has survived is not called again.
         """
-        limits, environment = Limits.of(self._options), self._environment
+        limits, environment = CellLimits.of(self._options), self._environment
         manifest, files = uncalled.golden()
         with scratch_folder() as folder, closing(OutcomeCache(cache_folder())) as survived:
             cell = Cell(Golden(manifest, folder), environment.release, "cpu")

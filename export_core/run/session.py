@@ -46,11 +46,10 @@ from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
-from export_core.policy.run_options import LOCAL, RunOptions, Shard, reproduce_options
-from export_core.readers.cell import Limits
+from export_core.policy.run_options import LOCAL, CellLimits, RunOptions, Shard, reproduce_options
+from export_core.readers.cached_environments import EnvironmentsCost, expected_cost
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
-from export_core.readers.inventory import EnvironmentsCost, expected_cost
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter
@@ -174,7 +173,7 @@ def run_matrix(
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
     observer = failing_softly(observer)
-    limits = Limits.of(options)
+    limits = CellLimits.of(options)
     with ExitStack() as stack:
         given = interpreter.user_code if interpreter else None
         user_code = stack.enter_context(opened(given, policy, limits))
@@ -325,7 +324,7 @@ def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanR
     return RunFacts(
         planned=len(plan.cells),
         as_of=plan.as_of,
-        selection=plan.selection.described(),
+        selection=plan.selection.as_recorded(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
         seconds=0.0,  # until `facts_at_end`
         unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),

@@ -19,7 +19,7 @@ from export_core.goldens.manifest import ConvertedFrom
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, ReleaseError
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.stable_targets import stable_targets
 
 UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"

@@ -28,7 +28,7 @@ from export_core.judge.weakening import accepted_in
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
-from export_core.matrix.verdicts import Kind
+from export_core.matrix.verdicts import FindingKind
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
@@ -47,7 +47,7 @@ from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import read_run
 from export_core.run.run import Run
 
-Evidence = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
+StoredResults = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
 
 ASKED = "deploy"  # The folder, inside that of the results, for the run that answers what is unknown.
 
@@ -136,7 +136,7 @@ class Question:
 
     calendar: Calendar
     terms: Terms
-    evidence: Evidence
+    evidence: StoredResults
     issues: Mapping[str, KnownIssue]
     options: Sequence[str]
     results: Path
@@ -319,7 +319,7 @@ def stored_evidence(
     policy: Policy,
     day: datetime.date,
     notify: Callable[[str], None],
-) -> Evidence:
+) -> StoredResults:
     """What the runs in these folders say of goldens as they are now: the run that ended last counts.
 
     Goldens count as they are stored. A run of which anything else that decides verdicts has changed since, such as how
@@ -349,7 +349,7 @@ def stored_evidence(
             notify(f"results of {golden.id} do not count: a quirk of it has expired")
         else:
             hashes[golden.id] = hash_of(golden.manifest)
-    evidence: Evidence = {}
+    evidence: StoredResults = {}
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
@@ -453,7 +453,7 @@ def asked_pairs(
     return pairs
 
 
-TARGETS = Kind("deployment targets", 7)
+TARGETS = FindingKind("deployment targets", 7)
 _LABEL = 8
 
 

@@ -32,14 +32,14 @@ from export_core.policy.entries import CustomCallChange, DeploymentTarget, Known
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, Windows, promise
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import runtime_of
 
 MOST = 3  # Reasons in the line of a reader.
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What happens on a day."""
 
     LEAVES = "leaves"  # Goldens of a writer: no jaxlib built from this day on is promised to run them.
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 class Event(msgspec.Struct, frozen=True):
     """One thing that happens."""
 
-    kind: Kind
+    kind: EventKind
     """What happens. `kind` and `subject` stay the same where a later forecast moves the event to another day."""
     subject: str  # A jaxlib, a known failure, a deployment target or a custom call.
     text: str  # What happens, in words.
@@ -203,7 +203,7 @@ def _days_ahead(
         now = _prunable(goldens, policy, calendar.as_of(day), day)
         if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
             text = f"{plural(len(new), 'golden')} may be pruned from this day on"
-            events.append(Event(Kind.PRUNABLE, "goldens", text, new))
+            events.append(Event(EventKind.PRUNABLE, "goldens", text, new))
         before = now
         yield ForecastDay(day, (day - as_of).days, tuple(events), _obligations(goldens, policy, calendar, day))
 
@@ -226,7 +226,7 @@ def _writer_events(goldens: Sequence[Golden], policy: Policy) -> Iterator[DatedE
                 f"; no test can export {adopted} of them again: keep a release that runs them, since `jaxexport "
                 "convert` rewrites what a later one refuses, and extends no promise"
             )
-        yield leaves, Event(Kind.LEAVES, jaxlib, text, tuple(golden.id for golden in group))
+        yield leaves, Event(EventKind.LEAVES, jaxlib, text, tuple(golden.id for golden in group))
 
 
 def _reader_events(
@@ -241,7 +241,7 @@ def _reader_events(
             f"{windows.forward_days} days: nothing that a jaxlib built from this day on exports is promised to run in "
             "it"
         )
-        yield closes, Event(Kind.CLOSES, version, text)
+        yield closes, Event(EventKind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})
     for version in live_readers(written, calendar, windows, as_of, ()):
         day = retirement_day(calendar.built(version), written, windows)
@@ -250,7 +250,7 @@ def _reader_events(
                 f"reader {version} may be retired: no new jaxlib must run what it exports, "
                 "nor any golden that it is promised to run"
             )
-            yield day, Event(Kind.RETIRES, version, text)
+            yield day, Event(EventKind.RETIRES, version, text)
 
 
 def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
@@ -263,7 +263,7 @@ def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
             if entry.expires is not None:
                 text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
                 # By issue and scope: the number of an entry changes when another one is taken off the list.
-                yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
+                yield entry.expires, Event(EventKind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
 
 
 def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[DatedEvent]:
@@ -273,7 +273,7 @@ def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[DatedEvent]:
         for day, cases in ((target.since, "its cases"), (ended, "nothing any more")):
             if day is not None:
                 text = f"from this day on, deployment target {target} has to run {cases}"
-                yield day, Event(Kind.TARGET, target.name, text)
+                yield day, Event(EventKind.TARGET, target.name, text)
 
 
 def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> Iterator[DatedEvent]:
@@ -292,7 +292,7 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
     for step, (day, text) in steps.items():
         if day is not None:
             sentence = f"custom call {name}: {text} (owner {change.owner}, {change.issue})"
-            yield day, Event(Kind.CUSTOM_CALL, f"{name} {step}", sentence)
+            yield day, Event(EventKind.CUSTOM_CALL, f"{name} {step}", sentence)
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
@@ -389,7 +389,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     yield from map(foreseen_line, forecast.foreseen)
     yield ""
     may_go = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
-    today = (Event(Kind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
+    today = (Event(EventKind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
     before = None
     for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days):
         yield f"{day.day}  {({0: 'today', 1: 'tomorrow'}).get(day.in_days, f'in {day.in_days} days')}"

@@ -17,7 +17,7 @@ from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.errors import NOBODY_READS
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
-from export_core.features.inspect.facts import (
+from export_core.features.inspect.artifact_facts import (
     RAW,
     Inspection,
     ModuleFacts,
@@ -35,7 +35,7 @@ from export_core.releases.names import title_of
 if TYPE_CHECKING:
     from export_core.policy import Policy
     from export_core.policy.load_check import LoadCheck
-    from export_core.releases.entries import CalendarEntry
+    from export_core.releases.calendar_entries import CalendarEntry
 
 WIDTH = 14  # of the first column
 LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
@@ -357,7 +357,7 @@ def audit_text(
     writer: str | None,
     readers: Sequence[Reader],
     artifact: Artifact,
-    of_goldens: PolicyOfGoldens = PolicyOfGoldens(),
+    of_goldens: PolicyOfGoldens | None = None,
 ) -> tuple[bool | None, str]:
     """Whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines that say so.
 
@@ -378,7 +378,7 @@ def audit_text(
         from export_core.goldens import GoldenError
 
         try:
-            of_golden = audit_as_golden(artifact, of_goldens.policy, jaxlibs_of(readers))
+            of_golden = audit_as_golden(artifact, (of_goldens or PolicyOfGoldens()).policy, jaxlibs_of(readers))
         except GoldenError as error:
             return None, str(error)
     if of_golden:

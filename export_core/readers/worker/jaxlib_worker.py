@@ -93,6 +93,11 @@ def start_ahead(client: bool) -> None:
         print("not done ahead: %s" % error, file=sys.stderr)
 
 
+def imported() -> dict[str, str]:
+    """Return the versions of what is imported here: an environment may have another release's code under its names."""
+    return {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__}
+
+
 def has_client() -> bool:
     """Whether this process has started a client, so that its forks would not be cold."""
     # No public function of jax says so without starting a client. If a release renames this table, its threads show.

@@ -14,12 +14,12 @@ from commands import assert_bad_input
 
 from export_core.artifact import DisabledCheck, read, read_bytes
 from export_core.artifact.main_check import NEWEST
-from export_core.features.inspect import facts as facts_module
-from export_core.features.inspect.facts import describe
+from export_core.features.inspect import artifact_facts
+from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import LINE, WIDTH, inspect_text, screen
 from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
-from export_core.releases.entries import calendar_entries, shipped_entries, shipped_runtimes
+from export_core.releases.calendar_entries import calendar_entries, shipped_entries, shipped_runtimes
 from tools.schemas import schema
 
 SCREENS = Path(__file__).with_name("screens")
@@ -51,7 +51,7 @@ def test_one_screen_says_what_a_colleague_wants_to_know(path, monkeypatch):
         name: own if isinstance(own, str) else tuple(release for release in own if release.built <= WHEN)
         for name, own in shipped_runtimes().items()
     }
-    monkeypatch.setattr(facts_module, "shipped_runtimes", lambda: runtimes)
+    monkeypatch.setattr(artifact_facts, "shipped_runtimes", lambda: runtimes)
     assert screen(describe(artifact, terms)) == path.read_text(encoding="utf-8")
 
 

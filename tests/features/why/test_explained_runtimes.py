@@ -14,7 +14,7 @@ from test_explanation import choice_of, judged
 
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.why.bisect import bisection
-from export_core.features.why.bisect.report import changes_between
+from export_core.features.why.bisect.bisection_report import changes_between
 from export_core.features.why.explain import who_is_right
 from export_core.features.why.explain.bundle import SCRIPT, program_of, write_bundle
 from export_core.features.why.explain.explanation import explain

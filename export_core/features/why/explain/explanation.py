@@ -12,7 +12,7 @@ from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
 from export_core.base.text import first_line, labelled_paragraphs, plural, ranges, wrapped
-from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
+from export_core.features.why.bisect.bisection_report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
@@ -26,7 +26,7 @@ from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction, Release
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.report.wording import cell_sentence, device_limit, evidence
 
@@ -113,7 +113,7 @@ def explain(
     if bisection:
         shown += answer(bisection)
     if reduced:
-        shown += _reduction(reduced, str(choice.cell.key))
+        shown += _reduction_evidence(reduced, str(choice.cell.key))
     tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
     rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
@@ -148,7 +148,7 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
             yield from wrapped(text, width, "  - ", 4)
 
 
-def _reduction(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
+def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
     """What is left of a cell that was reduced into a folder. Raises `WhyError` where the folder is of another cell."""
     reduction, steps, _ = folder.read_of(cell)
     yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"

@@ -15,7 +15,7 @@ from export_core.artifact.main_check import check_main, dimension_names, is_know
 from export_core.artifact.readers import Needs, Reader, loads, needs, readers_of, readers_of_runtime
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.policy.terms import PromisedDays, Terms, promised_days
-from export_core.releases.entries import CalendarEntry, shipped_runtimes
+from export_core.releases.calendar_entries import CalendarEntry, shipped_runtimes
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"

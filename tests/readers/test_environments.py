@@ -20,8 +20,8 @@ from making import make_wheel, release
 
 from export_core.base.processes import deciding_variables, kernels_in_words
 from export_core.readers import build as module
-from export_core.readers import environment as environments
 from export_core.readers import cached_environments, hardware, installed
+from export_core.readers import environment as environments
 from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,

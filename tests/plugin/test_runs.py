@@ -117,7 +117,9 @@ def tried(*args, **kwargs):
 
 golden_checks.derivatives = golden_checks._require_refusal = golden_checks._shardings_of = tried
 """
-TRIED = TESTS + """
+TRIED = (
+    TESTS
+    + """
 @pytest.mark.export_compat(mesh={"a": 2}, in_specs=(jax.sharding.PartitionSpec("a"),))
 def test_devices(export_golden):
     export_golden(jax.jit(jnp.sin), np.arange(8.0))
@@ -126,6 +128,7 @@ def test_devices(export_golden):
 def test_shapes(export_golden):
     export_golden(jax.jit(jnp.sin), np.arange(8.0)).refused(np.ones((2, 2)))
 """
+)
 
 
 def test_what_an_unchanged_export_does_is_not_tried_again(projects):

@@ -229,6 +229,14 @@ def forecast_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def knowledge(session: nox.Session) -> None:
+    """Whether what is known of each consumer is still true: each entry in its first and last release, each week."""
+    session.install("-e", ".")
+    session.run("python", "-m", "tools.forecast_truth")
+    session.run("python", "-m", "tools.knowledge_check", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def sharding_check(session: nox.Session) -> None:
     """Adopt artifacts for 2, 4 and 8 devices by five releases, and replay each in all five. -- --devices 4 is quick."""
     session.install("-e", ".")

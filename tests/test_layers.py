@@ -17,6 +17,7 @@ ROOMS = (
     ("base",),
     ("releases",),
     ("artifact", "runtimes"),
+    ("knowledge",),
     ("policy",),
     ("goldens",),
     ("export", "readers"),
@@ -144,8 +145,9 @@ def test_the_worker_loads_nothing_of_ours_and_nothing_heavy():
         assert name == "jaxlib_worker" or not packages_of(worker, at_load_only=True) & NUMERIC
 
 
-def test_artifact_and_releases_are_read_without_jax_and_numpy():
-    these = [path for path in MODULES if room_of(name_of(path)) in ("export_core.artifact", "export_core.releases")]
+def test_artifact_releases_and_knowledge_are_read_without_jax_and_numpy():
+    light = ("export_core.artifact", "export_core.releases", "export_core.knowledge")
+    these = [path for path in MODULES if room_of(name_of(path)) in light]
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 

@@ -114,14 +114,6 @@ class Golden:
         except (GoldenError, ArtifactError):  # verifying and auditing it say so
             return ()
 
-    @functools.cached_property
-    def types(self) -> frozenset[str]:
-        """All types in its modules, as StableHLO prints them; none where the artifact cannot be read."""
-        try:
-            return frozenset(kind for module in self.read_artifact().modules for kind in module.types)
-        except (GoldenError, ArtifactError):
-            return frozenset()
-
     def inputs(self) -> tuple[Leaf, ...]:
         """The flat arguments."""
         return from_npz(self.folder / INPUTS)

@@ -41,6 +41,7 @@ def judge(
     reproduce: str = "",
     as_of: datetime.date | None = None,
     foreseen: str = "",
+    forecast: str = "",
 ) -> Result:
     """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
 
@@ -51,6 +52,7 @@ def judge(
         reproduce: The shell command that runs just this cell again.
         as_of: The day on which a target has to be in force; without one, every deployment target counts.
         foreseen: The `foreseen_note` of the cell.
+        forecast: What `CellForecasts` say of the cell.
 
     Returns:
         The result.
@@ -59,10 +61,12 @@ def judge(
     if outcome.converted and verdict.works:
         verdict = Verdict.CONVERTED
     # The table is read only where something fails: most runs of pytest never need it.
-    # All of its issues are of jax, jaxlib or XLA, none of which has seen what the audit stops.
-    if not verdict.works and not outcome.fails_audit and not outcome.reader.runtime:
+    # What the audit stops, no consumer has seen.
+    if not verdict.works and not outcome.fails_audit:
         shown = upstream_of(outcome, golden, known_issues(policy.known_issues))
-    result = replace(outcome, verdict=verdict, upstream=shown, reproduce=reproduce, foreseen=foreseen)
+    result = replace(
+        outcome, verdict=verdict, upstream=shown, reproduce=reproduce, foreseen=foreseen, forecast=forecast
+    )
     return judge_again(shared_result(result), policy, as_of)
 
 

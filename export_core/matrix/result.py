@@ -153,6 +153,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     device: str = ""  # The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU.
     driver: str = ""  # The driver of the device; empty on a CPU.
     foreseen: str = ""  # What the artifact says about this platform; empty on a CPU.
+    forecast: str = ""
+    """What was forecast of the cell before it ran: `yes`, it works; or `no`, `unknown` or `yes, but`, with the reasons.
+    Empty where the golden must be refused, and in a run of pytest."""
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured, null if it measured none."""
     allowed: str = ""  # By which rules numbers were compared, whether they passed or failed.

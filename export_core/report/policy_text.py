@@ -46,7 +46,11 @@ def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
 
 def issues_text(issues: Sequence[KnownIssue]) -> str:
     """Known issues as YAML, in the form of a file that `known_issues` of the policy names."""
-    return yaml_text(_without_gaps(msgspec.to_builtins(issues)), width=100, default_flow_style=None)
+    entries = msgspec.to_builtins(issues, builtin_types=(datetime.date,))
+    for entry in entries:
+        for key in ("concerns", "fixture"):
+            entry[key] = _without_gaps([entry[key]])[0]
+    return yaml_text(_without_gaps(entries), width=100, default_flow_style=None)
 
 
 def _without_gaps(value: Any) -> Any:

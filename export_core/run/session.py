@@ -36,6 +36,7 @@ from export_core.judge.weakening import accepted_in
 from export_core.matrix import Cell, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
+from export_core.matrix.forecasts import CellForecasts
 from export_core.matrix.outcome import foreseen_note
 from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import Replayed, ignore, replay
@@ -202,11 +203,14 @@ def run_matrix(
         # Of pytest those with which it was started: an imported module may have set some.
         variables = interpreter.environment.variables if interpreter else None
         how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
+        # A run of pytest has one reader, and no time to read artifacts again.
+        forecasts = CellForecasts(() if interpreter else plan.cells, plan.calendar)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
             for cell, outcome in outcomes:
                 command = reproduce_command(plan, cell, reproducing, policy.environment, variables)
-                result = judge(outcome, cell.golden, policy, command, plan.as_of, foreseen_note(cell))
+                known = foreseen_note(cell), forecasts.of(cell)
+                result = judge(outcome, cell.golden, policy, command, plan.as_of, *known)
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(safe_json(result))

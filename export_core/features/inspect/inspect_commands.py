@@ -129,8 +129,8 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     Of a DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and virtual
     environments are left out unless they are named.
 
-    Exit codes with --readers: 0 all of them load it, and every custom call is promised or allowed; 1 one does not, or
-    a call is not promised; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
+    Exit codes with --readers: 0 all of them load it, none is known not to run it, and every custom call is promised or
+    allowed; 1 for any other; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
     jaxlib, a call counts as promised unless only jax registers it. Without: 0, or 2 where a file cannot be read.
     """
     golden = asked.golden(names[0]) if len(names) == 1 else None
@@ -210,8 +210,8 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     artifacts below it are audited, and those with problems are shown. Of a golden, the writer is that of its
     golden.yaml, and what the marker allowed counts, as in a matrix.
 
-    Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
-    be read.
+    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named reader
+    is known not to run it, 2 a file cannot be read.
     """
     from export_core.artifact.folders import LeftOut, read_folders
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text

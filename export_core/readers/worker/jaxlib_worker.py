@@ -373,7 +373,8 @@ def other_plugins() -> list[str]:
     jax warns of a plugin and uses it all the same: plain programs compile, and no FFI call finds its handler. It does
     not warn of another PJRT.
     """
-    own, found = jaxlib.version.__version__, {}
+    own = jaxlib.version.__version__
+    found: dict[str, str] = {}
     for folder in sys.path:
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             match = PLUGIN.fullmatch(name)

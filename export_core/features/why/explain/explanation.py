@@ -8,7 +8,7 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.audit import DISABLED
-from export_core.artifact.readers import LoadResult, Reader, loads
+from export_core.artifact.readers import LoadResult, Reader
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
 from export_core.base.text import first_line, labelled_paragraphs, plural, ranges, wrapped
@@ -17,6 +17,8 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer, lacks_registration
+from export_core.knowledge import YES, Forecast, forecast
+from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import SayRemedy
@@ -105,11 +107,12 @@ def explain(
     reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     artifact = choice.cell.golden.read_artifact()
-    (load,) = loads(artifact, [reader])
+    known = forecast(artifact, reader, result.platform, MATRIX)
+    load = known.load
     calls = _not_promised(artifact, choice, reader)
     cause, because = _cause(result, load, calls, issue)
     # The command is not that of the results, which may be of another machine.
-    shown = [*_evidence(result, load, calls, issue, choice.reproduce), *references]
+    shown = [*_evidence(result, known, calls, issue, choice.reproduce), *references]
     if bisection:
         shown += answer(bisection)
     if reduced:
@@ -211,7 +214,7 @@ def _way_out(result: Result) -> str:
 
 
 def _evidence(
-    result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
+    result: Result, known: Forecast, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
 ) -> Iterator[tuple[str, str]]:
     if issue:
         yield "known as", f"{issue.id}: readers {issue.readers}" if issue.readers else issue.id
@@ -222,7 +225,9 @@ def _evidence(
         elif label not in ("foreseen", "reproduce"):
             yield label, text
     yield "allowed", result.allowed
-    yield "artifact", "" if load.ok else "\n".join(load.reasons)
+    yield "artifact", "\n".join(known.load.reasons)
+    is_foreseen = known.load.ok and known.spoiled.answer != YES and known.spoiled.reasons
+    yield "forecast", f"{known.in_words}: {'; '.join(map(str, known.spoiled.reasons))}" if is_foreseen else ""
     yield "audit", "\n".join(calls)
     yield "reproduce", reproduce
 

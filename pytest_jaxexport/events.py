@@ -14,7 +14,7 @@ class _AnyEvent(TypedDict):
 
 
 @final
-class WrittenGolden(_AnyEvent):
+class WrittenCase(_AnyEvent):
     """A golden that was written or would have been: the same one, in a dry run, or with another answer."""
 
     written: str  # What became of the stored one, such as new, replaced, unchanged, would be new.
@@ -44,4 +44,4 @@ class CheckedCase(_AnyEvent):
     runtimes: Sequence[str]  # The titles of other runtimes in which the case is deployed.
 
 
-Event: TypeAlias = WrittenGolden | CheckedCase
+Event: TypeAlias = WrittenCase | CheckedCase

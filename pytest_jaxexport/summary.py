@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from export_core.base.text import few, plural
-from pytest_jaxexport.events import CheckedCase, Event, WrittenGolden
+from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
 
 _CHANGES = (
     *("new", "replaced", "unchanged", "would be new", "would be replaced"),
@@ -30,7 +30,7 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator
         yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
 
 
-def _written(events: Sequence[WrittenGolden]) -> Iterator[str]:
+def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
     for change in sorted({event["written"] for event in events}, key=_CHANGES.index):
         these = {f"{event['case']}/{event['writer']}": event for event in events if event["written"] == change}
         yield f"{plural(len(these), 'golden')} {change}: {few([*these], most=3)}"

@@ -14,7 +14,7 @@ from export_core.cli.output import echo
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from export_core.readers.inventory import CachedEnvironment
+    from export_core.readers.cached_environments import CachedEnvironment
 
 UNUSED_DAYS = 30
 _PAGE = "docs/reference/platforms.md"
@@ -70,7 +70,7 @@ def clean(names: Sequence[str], older_than: int | None, dry_run: bool, yes: bool
     NAME is a folder or a glob of folders, as `jaxexport environments list` has them. What is needed again is built
     again. A folder that this tool did not make stays.
     """
-    from export_core.readers.inventory import remove
+    from export_core.readers.cached_environments import remove
 
     chosen = _chosen(names, UNUSED_DAYS if older_than is None and not names else older_than)
     _show(chosen)
@@ -90,7 +90,7 @@ def _chosen(names: Sequence[str], older_than: int | None) -> Sequence[CachedEnvi
     """Return the environments of these names, or those that nothing has used for so many days; all for neither."""
     import datetime
 
-    from export_core.readers.inventory import cached_environments, named, to_clean
+    from export_core.readers.cached_environments import cached_environments, named, to_clean
 
     if names and older_than is not None:
         raise click.UsageError("NAME cannot be combined with --older-than.")

@@ -101,7 +101,8 @@ SAID = [
     ("litert", "gather_nd index out of boundsNode number 4 (GATHER_ND) failed to invoke.", "jnp.clip"),
     (
         "litert",
-        "error: 'arith.index_cast' op operand type 'tensor<2xi32>' and result type 'tensor<2xi64>' are cast incompatible",
+        "error: 'arith.index_cast' op operand type 'tensor<2xi32>' and result type 'tensor<2xi64>' are cast "
+        "incompatible",
         "fixed shapes",
     ),
     ("litert", "stablehlo_reduce_window.cc:877 unsupported reduction body.", "cumlogsumexp"),

@@ -29,7 +29,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, Windows, load_calendar, promise
 from export_core.report.document import Document, RunDifference
 from export_core.report.view import view
-from export_core.run.run import Run
+from export_core.run.run import Run, judge_run
 
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"
@@ -63,6 +63,13 @@ def summarize(
 def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:
     """A whole run that is made of these results."""
     return Run(with_causes(results), summarize(results, policy=policy, as_of=day("2026-11-22")))
+
+
+def judged_run(results: Sequence[Result], policy: Policy | None = None) -> Run:
+    """A whole run of these results, judged as the end of a matrix judges it."""
+    policy, as_of = policy or Policy(), day("2026-11-22")
+    calendar = calendar_facts(policy.calendar(), as_of)
+    return judge_run(results, policy, RunFacts(len(results), as_of, {"whole": True}, calendar, 0.0))
 
 
 def document(

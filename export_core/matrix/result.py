@@ -12,13 +12,14 @@ import datetime
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
 
 from export_core.base.text import first_line
-from export_core.base.tolerances import ROUNDING
+from export_core.base.tolerances import GARBAGE, ROUNDING
 from export_core.goldens import Writer
 from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.cell import Cell, CellKey
@@ -30,6 +31,15 @@ from export_core.releases.names import title_of
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode and runtime.
+
+
+class Control(StrEnum):
+    """What the release that wrote a golden makes of it for the device of a cell, in the same run."""
+
+    ALIKE = "fails alike"  # The compiler of that device cannot do it, whichever release asks.
+    OTHERWISE = "fails otherwise"
+    WORKS = "works"
+    NOT_RUN = "not run"
 
 
 class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
@@ -170,6 +180,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""
+    control: Control | None = None
+    """Of a cell that an accelerator's compiler refuses: what the release that wrote the golden makes of it for the same
+    device, in the same run. Null for every other cell, and until the run has ended."""
     facts: dict[str, Any] = {}  # What features add, each under its own key.
 
     def __hash__(self) -> int:
@@ -180,6 +193,12 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def is_rounding(self) -> bool:
         """Whether every output that differs looks like rounding."""
         return self.looks_like.startswith(ROUNDING)
+
+    @property
+    def is_garbage(self) -> bool:
+        """Whether its numbers are such as no tolerance is meant for: not finite, zero, or far beyond the range."""
+        is_finite = self.max_abs_error is not None
+        return self.verdict is Verdict.NUMERICS and not (is_finite and not self.looks_like.startswith(GARBAGE))
 
     @property
     def fails_audit(self) -> bool:

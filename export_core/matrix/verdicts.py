@@ -90,6 +90,29 @@ OTHER_PROCESSOR = failing(
     "(`numbers` in the policy) and its reason. If it fails there too, check the test.",
 )
 """A golden for which its own writer gives other numbers, on another processor or with other settings than wrote it."""
+OTHER_NUMBERS = failing(
+    "OTHER NUMBERS",
+    "This runtime promises nothing, and a silently wrong number is never fine: `{}` asks which side is right.",
+)
+"""Other numbers in a runtime that promises nothing. What to do needs the command `explain` of the cell."""
+ALLOW_NUMBERS = "If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason."
+"""What else to do about other numbers, unless they are garbage."""
+NOT_TO_ALLOW = "No rule allows such numbers: they are not finite, zero, or far beyond the range of the expected ones."
+"""What is said in place of `ALLOW_NUMBERS` where the numbers are garbage."""
+DEVICE_LIMIT = FindingKind(
+    "DEVICE LIMIT",
+    3,
+    "yellow",
+    level="warning",
+    to_do="Change the program or the platform, or choose another device (`--target`). Where this device has to run it "
+    "all the same, list it under `deployed` in the policy: then it fails the run.",
+)
+"""What an accelerator's compiler does not do, in the release that wrote the golden either."""
+RUN_CONTROL = (
+    "Run the release that wrote it for this device too (`--readers {}`): where it fails alike, the device cannot do "
+    "it, and no release is to blame."
+)
+"""What to do first where nobody knows whether a failure is a `DEVICE_LIMIT`."""
 FAIL_ON = failing("FAIL ON")
 MISSING_RESULT = missing("INCOMPLETE")
 NOTHING_PROMISED = missing("NOTHING PROMISED")
@@ -283,10 +306,8 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         inside=Judgement.BROKEN,
         outside=Judgement.BROKEN,  # a silently wrong number is never fine
         is_explained=False,
-        next_step="`jaxexport report{} --trend numbers` shows in which release the numbers moved. If they are right, "
-        "allow them with a rule (`numbers` in the policy) and its reason.",
-        advice="Outputs must depend on the inputs only and be the same in each process: give a function that draws "
-        "random numbers its key as an argument.",
+        next_step="`jaxexport report{} --trend numbers` shows in which release the numbers moved.",
+        advice="Outputs must depend on the inputs only and be the same in each process.",
     ),
     Verdict.CRASH: VerdictFacts(
         phrase="crashed",

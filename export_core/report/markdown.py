@@ -9,7 +9,7 @@ from urllib.parse import quote
 from export_core.base.text import first_line, for_html, for_markdown, labelled_lines, ranges, shortened, shown
 from export_core.judge import Judgement, Summary
 from export_core.matrix.result import by_build_date, grouped
-from export_core.matrix.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, FindingKind
+from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, FindingKind
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
@@ -120,6 +120,8 @@ def _what(finding: Finding, summary: Summary) -> str:
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
     if finding.kind in (NOT_REPLAYABLE, OTHER_PROCESSOR):
         words += ", not replayable by its own writer either"
+    if finding.kind is DEVICE_LIMIT:
+        words += ", in its own writer too"
     if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"
     message = for_markdown(shortened(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))

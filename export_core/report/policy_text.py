@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -162,10 +163,24 @@ def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
     return [[Scope(*parts) for parts in itertools.product(*map(sorted, block))] for block in blocks]
 
 
+_OF_ONE_RUN = re.compile(
+    r",? ?metadata=\{|,? ?\b\w*_id=|0x[0-9a-fA-F]{4,}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b|\bpid[ =]\d"
+    r"| ?\[\w+::\w+=|(?<![\w./:])/[\w.+-]+/\S"
+)
+"""Where what is a run's own, or a machine's, begins in a message: HLO's metadata, ids, addresses, hashes, paths."""
+_LEAST = 20  # Letters of a message: fewer would be found in others.
+
+
 def _expected_message(result: Result) -> str:
-    """The message that an entry expects: the first line, without the size of the error where numbers are wrong."""
+    """The part of a message that an entry expects: of its first line, what the same cell says in each run.
+
+    Where numbers are wrong, that is without the size of the error.
+    """
     line = result.message.strip().splitlines()[0] if result.message.strip() else ""
-    return line.partition(" (max abs")[0] if result.verdict is Verdict.NUMERICS else line
+    if result.verdict is Verdict.NUMERICS:
+        return line.partition(" (max abs")[0]
+    begins = next((match.start() for match in _OF_ONE_RUN.finditer(line) if match.start() >= _LEAST), len(line))
+    return line[:begins].rstrip()
 
 
 def _entry(

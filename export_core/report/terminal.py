@@ -80,9 +80,11 @@ def _print_short(console: Console, document: Document) -> None:
         console.print()
     for kind, of_kind in kinds.items():
         if kind not in deciding:
-            about = of_kind if of_kind[0].cause else of_kind[1:]
+            first = of_kind[0]
+            about = of_kind if first.cause and not kind.level else of_kind[1:]
             counted = _counted(about, document.run.summary) if about else ""
-            text = counted if about == of_kind else " And ".join(filter(None, (of_kind[0].sentence, counted)))
+            told = first.brief or first.sentence
+            text = counted if about == of_kind else " And ".join(filter(None, (told, counted)))
             _print_finding(console, kind, text, (), 1)
 
 

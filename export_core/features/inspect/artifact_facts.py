@@ -251,8 +251,15 @@ def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFind
 def _reader(known: Forecast) -> ReaderFacts:
     load = known.load
     reasons = () if load.ok is False else tuple(str(reason) for reason in known.spoiled.reasons)
-    compiles, runs, numbers = known.compiles.answer, known.runs.answer, known.numbers.answer
-    return ReaderFacts(load.reader.release, load.ok, load.reasons, compiles, runs, numbers, reasons)
+    return ReaderFacts(
+        release=load.reader.release,
+        loads=load.ok,
+        reasons=load.reasons,
+        compiles=known.compiles.answer,
+        runs=known.runs.answer,
+        numbers=known.numbers.answer,
+        known=reasons,
+    )
 
 
 def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:

@@ -68,6 +68,13 @@ SAID = [
         "does not lower",
     ),
     ("iree", "error: unknown vhlo op code: 124", "newer than"),
+    (
+        "iree",
+        "error: 'stream.tensor.sizeof' op failed to calculate total byte count: 'tensor<3xi4>' does not have integral "
+        "number of total bytes",
+        "an even size",
+    ),
+    ("iree", "iree-lld: error: undefined symbol: sin\nerror: failed to link executable and generate target", "float32"),
     ("pjrt", "NOT_FOUND: No FFI handler registered for lapack_spotrf_ffi on a platform Host", "a LAPACK call"),
     (
         "pjrt",
@@ -101,7 +108,8 @@ SAID = [
     ("litert", "gather_nd index out of boundsNode number 4 (GATHER_ND) failed to invoke.", "jnp.clip"),
     (
         "litert",
-        "error: 'arith.index_cast' op operand type 'tensor<2xi32>' and result type 'tensor<2xi64>' are cast incompatible",
+        "error: 'arith.index_cast' op operand type 'tensor<2xi32>' and result type 'tensor<2xi64>' are cast "
+        "incompatible",
         "fixed shapes",
     ),
     ("litert", "stablehlo_reduce_window.cc:877 unsupported reduction body.", "cumlogsumexp"),

@@ -297,6 +297,16 @@ OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(R
 """Every option by the name of its field, in the order in which help lists them and commands repeat them."""
 ONE_CELL = tuple(name for name, option in OPTIONS.items() if option.repeated and name not in ("executor", "repeat"))
 """What the commands about one cell take too: they run it here, and time nothing."""
+ONE_OF_SEVERAL = {
+    "--cases": "--case",
+    "--writers": "--writer",
+    "--readers": "--reader",
+    "--platforms": "--platform",
+    "--targets": "--target",
+    "--indexes": "--index",
+    "--baselines": "--baseline",
+}
+"""Options by which several are chosen, and their names where one is. Commands have one of the two and accept both."""
 DEFAULTS = {declaration.name: declaration.default for kind in (RunOptions, Selection) for declaration in fields(kind)}
 """The default of each field, by its name."""
 

@@ -55,6 +55,7 @@ except ImportError:  # Windows: a file that is open there cannot be removed anyw
     fcntl = None  # type: ignore[assignment]
 
 LAST_LINES = 12
+_FRAME = " \t×│├╰─▶"  # What uv puts before the lines of an error.
 _LOCK = "in-use.lock"
 CHECK_SECONDS = 120.0  # How long an environment may take to import what it was built for.
 LONG_WAIT_SECONDS = 30.0  # After how long a wait for another process that builds the environment is reported.
@@ -291,9 +292,17 @@ def _run(
     if process.returncode and time.monotonic() > until:
         raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was stopped")
     if process.returncode:
-        lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
-        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
+        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}: {_reason(err or out)}")
     return out
+
+
+def _reason(output: str) -> str:
+    """Return why a command failed. Its first line has the reason: where there is little room, only that is shown."""
+    lines = without_credentials(output).strip().splitlines()[-LAST_LINES:]
+    if "Traceback (most recent call last)" in output:
+        return "\n".join([lines[-1], *lines])
+    # uv breaks its sentences at 80 columns, and draws a frame beside them.
+    return " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:

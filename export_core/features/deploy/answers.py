@@ -181,7 +181,7 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
     answer, why, result = _answer(subject, target, question)
     around = _around(subject, target, question) if answer is Answer.NO else ("", "", False)
     if subject.golden is None:
-        words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--cases", "CASE"]
+        words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"

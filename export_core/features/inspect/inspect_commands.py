@@ -14,7 +14,8 @@ import click
 
 from export_core.base.errors import PREFIX
 from export_core.base.text import did_you_mean, plural
-from export_core.cli.click_options import PATH, day_of, declared, goldens_option, json_option, policy_of, policy_option
+from export_core.cli.click_options import day_of, declared, goldens_option, json_option, policy_of, policy_option
+from export_core.cli.completion import GOLDEN_OR_FILE, RELEASE
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
@@ -29,7 +30,7 @@ _READERS = (
     "jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'; or those of another runtime, such as "
     "tensorflow==2.21.0, 'iree>=3.9', or litert for its newest."
 )
-_NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=PATH, nargs=-1, required=True)
+_NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=GOLDEN_OR_FILE, nargs=-1, required=True)
 
 
 @dataclass(frozen=True)
@@ -200,10 +201,13 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
 @_NAMES
 @_asked_options("Who also has to guarantee the calls (jaxlib) or to compile them (other runtimes)")
 @click.option(
-    "--writers", metavar="JAXLIB", help="The one jaxlib that wrote all these files. [default: read from each file]"
+    "--writer",
+    metavar="JAXLIB",
+    type=RELEASE,
+    help="The jaxlib that wrote all these files. [default: read from each file]",
 )
 @click.pass_context
-def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: str | None) -> None:
+def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: str | None) -> None:
     """Check every custom call against what its writer guaranteed and the policy allows.
 
     The parameters of `main` are checked against the artifact's envelope and its calling convention. Of a DIR, all
@@ -217,12 +221,12 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
-    if writers:
-        policy_of(asked.policy_file).calendar().built(writers)  # a name that is no release is bad input
+    if writer:
+        policy_of(asked.policy_file).calendar().built(writer)  # a name that is no release is bad input
     below = any(map(os.path.isdir, names))
     left_out = LeftOut()
     auditing = functools.partial(
-        audit_text, terms, writers, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
+        audit_text, terms, writer, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
     )
     ended = _show_each(read_folders(auditing, asked.files(names), left_out, asked.jobs), below=below)
     if below:

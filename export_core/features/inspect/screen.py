@@ -461,8 +461,8 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
     if artifact.envelope is None:
         return "writer not known"
     if writer.candidates:
-        return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writers)"
-    return "written by a jaxlib that the calendar does not have (name it with --writers)"
+        return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
+    return "written by a jaxlib that the calendar does not have (name it with --writer)"
 
 
 def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:

@@ -74,6 +74,7 @@ class Explanation(msgspec.Struct, frozen=True):
     steps: tuple[str, ...]  # What to do now.
     earlier: tuple[str, ...]  # What would have shown it earlier.
     bisection: Bisection | None = None  # Since which release it fails; null where that was not asked.
+    others: tuple[str, ...] = ()  # A command for each other cause of the cells that were meant, the worst first.
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
@@ -131,12 +132,15 @@ def explain(
         steps=tuple(_steps(choice, result, cause, issue, releases, is_bisected=is_bisected)),
         earlier=tuple(_earlier(choice, result, cause, load)),
         bisection=bisection,
+        others=choice.others,
     )
 
 
 def explanation_lines(explanation: Explanation, alike: int, width: int) -> Iterator[str]:
     """The lines for people, wrapped at a width. `alike` cells have this cause."""
     of_all = f" It is the cause of {alike:,} cells." if alike > 1 else ""
+    if explanation.others:
+        of_all += f" The run has {plural(len(explanation.others), 'other cause')}, listed at the end."
     for text in (explanation.sentence, f"Cause: {explanation.cause}. {explanation.because}{of_all}"):
         yield from wrapped(text, width, indent=2)
     yield "\nEvidence"
@@ -149,6 +153,9 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
         yield f"\n{title}"
         for text in texts:
             yield from wrapped(text, width, "  - ", 4)
+    if explanation.others:
+        yield "\nOther causes"
+        yield from (f"  {command}" for command in explanation.others)
 
 
 def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:

@@ -307,6 +307,7 @@ OWN = {
     "files beside the program itself": "features/why/explain/bundle_script policy/model",
     "a page that it has written, in a browser": "cli/report",
     "pyproject.toml, which pytest itself has read": "../pytest_jaxexport/settings",
+    "the terminal": "../pytest_jaxexport/reviewing",
     "the way in": "base/untrusted base/atomic",
 }
 """What is opened otherwise, and the modules of export_core/ that open it."""

@@ -23,8 +23,9 @@ from typing import Protocol
 from msgspec import structs
 
 from export_core.base.feature import hooks
+from export_core.base.json_text import safe_json
 from export_core.base.processes import run_git
-from export_core.base.text import safe_json, without_credentials
+from export_core.base.text import without_credentials
 from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens

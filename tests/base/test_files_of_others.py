@@ -306,6 +306,7 @@ OWN = {
     "files beside the program itself": "features/why/explain/bundle_script policy/model",
     "a page that it has written, in a browser": "cli/report",
     "pyproject.toml, which pytest itself has read": "../pytest_jaxexport/options",
+    "the terminal": "../pytest_jaxexport/reviewing",
     "the way in": "base/untrusted base/yaml_text base/atomic",
 }
 """What is opened otherwise, and the modules of export_core/ that open it."""

@@ -159,7 +159,7 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
     why = "; ".join(f"{reason}: {reason.todo.rstrip('.')}" if reason.todo else str(reason) for reason in reasons)
     if spoiled.answer == NO:
         return f", and {known.in_words} ({why})"
-    return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", but ({why})"
+    return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", with a caveat ({why})"
 
 
 def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:

@@ -30,7 +30,8 @@ from export_core.features.inspect.artifact_facts import (
     stablehlo_promise,
 )
 from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT, Forecast, forecasts
-from export_core.policy.terms import Terms, terms_here
+from export_core.policy.stored_terms import terms_here
+from export_core.policy.terms import Terms
 from export_core.releases.names import title_of
 
 if TYPE_CHECKING:

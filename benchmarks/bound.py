@@ -26,7 +26,7 @@ from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
 from export_core.goldens.store import ARTIFACT
-from export_core.matrix import Cell, Limits
+from export_core.matrix import Cell, CellLimits
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment
@@ -49,7 +49,7 @@ def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar,
     def matrix(
         some: Sequence[Cell] = cells, where: Environment = environment, start: WorkerStarter = start_worker
     ) -> float:
-        options = ReplayOptions(calendar, limits=Limits(jobs=CORES))
+        options = ReplayOptions(calendar, limits=CellLimits(jobs=CORES))
         started = time.perf_counter()
         ended = list(replay(some, lambda placement: where, options, start=start))
         return (time.perf_counter() - started) / len(ended)

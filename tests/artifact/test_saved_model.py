@@ -5,11 +5,12 @@ from kept import DATA, SAVED_MODELS
 from protobufs import attribute, integer, module_of, node, saved_model, span, texts
 
 from export_core.artifact import ArtifactError, read, read_bytes
-from export_core.artifact.archive import LeftOut, read_archive
 from export_core.artifact.audit import audit
+from export_core.artifact.folders import LeftOut, read_folders
 from export_core.artifact.readers import loads, readers_of, readers_of_runtime
 from export_core.artifact.saved_model import OPERATION
-from export_core.releases.entries import shipped_entries, shipped_runtimes
+from export_core.knowledge import forecast
+from export_core.releases.calendar_entries import shipped_entries, shipped_runtimes
 
 FOLDER = DATA / "savedmodels"
 MODULE = module_of(DATA / "0.4.30" / "platforms.jaxexport")
@@ -19,7 +20,7 @@ def readers(name: str) -> list:
     return readers_of_runtime(name, shipped_runtimes(), shipped_entries())
 
 
-def forecast(artifact, name="savedmodel"):
+def loading(artifact, name="savedmodel"):
     return {load.reader.release.version: load for load in loads(artifact, readers(name))}
 
 
@@ -67,21 +68,21 @@ def test_calls_that_jax_exported_are_audited():
 @pytest.mark.parametrize("writer", ["jax2tf", "keras", "orbax"])
 def test_tensorflow_runs_what_its_convention_and_stablehlo_allow(writer):
     """Measured: 2.16.2 and 2.19.1 load each of these files and refuse the first call, 2.20.0 runs all."""
-    results = forecast(read(FOLDER / writer))
+    results = loading(read(FOLDER / writer))
     assert [version for version, load in results.items() if load.ok] == ["2.20.0", "2.21.0"]
     (reason, *_) = results["2.19.1"].reasons
     assert reason == "savedmodel 2.19.1 takes conventions up to 9: export with jax_export_calling_convention_version=9"
 
 
 def test_an_older_convention_runs_in_an_older_tensorflow():
-    results = forecast(read_bytes(saved_model(node(MODULE))), "tensorflow")
+    results = loading(read_bytes(saved_model(node(MODULE))), "tensorflow")
     assert results["2.19.1"].ok
     assert not any("convert" in reason for load in results.values() for reason in load.reasons)
 
 
 @pytest.mark.parametrize("name", ["iree", "litert", "pjrt"])
 def test_no_other_runtime_loads_a_savedmodel(name):
-    for load in forecast(read(FOLDER / "orbax"), name).values():
+    for load in loading(read(FOLDER / "orbax"), name).values():
         assert not load.ok
         assert load.reasons[0].endswith("loads no SavedModel: only TensorFlow does")
 
@@ -103,9 +104,11 @@ def test_every_attribute_of_the_operation_is_read():
     assert call.title == "call"
 
 
-def test_an_operation_for_another_platform_does_not_run_on_a_cpu():
-    (call,) = read_model(saved_model(node(MODULE, platforms=("TPU",)))).calls
-    assert not call.runs_on_cpu
+def test_an_operation_for_another_platform_is_loaded_and_does_not_run_on_a_cpu():
+    artifact = read_bytes(saved_model(node(MODULE, platforms=("TPU",))))
+    known = forecast(artifact, readers("tensorflow")[-1])
+    assert known.in_words == "does not run it"
+    assert [str(reason) for reason in known.runs.reasons] == ["call is for TPU, and not for a CPU"]
 
 
 def test_a_function_may_name_itself_after_its_operations():
@@ -122,7 +125,7 @@ def test_a_model_of_tensorflow_alone_is_named(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "saved_model.pb").write_bytes(model if name == "alone" else saved_model(node(MODULE)))
     left_out = LeftOut()
-    (file,) = read_archive(_name, [str(tmp_path)], left_out, 1)
+    (file,) = read_folders(_name, [str(tmp_path)], left_out, 1)
     assert file.result == str(tmp_path / "jax" / "saved_model.pb")
     assert left_out == {"a SavedModel of TensorFlow alone": 1}
 

@@ -138,7 +138,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str =
         promised=promised,
         promised_since=since,
         promised_until=until,
-        exported=artifact.envelope is not None,
+        exported=artifact.envelope is not None or artifact.saved_model is not None,
     )
 
 

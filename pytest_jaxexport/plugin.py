@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from export_core.export.produce import Flags
+    from pytest_jaxexport.dead_processes import RunningTest
     from pytest_jaxexport.events import Event
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SecondExport
 
 MARKED: pytest.StashKey[tuple[list[pytest.Mark], settings.Marked]] = pytest.StashKey()
@@ -54,6 +54,12 @@ FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
 _ATTACHED = "_jaxexport"  # The attribute of a test's report that carries our data, as text: what xdist can send.
 _REFUSED = "jaxexport_refused"
 _COLLECTED = "jaxexport_collected"
+_DOING = {
+    "": "goldens:",
+    settings.DRY_RUN: "goldens that would be written in",
+    settings.REVIEW: "reviewing goldens in",
+}
+"""What a run does with the folder of goldens, by the value of --update-goldens."""
 _UNHEARD = "jaxexport_unheard"
 _REPORTER = "jaxexport-reporter"
 UNITTEST_HINT = (
@@ -86,6 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise settings.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
+    _require_answers(config)
     config.pluginmanager.register(GoldensReporter(listener.collected, config.stash[UNHEARD]), _REPORTER)
     if config.getoption("update_goldens"):
         config.pluginmanager.register(TerminationListener(), "jaxexport-termination")
@@ -97,10 +104,10 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         folder = settings.goldens_folder(config)
     except pytest.UsageError:
         return None  # a marked test that needs the folder raises this again, at collection
-    updating = config.getoption("update_goldens")
+    updating = str(config.getoption("update_goldens"))
     if not updating and next(folder.glob("*/*/golden.yaml"), None) is None:
         return None
-    return f"jaxexport: {version('pytest-jaxexport')}, {'updating goldens in' if updating else 'goldens:'} {folder}"
+    return f"jaxexport: {version('pytest-jaxexport')}, {_DOING.get(updating, 'updating goldens in')} {folder}"
 
 
 # Around all others: tests which -k or -m deselects are checked too, and so are markers that a project's hook adds.
@@ -147,7 +154,7 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """
     item = request.node
     if _marked_now(item) is None:
-        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
+        pytest.fail(f"uses export_golden without the marker: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
     return _recorder(item)
 
 
@@ -229,6 +236,25 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         }
         setattr(report, _ATTACHED, json.dumps(attached))
     return report
+
+
+def _require_answers(config: pytest.Config) -> None:
+    """Raise `pytest.UsageError` for options that cannot do what they say."""
+    update = config.getoption("update_goldens")
+    option = f"--update-goldens={update}"
+    if update in (settings.DRY_RUN, settings.REVIEW) and config.getoption("prune_goldens"):
+        raise settings.usage_error(f"{option} cannot be combined with --prune-goldens, which deletes goldens.")
+    if update != settings.REVIEW:
+        return
+    from pytest_jaxexport.reviewing import has_terminal
+
+    instead = (
+        f"--update-goldens={settings.DRY_RUN} shows what would be written, and pytest --update-goldens TEST writes it."
+    )
+    if config.getoption("dist", "no") != "no":
+        raise settings.usage_error(f"{option} cannot be combined with -n: workers of xdist cannot ask. {instead}")
+    if not has_terminal():
+        raise settings.usage_error(f"{option} asks at a terminal, and this run has none. {instead}")
 
 
 class GoldensReporter:
@@ -323,7 +349,9 @@ class GoldensReporter:
             lines = summary_lines(self.events, verbose=config.getoption("verbose") > 0)
             for line in (*lines, *self.unused):
                 terminalreporter.write_line(shown(line))
-            if config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
+            if config.getoption("update_goldens") == settings.DRY_RUN:
+                terminalreporter.write_line("dry run: nothing was written; pytest --update-goldens writes it")
+            elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
                 terminalreporter.write_line("interrupted: pytest --update-goldens=missing writes what is missing")
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
@@ -372,9 +400,9 @@ class GoldensReporter:
 
 def lines_of_dead_processes(root: Path) -> list[str]:
     """A line for each test in whose middle a process of pytest has died since the last call."""
-    from pytest_jaxexport.running import tests_of_dead_processes, told
+    from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes
 
-    return [told(test) for test in tests_of_dead_processes(root)]
+    return [line_about(test) for test in tests_of_dead_processes(root)]
 
 
 class TerminationListener:
@@ -457,9 +485,8 @@ def _finish(item: pytest.Item) -> None:
         return
     if not ledger.called:
         pytest.fail(
-            f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture (in "
-            "a class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
-            "marker.",
+            f"never called export_golden, though it is marked with {marker.NAME}: request the fixture (in a class of "
+            "unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the marker.",
             pytrace=False,
         )
     item.stash[RECORDER].finish()
@@ -475,18 +502,18 @@ def _require_checked(item: pytest.Item) -> None:
     item.stash[LEDGER].require_in_time()
     if not item.stash[LEDGER].checked:
         pytest.fail(
-            f"{item.nodeid} is marked with {marker.NAME}, and its method never ran to its end, so that nothing was "
-            "checked. unittest.TestCase does not run methods that are `async def`, and those of other frameworks may "
-            "return before they are done: use unittest.IsolatedAsyncioTestCase, or a plain method.",
+            "nothing was checked, since the method of this test never ran to its end. unittest.TestCase does not run "
+            "methods that are `async def`, and those of other frameworks may return before they are done: use "
+            "unittest.IsolatedAsyncioTestCase, or a plain method.",
             pytrace=False,
         )
 
 
 def _recorder(item: pytest.Item) -> Recorder:
     """The `export_golden` of this test. A fixture of a class of unittest may have taken it before its method does."""
+    from pytest_jaxexport.dead_processes import RunningTest
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SEEDS, ForkedExport, SecondExport
 
     if RECORDER in item.stash:

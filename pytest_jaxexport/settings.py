@@ -25,15 +25,19 @@ policy's keys that features bring."""
 SECOND_RUN = "jaxexport-second-export"
 """The name of the plugin that makes a run of pytest the second one of `second_export`."""
 
+DRY_RUN, REVIEW = "dry-run", "review"
+"""Values of --update-goldens."""
+
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 
 
 class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
     """The settings of a pytest run that do not come from markers.
 
-    `update` says which goldens are written: none, all, or those that this writer does not have yet; `noise_later` that
-    their noise is not measured now. `repeated` are options that a suggested command has to repeat; `policy_file` is the
-    file that `policy` was read from, None where there is none; `directory` is where pytest was called.
+    `update` says which goldens are written: none, all, or those that this writer does not have yet; `dry_run` that they
+    are only shown, `reviewed` that somebody is asked about each; `noise_later` that their noise is not measured now.
+    `repeated` are options that a suggested command has to repeat; `policy_file` is the file that `policy` was read
+    from, None where there is none; `directory` is where pytest was called.
     """
 
     goldens: Path
@@ -49,6 +53,8 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     record_packages: bool = False
     module_text: bool = True
     cache: bool = True
+    dry_run: bool = False
+    reviewed: bool = False
     noise_later: bool = False
     second_export: bool = True
 
@@ -188,6 +194,21 @@ def add_options(parser: pytest.Parser) -> None:
         const="missing",
         help="Write only the goldens that the jaxlib of this run has not written yet, and check all others.",
     )
+    # No --dry-run and no --review: those may be options of another plugin, and pytest refuses one that two plugins add.
+    group.addoption(
+        f"--update-goldens={DRY_RUN}",
+        dest="update_goldens",
+        action="store_const",
+        const=DRY_RUN,
+        help="Say which goldens would be new or replaced, and what is different in each, and write nothing.",
+    )
+    group.addoption(
+        f"--update-goldens={REVIEW}",
+        dest="update_goldens",
+        action="store_const",
+        const=REVIEW,
+        help="Say the same of one golden after the other, ask at the terminal, and write those that you accept.",
+    )
     group.addoption(
         "--noise",
         choices=("now", "later"),
@@ -242,9 +263,12 @@ def read_settings(config: pytest.Config) -> Settings:
         raise usage_error(f"{source}: expected yes or no, found {text!r}.")
     with as_usage_errors():
         cache_path()
+    update = config.getoption("update_goldens")
     return Settings(
         goldens=goldens_folder(config),
-        update=config.getoption("update_goldens"),
+        update="all" if update in (DRY_RUN, REVIEW) else update,
+        dry_run=update == DRY_RUN,
+        reviewed=update == REVIEW,
         policy=read_policy(config),
         platforms=_platforms(config),
         rtol=_tolerance(config, "export_rtol"),

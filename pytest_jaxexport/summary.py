@@ -5,7 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from export_core.base.text import few, plural
-from pytest_jaxexport.events import CheckedCase, Event, WrittenGolden
+from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
+
+_CHANGES = (
+    *("new", "replaced", "unchanged", "would be new", "would be replaced"),
+    *("not written, as answered", "not replaced, as answered"),
+)
+"""What may have become of a golden that was to be written, in the order of the lines."""
 
 
 def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator[str]:
@@ -24,15 +30,18 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator
         yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
 
 
-def _written(events: Sequence[WrittenGolden]) -> Iterator[str]:
-    for change in ("new", "replaced", "unchanged"):
-        if goldens := [f"{event['case']}/{event['writer']}" for event in events if event["written"] == change]:
-            yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"
+def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
+    for change in sorted({event["written"] for event in events}, key=_CHANGES.index):
+        these = {f"{event['case']}/{event['writer']}": event for event in events if event["written"] == change}
+        yield f"{plural(len(these), 'golden')} {change}: {few([*these], most=3)}"
+        if change.endswith("replaced"):
+            yield from (f"  {golden}: {'; '.join(event['replaced'])}" for golden, event in these.items())
     crashed: dict[str, list[str]] = {}
     for event in events:
         crashed.setdefault(event["crash"], []).append(f"{event['case']}/{event['writer']}")
         if event["renamed"]:
-            yield f"  {event['case']}: {event['renamed']}, after deleting what was just written"
+            written = ", after deleting what was just written" if event["written"] == "new" else ""
+            yield f"  {event['case']}: {event['renamed']}{written}"
     for text, goldens in crashed.items():
         if text:
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"

@@ -21,6 +21,7 @@ from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
+from export_core.policy.known_issues import WrittenIssue
 from export_core.policy.model import SCHEMA_FILE, policy_schema
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
@@ -37,6 +38,7 @@ KERNEL: dict[str, tuple[type, str]] = {
         ConversionRecord,
         "OUT.converted.json, beside what `jaxexport convert` made: its original, each rewrite, what was verified",
     ),
+    "knowledge": (WrittenIssue, "an entry of a table of known issues, such as those of export_core/knowledge/data"),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (PlanReport, "what `jaxexport matrix --dry-run --json` prints: the cells of a matrix before it runs"),
     "policy": (Policy, "export_compat.yaml: what a project asks for"),

@@ -22,7 +22,7 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from export_core.base.processes import passed_variables
-from export_core.base.text import without_credentials
+from export_core.base.text import plain_text, without_credentials
 from export_core.base.untrusted import decode_json
 from export_core.policy import Policy
 from export_core.readers.build import (
@@ -38,7 +38,7 @@ from export_core.readers.build import (
     uv_command,
 )
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter
+from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter, other_plugins_in
 from export_core.readers.placement import Mode, Placement, typical
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import StableHloVersions
@@ -169,6 +169,12 @@ def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLIS
     )
 
 
+_OTHER_PLUGINS = (
+    "has {}, of another release than jaxlib: jax uses it all the same, plain programs compile, and each FFI call "
+    "fails. Name the release of the jaxlib in `reader_packages`."
+)
+
+
 @dataclass(eq=False)
 class ReaderEnvironments(EnvironmentLocks):
     """The environments of a run's readers, built once and shared by all projects of this user.
@@ -205,6 +211,8 @@ class ReaderEnvironments(EnvironmentLocks):
             announcement += f": about {download} MB to fetch, unless uv has it already"
         built = build(recipe, self, stopping=self.stopping, announcement=announcement, notify=self.notify)
         _check_versions(release, built)
+        if not release.runtime and (others := other_plugins_in(built.folder, release.jaxlib)):
+            self.notify(f"{placement.title} {_OTHER_PLUGINS.format(others)}")
         if interpreter.note:
             self.notify(f"{release.title} {interpreter.note}")
         self.ready(release)
@@ -253,19 +261,38 @@ def _check_versions(release: Release, built: Built) -> None:
         expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
         hint = f" If this happens again, correct `check` of the runtime {release.family}: it has to print the version."
     else:
-        expected, hint = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
+        expected, hint = _jax_and_jaxlib(release.jax, release.jaxlib), ""
         try:
-            jax, jaxlib = decode_json(built.checked.encode(), tuple[str, str])
+            found = _jax_and_jaxlib(*decode_json(built.checked.encode(), tuple[str, str]))
         except msgspec.MsgspecError:
-            jax = jaxlib = "something else"
-        found = f"jax {jax} and jaxlib {jaxlib}"
+            found = "something else"
     if found != expected:
-        raise EnvironmentFailed(
-            f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again.{hint}"
-        )
+        raise EnvironmentFailed(f"{_other_versions(built.folder, expected, found)}{hint}")
 
 
-def damage(environment: Environment) -> str:
+def problem_of_imported(environment: Environment, imported: Any) -> str:
+    """Return why a worker must run nothing, by what it says that it has imported; empty where it may.
+
+    Metadata and the sizes of files do not show that an environment has the code of another release. Of the user's own
+    interpreter the reader is what is installed, and other runtimes say nothing.
+    """
+    if environment.folder is None or not imported:
+        return ""
+    expected = _jax_and_jaxlib(environment.release.jax, environment.release.jaxlib)
+    is_table = isinstance(imported, dict)
+    found = _jax_and_jaxlib(imported.get("jax"), imported.get("jaxlib")) if is_table else f"{imported!r}"
+    return "" if found == expected else _other_versions(environment.folder, expected, plain_text(found))
+
+
+def _jax_and_jaxlib(jax: object, jaxlib: object) -> str:
+    return f"jax {jax} and jaxlib {jaxlib}"
+
+
+def _other_versions(folder: Path, expected: str, found: str) -> str:
+    return f"{folder}: expected {expected}, found {found}. Delete the folder; it will be built again."
+
+
+def give_up_damaged(environment: Environment) -> str:
     """What is not as it was installed, in words; empty if nothing is, and for an interpreter of the user's own.
 
     Reads every file. A damaged environment is given up: it is built anew when it is asked for again.

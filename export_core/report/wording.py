@@ -17,10 +17,11 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
 from export_core.matrix import Verdict
+from export_core.matrix.result import Control, release_name
 from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
+from export_core.policy.run_options import ONE_CELL, ONE_OF_SEVERAL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release
@@ -40,7 +41,7 @@ LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS, MARKS))
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.
 _FOR_ONE_CELL = {OPTIONS[name].flag for name in ("cases", "writers", "readers", "platforms", *ONE_CELL)}
-"""The options of `jaxexport matrix` by which `reduce` and `explain` find the same cell."""
+"""The options of `jaxexport matrix` by which `reduce` and `explain` find the same cell, there in the singular."""
 _MOST_LINES = 20
 
 
@@ -79,11 +80,31 @@ def headline(summary: Summary) -> tuple[str, str]:
     if old := old_calendar(summary):
         facts += f"; {old}"
     counts = counts_line(summary.judgements) or "no cell"
+    line, below = _first_line(facts, summary)
     return (
-        f"{name}: {facts}.",
-        f"{summary.results:,} of {summary.planned:,} planned cells: {counts}. "
+        f"{name}: {line}.",
+        f"{below}{summary.results:,} of {summary.planned:,} planned cells: {counts}. "
         f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}.",
     )
+
+
+def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
+    """Return what of a run's numbers is in its headline, and the sentence below it, with a space behind it.
+
+    Several causes, or several ways to fail, have more to say than one line has room for.
+    """
+    failing = [name for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
+    cells = sum(summary.judgements.get(name, 0) for name in failing)
+    causes = sum(cause.judgement in failing for cause in summary.causes)
+    others = [name for name in failing if name is not Judgement.BROKEN and summary.judgements.get(name)]
+    line, below = facts, ""
+    if summary.exit_code == ExitCode.BROKEN and cells:
+        if len([*_broken_facts(summary), *others]) > 1:
+            line = ", ".join((plural(cells, "cell"), *([plural(causes, "cause")] if causes else [])))
+            below = facts
+        elif causes > 1:
+            line, _, below = facts.partition("; ")
+    return line, f"{below[:1].upper()}{below[1:]}. " if below else ""
 
 
 def _verdict_of_run(summary: Summary) -> tuple[str, str]:
@@ -142,28 +163,41 @@ def unplanned_sentence(summary: Summary) -> str:
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     """``67 of 1,350 promised cells, 3 causes``, ``4 of 1,350 promised cells over a budget``; empty for no such cell."""
     cells, promised = summary.judgements.get(judgement, 0), summary.promised.get(judgement, 0)
-    all_promised = f"{sum(summary.promised.values()):,} promised cells"
     if judgement is Judgement.OWED:
         owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
         return f"{plural(cells, 'cell')} that {_targets(owing)} must run" if cells else ""
     if judgement is not Judgement.BROKEN:
-        which = f"{cells:,} of {all_promised}" if cells == promised else plural(cells, "cell")
+        which = f"{cells:,} of {_all_promised(summary)}" if cells == promised else plural(cells, "cell")
         return f"{which} {judgement.facts.short}" if cells else ""
     causes = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
-    audited = [cause for cause in causes if cause.stage is Stage.AUDIT]
+    rounding = sum(cause.is_rounding for cause in causes)
+    of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
+    return " and ".join(_broken_facts(summary)) + (f", {plural(len(causes), 'cause')}{of_them}" if cells else "")
+
+
+def _broken_facts(summary: Summary) -> list[str]:
+    """Return in which ways promises are broken, each with its cells or goldens."""
+    cells, promised = (counts.get(Judgement.BROKEN, 0) for counts in (summary.judgements, summary.promised))
+    broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    audited = [cause for cause in broken if cause.stage is Stage.AUDIT]
     stopped, inside = sum(cause.cells for cause in audited), sum(cause.promised for cause in audited)
-    facts = [f"{promised - inside:,} of {all_promised}"] if promised > inside else []
+    facts = [f"{promised - inside:,} of {_all_promised(summary)}"] if promised > inside else []
     if stopped:
         facts.append(f"{plural(stopped, 'cell')} with an artifact that fails the audit")
-    if outside := cells - promised - (stopped - inside):
+    unpromised = sum(cause.cells for cause in broken if promises_nothing(cause.first_reader) and cause not in audited)
+    if unpromised:
+        facts.append(f"{plural(unpromised, 'cell')} with other numbers in runtimes that promise nothing")
+    if outside := cells - promised - (stopped - inside) - unpromised:
         facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
     if early := sum(len(change.broken) for change in summary.custom_call_changes):
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
     if gone := sum(len(change.deleted) for change in summary.custom_call_changes):
         facts.append(f"{plural(gone, 'cell')} in which a custom call was deleted too early")
-    rounding = sum(cause.is_rounding for cause in causes)
-    of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
-    return " and ".join(facts) + (f", {plural(len(causes), 'cause')}{of_them}" if cells else "")
+    return facts
+
+
+def _all_promised(summary: Summary) -> str:
+    return f"{sum(summary.promised.values()):,} promised cells"
 
 
 def _targets(names: Sequence[str]) -> str:
@@ -230,9 +264,8 @@ def judgement_mark(result: Result) -> str:
 def window_line(result: Result) -> str:
     """``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180 days)``."""
     is_forward = result.direction is Direction.FORWARD
-    runtime = known_runtimes().get(result.reader.family) if result.reader.runtime else None
     days = f"{result.direction}: reader built {result.days} days {'before' if is_forward else 'after'} the writer"
-    if runtime and not runtime.promise:
+    if promises_nothing(result.reader):
         return f"{days}; nothing is promised"
     # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
@@ -240,12 +273,20 @@ def window_line(result: Result) -> str:
     edge = f"from {result.promised_until} on" if is_forward else f"until {result.promised_until}"
     promise = f"promised to {releases} built {edge} ({length} days)"
     if result.direction is Direction.SAME:
-        return f"same: reader and writer were built on the same day; {promise}"
-    if result.promised:
+        days = "same: reader and writer were built on the same day"
+    if result.control is Control.ALIKE and result.days <= length:
+        return f"{days}; {promise}, but no promise covers what the device cannot do"
+    if result.promised or result.direction is Direction.SAME:
         return f"{days}; {promise}"
-    if runtime and result.days <= length:
+    if result.reader.runtime and result.reader.family in known_runtimes() and result.days <= length:
         return f"{days}; {promise}, but the promise excludes this refusal"
     return f"{days}; outside the window: {promise}"
+
+
+def promises_nothing(reader: Release) -> bool:
+    """Whether the runtime of a reader is known to promise nothing, about any artifact."""
+    runtime = known_runtimes().get(reader.family) if reader.runtime else None
+    return runtime is not None and runtime.promise is None
 
 
 def promise_line(reader: Release) -> str:
@@ -277,7 +318,7 @@ def why_command(name: str, result: Result, *words: str) -> str:
     with contextlib.suppress(ValueError):  # results may come from anywhere
         given = shlex.split(result.reproduce)
     pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
-    chosen = [word for pair in pairs for word in pair]
+    chosen = [word for option, value in pairs for word in (ONE_OF_SEVERAL.get(option, option), value)]
     assigned = itertools.takewhile(_ASSIGNMENT.match, given)
     settings = dict(word.split("=", 1) for word in assigned)
     return " ".join([*shell_settings(settings, settings), shlex.join(["jaxexport", name, *chosen, *words])])
@@ -296,8 +337,33 @@ def cell_sentence(result: Result) -> str:
     """The case, its writer and reader, and what happened."""
     addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
-        addition = addition or ", which breaks the promise outside the window too"
+        outside = ", which breaks the promise outside the window too"
+        addition = addition or (
+            f"; {result.reader.family} promises nothing" if promises_nothing(result.reader) else outside
+        )
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."
+
+
+_TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?(?:capacity|memory)")
+"""What compilers say of a program that needs more memory than their device has."""
+
+
+def device_limit(result: Result) -> str:
+    """Whether no release's compiler does a program for its device, in sentences; empty for any other cell."""
+    writer = release_name(result.writer.release)
+    device = result.device or result.platform
+    if result.control is None:
+        return ""
+    is_too_large = _TOO_LARGE.search(result.message)
+    what = f"The program does not fit {device}" if is_too_large else f"The compiler for {device} does not do this"
+    if result.control is Control.ALIKE:
+        return f"{what}, in {writer} either, which wrote it. So no release breaks a promise."
+    shown = {
+        Control.WORKS: f"{writer}, which wrote it, compiles it for {device}.",
+        Control.OTHERWISE: f"{writer}, which wrote it, does not compile it for {device} either, for another reason.",
+        Control.NOT_RUN: f"Whether {writer}, which wrote it, compiles it for {device} is not known: it was not run.",
+    }
+    return f"{what}. {shown[result.control]}" if is_too_large else shown[result.control]
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:

@@ -378,11 +378,14 @@ def test_a_cause_names_the_leaf_of_each_output_that_jumps_in_its_goldens():
     [
         ("died\nsomewhere", "died"),
         ("uv failed with status 2:\n  no wheel\nhint", "uv failed with status 2: no wheel"),
+        ("Failed to serialize;\n\n  it needs 1.22\nhint", "Failed to serialize; it needs 1.22"),
         ("", ""),
     ],
 )
-def test_a_first_line_that_ends_with_a_colon_has_the_next_one(message, line):
+def test_a_first_line_that_ends_with_a_colon_or_semicolon_has_the_next_one(message, line):
     assert first_line(message) == line
+    causes = summarize([crash(message=message)]).causes
+    assert [cause.message for cause in causes] == [line or "crash"]
 
 
 ROUNDING = "rounding: errors of both signs, at most 2^-21 of the largest element"
@@ -406,7 +409,7 @@ def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
     )
     results = [moved(reproduce=f"{reproduce} --no-cache --results out")]
     (finding,) = findings(*results)
-    chosen = "--cases t.f --writers 0.11.0 --readers 0.12.0.1 --goldens 'my goldens'"
+    chosen = "--case t.f --writer 0.11.0 --reader 0.12.0.1 --goldens 'my goldens'"
     for details in (finding.details, broken_cell(results[0]).details):
         to_do = dict(details)["to do"]
         assert f"`jaxexport reduce {chosen} -o reduced`" in to_do
@@ -432,7 +435,7 @@ def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
 
 def test_what_is_proposed_sets_the_kernels_that_the_cell_ran_with():
     again = "OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1"
-    assert "`OPENBLAS_CORETYPE=Haswell jaxexport reduce --cases t.f " in to_do(moved(reproduce=again))
+    assert "`OPENBLAS_CORETYPE=Haswell jaxexport reduce --case t.f " in to_do(moved(reproduce=again))
     flags = """LD_PRELOAD=x.so SCALE="${SCALE?}" XLA_FLAGS='--xla_a --xla_b' """
     passed = """`LD_PRELOAD="${LD_PRELOAD?}" SCALE="${SCALE?}" XLA_FLAGS='--xla_a --xla_b' jaxexport reduce """
     assert passed in to_do(moved(reproduce=again.replace("OPENBLAS_CORETYPE=Haswell ", flags)))

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 from example_runs import broken_run
-from making import day, document, golden, of_runtime, result, run_of
+from making import day, document, golden, judged_run, of_runtime, result, run_of
 from msgspec.structs import replace as replaced
 from rich.console import Console
 
@@ -18,6 +18,7 @@ from export_core.features.compare_runs.trend import cost_lines, cost_steps
 from export_core.judge import Judgement
 from export_core.judge.causes import find_causes
 from export_core.matrix import Selection, Verdict, make_plan
+from export_core.policy import Policy
 from export_core.readers.worker.protocol import Cost, Stage
 from export_core.releases import Windows, load_calendar
 from export_core.releases.names import title_of
@@ -29,6 +30,7 @@ from export_core.report.plan_report import github_jobs, print_plan_report
 from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
 from export_core.report.terminal import print_report
+from export_core.report.view import broken_cell, view
 from export_core.report.wording import began_and_ended, promise_line, window_line
 from export_core.run.run import Run
 
@@ -260,3 +262,81 @@ def test_costs_of_a_runtime_are_named_in_words():
 def test_what_fails_in_another_runtime_is_reported_to_that():
     (failing,) = (finding for finding in document(RESULTS).findings if finding.results)
     assert "report it to tensorflow;" in dict(failing.details)["to do"]
+
+
+# --- other numbers where nothing is promised --------------------------------------------------------------------------
+
+
+def other_numbers(*versions, **changes):
+    """What a report of one golden says that gives other numbers in these releases of iree, and is right in jaxlib."""
+    changes = {"stage": Stage.COMPARE, "message": "output 0: far", "max_abs_error": 0.5, **changes}
+    plain = result(Verdict.NUMERICS, Judgement.BROKEN, promised=False, **changes)
+    cells = [of_runtime(plain, f"iree=={version}", "2026-10-28") for version in versions]
+    return document([result(), *cells])
+
+
+def test_other_numbers_break_no_promise_where_nothing_is_promised():
+    told = other_numbers("3.13.0")
+    (finding,) = (one for one in told.findings if one.results)
+    assert (finding.title, told.run.summary.exit_code) == ("OTHER NUMBERS", 1)
+    assert "ran with different numbers; iree promises nothing." in finding.sentence
+    assert "breaks the promise" not in finding.text
+    assert finding.brief.endswith(
+        "Only iree 3.13.0 (built 2026-10-28) ran it: whether another release agrees is not known."
+    )
+    assert dict(finding.details)["to do"].startswith("This runtime promises nothing, and a silently wrong number")
+    assert "jaxexport explain --cases tests.test_a.test_f" in dict(finding.details)["to do"]
+    assert told.headline[0].startswith("BROKEN: 1 cell with other numbers in runtimes that promise nothing")
+    assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
+
+
+def test_known_numbers_of_a_runtime_say_since_when(tmp_path):
+    issues = tmp_path / "issues.yaml"
+    issues.write_text(
+        "- {id: iree-pow, title: Powers of negative bases are NaN, consumer: iree, since: 3.13.0, outcome: numerics, "
+        "todo: Multiply., concerns: {operations: [stablehlo.power]}, study: docs/explanation/runtimes.md}"
+    )
+    plain = result(Verdict.NUMERICS, Judgement.BROKEN, promised=False, stage=Stage.COMPARE, upstream="iree-pow")
+    run = judged_run([of_runtime(plain, "iree==3.13.0", "2026-10-28")], Policy(known_issues=str(issues)))
+    (finding,) = (one for one in view(run).findings if one.results)
+    details = dict(finding.details)
+    assert finding.title == "OTHER NUMBERS"
+    assert details["known as"] == (
+        "iree-pow since iree 3.13.0: Powers of negative bases are NaN, docs/explanation/runtimes.md"
+    )
+    assert details["to do"] == "Multiply."
+
+
+def test_several_releases_that_differ_are_counted():
+    (finding,) = (one for one in other_numbers("3.9.0", "3.13.0").findings if one.results)
+    assert finding.sentence.endswith("None of the 2 releases of iree that ran it agrees with the writer.")
+
+
+def test_numbers_that_look_like_rounding_moved():
+    (finding,) = (
+        one for one in other_numbers("3.13.0", looks_like="rounding: errors of both signs").findings if one.results
+    )
+    assert finding.title == "NUMBERS MOVED"
+
+
+@pytest.mark.parametrize(
+    ("differs", "is_garbage"),
+    [
+        ({"max_abs_error": None}, True),  # one side is not finite
+        ({"looks_like": "the elements that differ are zero"}, True),
+        ({"looks_like": "beyond the range: up to 3e+12, where at most 4.5 was expected"}, True),
+        ({"looks_like": "as if computed in bfloat16: errors of about 2^-9 of each value"}, False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("runtime", [True, False])
+def test_no_rule_is_suggested_for_garbage(differs, is_garbage, runtime):
+    if runtime:
+        told = other_numbers("3.13.0", **differs)
+    else:
+        wrong = {"stage": Stage.COMPARE, "message": "output 0: far", "max_abs_error": 0.5, **differs}
+        told = document([result(), result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.11.0", **wrong)])
+    (finding,) = (one for one in told.findings if one.results)
+    to_do = dict(finding.details)["to do"]
+    assert ("allow them with a rule" in to_do) is not is_garbage
+    assert ("No rule allows such numbers" in to_do) is is_garbage

@@ -347,7 +347,7 @@ NO_NETWORK = """
 
       hint: Packages were unavailable because the network was disabled.
 """
-NO_ANSWER = """error: Failed to fetch: `https://user:secret.example/simple/jax/`
+NO_ANSWER = """error: Failed to fetch: `https://user:secret@packages.example/simple/jax/`
   Caused by: dns error: failed to lookup address information
 """
 NO_FILE = """Traceback (most recent call last):

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -101,6 +102,16 @@ def other_release_in(folder: Path, requirements: Iterable[str]) -> str:
         if not fits and (required.marker is None or required.marker.evaluate()):
             return f"{folder}: expected {required}, found {release or 'no such package'}"
     return ""
+
+
+_PLUGIN = re.compile(r"jax[-_](?:cuda|rocm)\d+[-_](?:plugin|pjrt)")
+
+
+def other_plugins_in(folder: Path, jaxlib: str) -> str:
+    """Return which plugins of jax an environment has in another release than its jaxlib, in words; empty for none."""
+    names = (record.parent.name.removesuffix(".dist-info").partition("-") for record in _records(folder))
+    plugins = ((canonicalize_name(name), release) for name, _, release in names if _PLUGIN.fullmatch(name))
+    return ", ".join(f"{name} {release}" for name, release in plugins if release != jaxlib)
 
 
 def changed_in(folder: Path) -> str:

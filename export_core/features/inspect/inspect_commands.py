@@ -214,8 +214,8 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
     artifacts below it are audited, and those with problems are shown. Of a golden, the writer is that of its
     golden.yaml, and what the marker allowed counts, as in a matrix.
 
-    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named reader
-    is known not to run it, 2 a file cannot be read.
+    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
+    that is not jaxlib is known not to run it, 2 a file cannot be read.
     """
     from export_core.artifact.folders import LeftOut, read_folders
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text

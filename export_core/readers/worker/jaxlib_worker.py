@@ -376,7 +376,7 @@ def other_plugins() -> list[str]:
     own = jaxlib.version.__version__
     found: dict[str, str] = {}
     for folder in sys.path:
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             match = PLUGIN.fullmatch(name)
             if match:
                 found.setdefault(match[1].replace("_", "-"), match[2])  # the first on the path is imported

@@ -362,8 +362,8 @@ ImportError: libmissing.so: cannot open shared object file
         (
             NO_NETWORK,
             "Packages were unavailable because the network was disabled. No solution found when resolving "
-            "dependencies: Because jax was not found in the cache and you require jax==0.9.2, we can conclude that your requirements "
-            "are unsatisfiable.",
+            "dependencies: Because jax was not found in the cache and you require jax==0.9.2, we can conclude that "
+            "your requirements are unsatisfiable.",
         ),
         (
             NO_ANSWER,

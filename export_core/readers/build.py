@@ -301,7 +301,10 @@ def _reason(output: str) -> str:
     if "Traceback (most recent call last)" in output:
         return "\n".join([lines[-1], *lines])
     # uv breaks its sentences at 80 columns, and draws a frame beside them.
-    return " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
+    text = " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
+    # That the network is off, or no wheel fits this machine: what to do follows from the hint alone.
+    before, _, hint = text.partition("hint: ")
+    return f"{hint} {before}".strip()
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:

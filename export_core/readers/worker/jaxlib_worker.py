@@ -156,7 +156,7 @@ def prepare_devices(request: dict[str, Any], say: Say) -> Any:
         return None
     say({"stage": "environment"})
     if described:
-        from jax.experimental import topologies
+        from jax.experimental import topologies  # here: it is experimental, and a release may lack it
 
         name, options = described["name"], described["options"]
         devices = topologies.get_topology_desc(platform=platform, topology_name=name, **options).devices

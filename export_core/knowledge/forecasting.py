@@ -147,8 +147,7 @@ def _by_bytes(
             yield COMPILES, NO, Reason(ONLY_JAX.format(", ".join(targets)))
         if devices > 1:
             yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
-        calls = artifact.saved_model.calls if artifact.saved_model is not None else ()
-        for call in calls:
+        for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
             if not call.runs_on_cpu:
                 yield RUNS, NO, Reason(f"{call.title} is for {', '.join(call.platforms)}, and not for a CPU")
         return

@@ -68,6 +68,13 @@ SAID = [
         "does not lower",
     ),
     ("iree", "error: unknown vhlo op code: 124", "newer than"),
+    (
+        "iree",
+        "error: 'stream.tensor.sizeof' op failed to calculate total byte count: 'tensor<3xi4>' does not have integral "
+        "number of total bytes",
+        "an even size",
+    ),
+    ("iree", "iree-lld: error: undefined symbol: sin\nerror: failed to link executable and generate target", "float32"),
     ("pjrt", "NOT_FOUND: No FFI handler registered for lapack_spotrf_ffi on a platform Host", "a LAPACK call"),
     (
         "pjrt",

@@ -45,7 +45,7 @@ class _Asked:
 
     def terms(self) -> Terms:
         """The releases, windows and allowed calls of the policy, without releases that were built after --as-of."""
-        from export_core.policy.terms import terms_here
+        from export_core.policy.stored_terms import terms_here
 
         terms = terms_here(self.policy_file)
         if self.as_of is None:
@@ -55,7 +55,7 @@ class _Asked:
 
     def readers_in(self, terms: Terms) -> list[Reader]:
         """The readers that --readers names. Raises `ReleaseError` for one that does not exist."""
-        from export_core.policy.load_check import find_readers
+        from export_core.features.inspect.named_readers import find_readers
 
         return find_readers(self.readers, terms, self.policy_file) if self.readers is not None else []
 
@@ -146,7 +146,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
     artifact = golden[1].artifact if golden else names[0]
     if mlir:
-        from export_core.artifact.module_text import module_text
+        from export_core.features.inspect.printed_module import module_text
 
         echo(module_text(read(artifact)))
         return
@@ -216,8 +216,8 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
     artifacts below it are audited, and those with problems are shown. Of a golden, the writer is that of its
     golden.yaml, and what the marker allowed counts, as in a matrix.
 
-    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named reader
-    is known not to run it, 2 a file cannot be read.
+    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
+    that is not jaxlib is known not to run it, 2 a file cannot be read.
     """
     from export_core.artifact.folders import LeftOut, is_archive, read_folders
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read
 from export_core.artifact.artifact import saved_model_in
-from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, foreseen_everywhere
+from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
@@ -31,7 +31,8 @@ from export_core.features.inspect.artifact_facts import (
     stablehlo_promise,
 )
 from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT, Forecast, forecasts
-from export_core.policy.terms import Terms, terms_here
+from export_core.policy.stored_terms import terms_here
+from export_core.policy.terms import Terms
 from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _rows(facts: Inspection) -> _Rows:
     if facts.readers and all(reader.loads is False for reader in facts.readers):
         yield "to do", _remedy(facts.readers[-1].release)
     yield "not in", _not_in(facts.readers)
-    yield from _not_run(facts.readers)
+    yield from _not_run(facts.readers, f"it needs {facts.nr_devices} devices")
     several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
     said_once = ONE_DEVICE.format(facts.nr_devices)
     yield "read by", [*_runtimes(facts.runtimes, said_once), *(several if (facts.nr_devices or 1) > 1 else [])]
@@ -307,11 +308,14 @@ _SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
 """The first column of a line about releases that load an artifact, by whether they run it."""
 
 
-def _not_run(readers: Sequence[ReaderFacts]) -> _Rows:
-    """The releases that load it and are known not to run it, or on a condition, by the reasons; the latest first."""
+def _not_run(readers: Sequence[ReaderFacts], said: str) -> _Rows:
+    """The releases that load it and are known not to run it, or on a condition, by the reasons; the latest first.
+
+    `said` is a reason that another line says.
+    """
     groups: dict[str, dict[str, list[ReaderFacts]]] = {}
     for reader in readers:
-        if reader.known and reader.loads:
+        if reader.loads and {*reader.known} - {said}:
             name = _SPOILED.get(reader.runs, "other numbers" if reader.numbers == NO else "numbers")
             groups.setdefault(name, {}).setdefault("; ".join(reader.known), []).append(reader)
     for name, by_reasons in groups.items():
@@ -446,8 +450,11 @@ def audit_text(
     # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
-    known = [*forecasts(artifact, readers)]
-    problems += [line for each in known for line in _problems_in(each)]
+    notes: list[str] = []
+    calls = calls_of_jax(artifact)
+    for known in forecasts(artifact, readers):
+        # Which calls are promised is what an audit of jaxlib decides; that it crashes is said beside it.
+        (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
     lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
     if artifact.saved_model is not None:
         from export_core.features.inspect.saved_model import PROMISED
@@ -460,6 +467,7 @@ def audit_text(
         lines.append(f"  {mark}  {finding}")
         lines += [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
     lines += [f"  FAIL  {problem}" for problem in problems]
+    lines += [f"  note  {note}" for note in notes]
     if terms.releases and artifact.saved_model is None:
         platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
         lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
@@ -467,13 +475,15 @@ def audit_text(
     return ok, "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _problems_in(known: Forecast) -> Iterator[str]:
-    """Why a reader that was named does not run an artifact that it loads, a line each."""
+def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
+    """Why a reader that was named does not run an artifact, a line each; `calls` are those that only jax registers."""
+    title, only_jax = known.reader.release.title, ONLY_JAX.format(joined(calls))
+    if known.reader.release.runtime and calls:
+        yield f"{title} does not compile it: {only_jax}"
     if known.load.ok and known.spoiled.answer == NO:
-        title = known.reader.release.title
-        yield from (
-            f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ") for reason in known.spoiled.reasons
-        )
+        for reason in known.spoiled.reasons:
+            if reason.text != only_jax:
+                yield f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ")
 
 
 def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:

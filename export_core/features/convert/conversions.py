@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from export_core.artifact import Artifact, read
+from export_core.artifact.folders import is_archive
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
 from export_core.features.convert import proof
@@ -37,7 +38,7 @@ class ConversionTarget:
     @property
     def is_golden(self) -> bool:
         """Whether its source is the folder of a golden."""
-        return Path(self.name).is_dir()
+        return is_archive(self.name)
 
     @property
     def written(self) -> Path:

@@ -103,7 +103,7 @@ def convert(
     replace_custom_calls: bool = False,
     allow: Mapping[str, str] = {},
 ) -> Converted:
-    """Rewrite an artifact for a reader: its envelope, and its modules where they are in the way.
+    """Rewrite an artifact for a reader: its envelope, and its modules where they are in the way; or a bare module.
 
     `rewrite_modules` is called where a module has to be rewritten, which needs a jaxlib. With `replace_custom_calls`,
     those that the reader does not take are replaced. `allow` has the targets that the project accepts, each with its
@@ -116,12 +116,7 @@ def convert(
             f"{artifact.name}: not converted: it is a SavedModel of TensorFlow. Convert the artifact that its function "
             "was exported to, and write the SavedModel of that."
         )
-    if envelope is None:
-        raise ConversionRefused(
-            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
-            "called. Export the function again."
-        )
-    calls = _calls_to_replace(artifact, envelope, reader, allow, replace_custom_calls=replace_custom_calls)
+    calls = _calls_to_replace(artifact, reader, allow, replace_custom_calls=replace_custom_calls)
     known = forecast(artifact, reader)
     load = known.load
     plain = shardings_in_the_way(artifact, reader)
@@ -133,7 +128,7 @@ def convert(
         done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
         if calls or plain or any(any(module_problems(module, needs(module), reader)) for module in artifact.modules):
             done = rewrite_modules(_job(reader, done.modules, tuple(calls), plain=plain))
-        data, outside = rewrite_envelope(artifact, reader, done.modules)
+        data, outside = rewrite_envelope(artifact, reader, done.modules) if envelope else (done.modules[0], ())
         converted = read_bytes(data, f"{artifact.name} for {title}")
         check_converted(artifact, converted, reader, allow)
     except ConversionRefused as refused:
@@ -145,7 +140,7 @@ def convert(
 
 
 def _calls_to_replace(
-    artifact: Artifact, envelope: Envelope, reader: Reader, allow: Mapping[str, str], *, replace_custom_calls: bool
+    artifact: Artifact, reader: Reader, allow: Mapping[str, str], *, replace_custom_calls: bool
 ) -> dict[str, str]:
     """The custom calls that the reader does not take, each with the reason.
 
@@ -156,9 +151,9 @@ def _calls_to_replace(
     if not_read := _parts_not_read(artifact, allow):
         raise ConversionRefused(f"{refusal}: {' '.join(not_read)}")
     refusal += f" for {release.title}"
-    if release.runtime and envelope.nr_devices > 1:
+    if release.runtime and artifact.devices > 1:
         raise ConversionRefused(
-            f"{refusal}: it is for {envelope.nr_devices} devices, and {release.title} is called with one. Export the "
+            f"{refusal}: it is for {artifact.devices} devices, and {release.title} is called with one. Export the "
             "function for one device."
         )
     if DOTS_CRASH.fullmatch(release.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
@@ -174,9 +169,9 @@ def _calls_to_replace(
     return calls
 
 
-def _misses_shardings(envelope: Envelope, reader: Reader) -> bool:
+def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
     """Whether named shardings have none of XLA's beside them: an older reader loads the artifact without them."""
-    if not reader.release.jax or format_of(reader.release.jax) >= NAMED_SHARDINGS:
+    if envelope is None or not reader.release.jax or format_of(reader.release.jax) >= NAMED_SHARDINGS:
         return False
     named = [sharding for sharding in shardings_of(envelope) if isinstance(sharding, NamedSharding)]
     return any(sharding.hlo_sharding_proto is None for sharding in named)
@@ -228,9 +223,14 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
 
 
 def _signature(artifact: Artifact) -> list[object]:
-    """The trees and types of arguments and results. The text of a symbolic dimension may differ by release."""
+    """The trees and types of arguments and results. The text of a symbolic dimension may differ by release.
+
+    Of a bare module they are those of its main.
+    """
     envelope = artifact.envelope
-    assert envelope is not None
+    if envelope is None:
+        main = artifact.module.main
+        return [main.inputs, main.outputs] if main else []
     avals = [(aval.dtype, len(aval.shape)) for aval in (*envelope.in_avals, *envelope.out_avals)]
     return [envelope.in_tree, envelope.out_tree, envelope.platforms, envelope.vjp_order, avals]
 

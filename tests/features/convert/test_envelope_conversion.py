@@ -167,14 +167,14 @@ def resharded(**fields: object) -> Artifact:
         (changed(MLP, calling_convention_version=11), "0.8.1", "is 11, and the reader knows 10"),
         (changed(MLP, nr_devices=1 << 15), "0.8.1", "32768 devices"),
         (changed(OLD_SHARDED, nr_devices=5000), "0.12.0.1", "at most 4096 devices, found 5000.*bypass"),
-        (read_bytes(MLP.module.serialized()), "0.9.2", "without the envelope"),
+        (read(DATA / "savedmodels" / "orbax"), "0.9.2", "it is a SavedModel of TensorFlow"),
         (
             changed(OLD_MLP, calling_convention_version=8),
             "0.12.0.1",
             "calling convention is 8.*JAX's own bypass, .*DESERIALIZE_EXPIRED_VERSIONS=1.*not cover",
         ),
     ],
-    ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "bare", "bypass"],
+    ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "savedmodel", "bypass"],
 )
 def test_what_has_no_form_in_the_reader_is_refused(artifact, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason) as refused:

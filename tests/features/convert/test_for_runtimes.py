@@ -121,6 +121,21 @@ def test_modules_are_written_for_the_stablehlo_of_a_runtime(case, writer, reader
     assert done.artifact.envelope.format_range == read(golden(case, writer)).envelope.format_range
 
 
+@pytest.mark.parametrize("reader", ["tensorflow==2.18.1", "0.4.36"])
+def test_a_bare_module_is_written_for_an_older_stablehlo(rewrite, reader):
+    before = read_bytes(read(golden("test_derivatives.test_complex_numbers")).module.serialized(), "bare.mlirbc")
+    done = convert(before, find_reader(reader, CALENDAR), rewrite)
+    assert (done.way, done.artifact.envelope) == (REWRITTEN, None)
+    assert needs(before.module).stablehlo > needs(done.artifact.module).stablehlo
+    assert before.module.main.inputs == done.artifact.module.main.inputs
+    assert any(each.startswith("modules written for StableHLO ") for each in done.rewrites)
+
+
+def test_a_bare_module_that_a_reader_takes_is_unchanged():
+    before = read_bytes(read(golden("test_derivatives.test_complex_numbers")).module.serialized(), "bare.mlirbc")
+    assert convert(before, find_reader("0.12.0.1", CALENDAR), no_module).way == UNCHANGED
+
+
 def test_a_version_of_two_numbers_is_written_with_three():
     jobs = []
 

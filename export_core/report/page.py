@@ -71,10 +71,14 @@ def _headline(document: Document) -> dict[str, Any]:
     line, counts = document.headline
     word, _, fact = line.partition(": ")
     fact, _, affected = fact.partition("; ")
+    summary = document.run.summary
+    # What stands before the counts of a run that fails in several ways, or by several causes.
+    below = counts.partition(f"{summary.results:,} of {summary.planned:,} planned cells")[0]
+    counts, affected = counts.removeprefix(below), affected or below.strip()
     return {
         "title": line,
         "word": f"{word}:",
-        "fact": fact if affected else fact.removesuffix("."),
+        "fact": fact.removesuffix("."),
         "affected": affected[:1].upper() + affected[1:],
         "counts": counts,
         "exit_code": int(document.look),

@@ -61,4 +61,4 @@ def test_a_log_in_ascii_has_each_sentence_on_a_line(folder):
     assert text.isascii()
     assert not any(sign in text for sign in ("\x1b", "\\u", "\\x"))
     readers = "0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1"
-    assert f"\nBROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: {readers}.\n" in text
+    assert f"\nBROKEN: 67 of 1,350 promised cells, 3 causes.\nReaders affected, by cause: {readers}. 4,692 of " in text

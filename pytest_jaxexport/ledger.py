@@ -127,6 +127,6 @@ class Entry:  # no generator with contextlib: its frames would be in the traceba
 
 
 def _failed(text: str) -> BaseException:
-    from export_core.base.text import shown
+    from export_core.base.text import shown  # here: a run without a marked test loads nothing of export_core
 
     return pytest.fail.Exception(shown(text), pytrace=False)

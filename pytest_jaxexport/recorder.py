@@ -40,15 +40,17 @@ from export_core.releases.names import title_of
 from export_core.report.document import Finding
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
+from export_core.run.case_options import export_options
 from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
-from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, export_options
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
+from pytest_jaxexport.comparing import comparison, correction, marked_now
 from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
 from pytest_jaxexport.ledger import Ledger
-from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
+from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replacing import replaced_parts
-from pytest_jaxexport.replayer import Replayer, correction, marked_now
+from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.reviewing import REVIEWER, Reviewer
 from pytest_jaxexport.second_export import (
     MORE_SEEDS,
@@ -57,7 +59,7 @@ from pytest_jaxexport.second_export import (
     exports_again_otherwise,
     try_more_seeds,
 )
-from pytest_jaxexport.settings import Marked, Settings
+from pytest_jaxexport.settings import Settings
 from pytest_jaxexport.unused_goldens import rename_hint
 
 LEAVES = 40  # How many leaves are listed where a name is none of them.
@@ -452,7 +454,7 @@ class Recorder:
             args=args,
             kwargs=kwargs,
             options=export_options(self._marked, self._settings.policy, self._settings.platforms),
-            comparison=self._settings.comparison(self._marked),
+            comparison=comparison(self._marked, self._settings),
         )
         # Noted before the export: a case whose export fails still belongs to its test, and its goldens are not unused.
         self.cases.append(case.id)

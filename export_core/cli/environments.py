@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.base.text import aligned, plural
+from export_core.base.layout import aligned
+from export_core.base.text import plural
 from export_core.cli.click_options import Command, dry_run_option, is_confirmed, yes_option
 from export_core.cli.help import group
 from export_core.cli.output import echo

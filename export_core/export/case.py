@@ -372,18 +372,25 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             )
         raise ExportError(
             f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
-            + (_how_to_jit(function, name) if callable(function) else "Pass the function, and its arguments after it.")
+            + (
+                _how_to_jit(function, name, args)
+                if callable(function)
+                else "Pass the function, and its arguments after it."
+            )
         )
     return _library_call(test, function, (args, dict(kwargs)))
 
 
-def _how_to_jit(function: Any, name: str) -> str:
-    """Return how a function or a model is jitted that is not."""
-    if _is_of(function, "flax.linen"):
+def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
+    """Return how a function or a model is jitted that is not; `args` begin with the object of a bound method."""
+    of_class = getattr(type(args[0]), name, None) if args else None
+    model, method = (args[0], f".{name}") if of_class is function else (function, "")
+    if _is_of(model, "flax.linen"):
         return _LINEN
+    call = f"model{method}".removesuffix(".__call__")
     for library, jit in (("equinox", "eqx.filter_jit"), ("flax.nnx", "nnx.jit")):
-        if _is_of(function, library):
-            return f"Export {jit}(lambda model, *args: model(*args)), with the model as the first argument."
+        if _is_of(model, library):
+            return f"Export {jit}(lambda model, *args: {call}(*args)), with the model as the first argument."
     return f"Wrap it: jax.jit({name})."
 
 

@@ -143,6 +143,9 @@ def _by_bytes(
             yield COMPILES, NO, Reason(ONLY_JAX.format(", ".join(targets)))
         if devices > 1:
             yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
+        for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
+            if not call.runs_on_cpu:
+                yield RUNS, NO, Reason(f"{call.title} is for {', '.join(call.platforms)}, and not for a CPU")
         return
     is_lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
     if envelope is not None and platform not in envelope.platforms and not is_lifted:

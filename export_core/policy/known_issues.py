@@ -13,7 +13,8 @@ from msgspec import Meta
 from export_core import knowledge
 from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
-from export_core.base.untrusted import decode_yaml, read_named
+from export_core.base.untrusted import read_named
+from export_core.base.yaml_text import decode_yaml
 from export_core.knowledge.entries import CONSUMERS
 from export_core.policy.entries import FailingStage, FailingVerdict
 from export_core.policy.source import PolicyError

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import datetime
 import functools
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 
     from export_core.artifact import Artifact
     from export_core.releases.calendar import Calendar
-
-_RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
-"""A range of jaxlibs, such as ``>=0.11,<0.12``."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +111,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str =
     unpromised = tuple(finding.target for finding in findings if not finding.ok)
     windows: Windows | None = terms.windows
     if reader.release.runtime:
-        from export_core.releases.runtimes import runtime_of
+        from export_core.releases.runtimes import runtime_of  # YAML and msgspec: 135 ms, for other runtimes
 
         own = runtime_of(reader.release.runtime).promise
         unpromised = calls_of_jax(artifact)
@@ -143,7 +138,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str =
         promised=promised,
         promised_since=since,
         promised_until=until,
-        exported=artifact.envelope is not None,
+        exported=artifact.envelope is not None or artifact.saved_model is not None,
     )
 
 
@@ -162,33 +157,6 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
     return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", with a caveat ({why})"
 
 
-def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
-    """The readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and releases of runtimes (``iree>=3.9``).
-
-    Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
-    """
-    from pathlib import Path
-
-    from export_core.policy import find_policy
-    from export_core.policy.run_options import comma_separated
-
-    readers: list[Reader] = []
-    jaxlibs = [release.jaxlib for release in terms.releases]
-    for name in comma_separated(text) or (text,):
-        if name == "newest" and jaxlibs:
-            readers.append(find_reader(jaxlibs[-1], terms))
-            continue
-        if not name[:1].isalpha():
-            in_range = [*SpecifierSet(name).filter(jaxlibs, prereleases=True)] if _RANGE.fullmatch(name) else []
-            readers += [find_reader(version, terms) for version in in_range or [name]]
-            continue
-        from export_core.releases.runtimes import runtime_readers
-
-        calendar = find_policy(Path(), policy_file).calendar()
-        readers += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]
-    return readers
-
-
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
     """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none.
 
@@ -196,7 +164,7 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
     """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
     if "==" in name:
-        from export_core.releases.runtimes import known_runtimes, runtime_of
+        from export_core.releases.runtimes import known_runtimes, runtime_of  # as above
 
         added = calendar.runtimes if calendar else {}
         runtimes = {name: runtime_entries(other, added.get(name, {})) for name, other in known_runtimes().items()}
@@ -219,7 +187,7 @@ _readers = functools.lru_cache(maxsize=4)(readers_of)
 @functools.cache
 def _installed_reader() -> Reader:
     """The jax and jaxlib that are installed here. Of a jaxlib outside the calendar, nothing more is known."""
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # 50 ms, where no reader is named
 
     try:
         jaxlib = Version(version("jaxlib")).public  # old ones for CUDA are called 0.4.18+cuda12

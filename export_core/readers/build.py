@@ -31,6 +31,7 @@ from typing import Self
 import filelock
 import msgspec
 from packaging.version import InvalidVersion, Version
+from uv import find_uv_bin
 
 from export_core.base.atomic import write_whole
 from export_core.base.cache_folder import cache_path
@@ -75,8 +76,6 @@ def environments_folder() -> Path:
 
 def uv_command() -> str:
     """The uv that came with this package's dependencies."""
-    from uv import find_uv_bin
-
     # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
     with _SYSCONFIG_LOCK:
         return str(find_uv_bin())
@@ -302,7 +301,10 @@ def _reason(output: str) -> str:
     if "Traceback (most recent call last)" in output:
         return "\n".join([lines[-1], *lines])
     # uv breaks its sentences at 80 columns, and draws a frame beside them.
-    return " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
+    text = " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
+    # That the network is off, or no wheel fits this machine: what to do follows from the hint alone.
+    before, _, hint = text.partition("hint: ")
+    return f"{hint} {before}".strip()
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:

@@ -21,9 +21,9 @@ from typing import Any
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from export_core.base.json_text import decode_json
 from export_core.base.processes import passed_variables
 from export_core.base.text import plain_text, without_credentials
-from export_core.base.untrusted import decode_json
 from export_core.policy import Policy
 from export_core.readers.build import (
     Built,

@@ -18,7 +18,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from export_core.base.untrusted import decode_json, read_regular
+from export_core.base.json_text import decode_json
+from export_core.base.untrusted import read_regular
 
 READY = "ready.json"  # The file that says that an environment is complete.
 _OF_THE_ENVIRONMENT = ("_virtualenv.py", "_virtualenv.pth")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
 from export_core.base.exit_code import ExitCode
-from export_core.base.text import labelled_lines
+from export_core.base.layout import labelled_lines
 from export_core.judge import Judgement, Result
 from export_core.matrix.verdicts import NUMBERS_MOVED
 from export_core.policy import Policy

@@ -9,7 +9,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from export_core.base.text import first_line, plural, wrapped
+from export_core.base.layout import wrapped
+from export_core.base.text import first_line, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import cell_signature
 from export_core.matrix import Plan

@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 from export_core.base.errors import Problem
+from export_core.base.json_text import decode_json, json_bytes
 from export_core.base.processes import is_of_machine, salted_hash
-from export_core.base.text import few, json_bytes, schema_problem
-from export_core.base.untrusted import LARGEST, decode_json, read_named
+from export_core.base.text import few, schema_problem
+from export_core.base.untrusted import LARGEST, read_named
 from export_core.judge.gate import calendar_facts, recorded_policy
 from export_core.matrix.cache_keys import tool
 from export_core.matrix.plan import Plan

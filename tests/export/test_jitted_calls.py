@@ -189,9 +189,19 @@ def test_a_function_of_chexify_is_told_how_to_be_exported():
     assert chexified.__wrapped__ is jitted
 
 
+class Encoder:
+    """A model: it can be called, has a method, and is no array."""
+
+    def __call__(self, x):
+        return x
+
+    def encode(self, x):
+        return x
+
+
 def of(library: str) -> type:
-    """A class of a model of a library: it can be called, and is no array."""
-    return type("Model", (), {"__module__": library, "__call__": lambda self, x: x})
+    """The class of a model as a library has it."""
+    return type("Model", (Encoder,), {"__module__": library})
 
 
 @pytest.mark.parametrize(
@@ -204,8 +214,14 @@ def of(library: str) -> type:
     ],
 )
 def test_a_model_that_is_not_jitted_is_told_how_its_library_does_it(library, remedy):
+    model = of(library)()
     with pytest.raises(ExportError, match=re.escape(remedy)):
-        jitted_call("t", of(library)(), (X,), {})
+        jitted_call("t", model, (X,), {})
+    if library != "ours":
+        with pytest.raises(ExportError, match=re.escape(remedy)):
+            jitted_call("t", model.__call__, (X,), {})
+    with pytest.raises(ExportError, match=re.escape(remedy.replace("model(*args)", "model.encode(*args)"))):
+        jitted_call("t", model.encode, (X,), {})
 
 
 @pytest.mark.parametrize(

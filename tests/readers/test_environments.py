@@ -347,7 +347,7 @@ NO_NETWORK = """
 
       hint: Packages were unavailable because the network was disabled.
 """
-NO_ANSWER = """error: Failed to fetch: `https://user:secret.example/simple/jax/`
+NO_ANSWER = """error: Failed to fetch: `https://user:secret@packages.example/simple/jax/`
   Caused by: dns error: failed to lookup address information
 """
 NO_FILE = """Traceback (most recent call last):
@@ -361,9 +361,9 @@ ImportError: libmissing.so: cannot open shared object file
     [
         (
             NO_NETWORK,
-            "No solution found when resolving dependencies: Because jax was not found in the cache and you require "
-            "jax==0.9.2, we can conclude that your requirements are unsatisfiable. hint: Packages were unavailable "
-            "because the network was disabled.",
+            "Packages were unavailable because the network was disabled. No solution found when resolving "
+            "dependencies: Because jax was not found in the cache and you require jax==0.9.2, we can conclude that "
+            "your requirements are unsatisfiable.",
         ),
         (
             NO_ANSWER,

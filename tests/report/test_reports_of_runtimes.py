@@ -285,7 +285,7 @@ def test_other_numbers_break_no_promise_where_nothing_is_promised():
         "Only iree 3.13.0 (built 2026-10-28) ran it: whether another release agrees is not known."
     )
     assert dict(finding.details)["to do"].startswith("This runtime promises nothing, and a silently wrong number")
-    assert "jaxexport explain --cases tests.test_a.test_f" in dict(finding.details)["to do"]
+    assert "jaxexport explain --case tests.test_a.test_f" in dict(finding.details)["to do"]
     assert told.headline[0].startswith("BROKEN: 1 cell with other numbers in runtimes that promise nothing")
     assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import day, golden, manifest, result, write_golden
 
-from export_core.base.text import safe_json
+from export_core.base.json_text import safe_json
 from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.matrix import CellLimits, Selection, Verdict, cache_keys, make_plan

@@ -17,7 +17,8 @@ import msgspec
 from export_core.artifact import Artifact, read
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax
 from export_core.base.errors import ExportCompatError
-from export_core.base.text import did_you_mean, plain_text, plural, wrapped
+from export_core.base.layout import wrapped
+from export_core.base.text import did_you_mean, plain_text, plural
 from export_core.goldens import Golden
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result

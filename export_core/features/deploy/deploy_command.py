@@ -66,8 +66,8 @@ def can_i_deploy(
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.entries import ALL
     from export_core.policy.known_issues import known_issues
+    from export_core.policy.project_terms import terms_of
     from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
-    from export_core.policy.terms import terms_of
     from export_core.run.results import SUMMARY
 
     policy = click_options.policy_of(policy_file)

@@ -45,7 +45,7 @@ class _Asked:
 
     def terms(self) -> Terms:
         """The releases, windows and allowed calls of the policy, without releases that were built after --as-of."""
-        from export_core.policy.terms import terms_here
+        from export_core.policy.stored_terms import terms_here
 
         terms = terms_here(self.policy_file)
         if self.as_of is None:
@@ -55,7 +55,7 @@ class _Asked:
 
     def readers_in(self, terms: Terms) -> list[Reader]:
         """The readers that --readers names. Raises `ReleaseError` for one that does not exist."""
-        from export_core.policy.load_check import find_readers
+        from export_core.features.inspect.named_readers import find_readers
 
         return find_readers(self.readers, terms, self.policy_file) if self.readers is not None else []
 
@@ -123,19 +123,21 @@ def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., No
 def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_json: bool, mlir: bool) -> None:
     """Show what is in an artifact or in a golden, who wrote it, and what can load it; or what is in a folder.
 
-    FILE is what Exported.serialize() returned, or a StableHLO portable artifact. CASE/WRITER is a golden as
-    `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest, arrays and files are
-    shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
+    FILE is what Exported.serialize() returned, a StableHLO portable artifact, or the folder of a SavedModel.
+    CASE/WRITER is a golden as `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest,
+    arrays and files are shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
 
-    Of a DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and virtual
-    environments are left out unless they are named.
+    Of any other DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and
+    virtual environments are left out unless they are named.
 
     Exit codes with --readers: 0 all of them load it, none is known not to run it, and every custom call is promised or
     allowed; 1 for any other; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
     jaxlib, a call counts as promised unless only jax registers it. Without: 0, or 2 where a file cannot be read.
     """
+    from export_core.artifact.folders import is_archive
+
     golden = asked.golden(names[0]) if len(names) == 1 else None
-    is_one = golden is not None or (len(names) == 1 and not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder
+    is_one = golden is not None or (len(names) == 1 and not is_archive(names[0]))
     if mlir + (asked.readers is not None) > is_one:
         raise click.UsageError("--mlir and --readers take one artifact, and cannot be combined.")
     if not is_one:
@@ -144,7 +146,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
     artifact = golden[1].artifact if golden else names[0]
     if mlir:
-        from export_core.artifact.module_text import module_text
+        from export_core.features.inspect.printed_module import module_text
 
         echo(module_text(read(artifact)))
         return
@@ -217,13 +219,13 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
     Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
     that is not jaxlib is known not to run it, 2 a file cannot be read.
     """
-    from export_core.artifact.folders import LeftOut, read_folders
+    from export_core.artifact.folders import LeftOut, is_archive, read_folders
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
     if writer:
         policy_of(asked.policy_file).calendar().built(writer)  # a name that is no release is bad input
-    below = any(map(os.path.isdir, names))
+    below = any(map(is_archive, names))
     left_out = LeftOut()
     auditing = functools.partial(
         audit_text, terms, writer, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
@@ -274,13 +276,13 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
     from export_core.artifact import Artifact
-    from export_core.artifact.folders import LeftOut, artifact_in, files_of, read_folders
+    from export_core.artifact.folders import LeftOut, artifact_in, files_of, is_archive, read_folders
     from export_core.features.inspect.screen import compare
 
-    if len(names) != 2 or len({*map(os.path.isdir, names)}) != 1:
+    if len(names) != 2 or len({*map(is_archive, names)}) != 1:
         raise click.UsageError(f"expected two artifacts, or two folders of them, found {' '.join(names)}.")
     old, new = (path.rstrip("/") or path for path in asked.files(names))
-    below = os.path.isdir(old)  # noqa: PTH112 - it is shown as typed
+    below = is_archive(old)
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
     left_out = LeftOut()

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read
+from export_core.artifact.artifact import saved_model_in
 from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
@@ -30,7 +31,8 @@ from export_core.features.inspect.artifact_facts import (
     stablehlo_promise,
 )
 from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT, Forecast, forecasts
-from export_core.policy.terms import Terms, terms_here
+from export_core.policy.stored_terms import terms_here
+from export_core.policy.terms import Terms
 from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def quick_start(words: Sequence[str]) -> None:
     # exist may be a golden.
     if len(files) != 1 or set(words) - {*files, "--json"}:
         return
-    if os.path.isdir(files[0]) or not os.path.lexists(files[0]):  # noqa: PTH112 - pathlib: 5 ms
+    is_folder = os.path.isdir(files[0]) and saved_model_in(files[0]) == files[0]  # noqa: PTH112 - pathlib: 5 ms
+    if is_folder or not os.path.lexists(files[0]):
         return
     text = inspect_text(read(files[0]), terms_here(), as_json="--json" in words)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
@@ -122,6 +125,9 @@ _Rows = Iterator[tuple[str, str | Iterable[str]]]  # What stands in the first co
 
 
 def _rows(facts: Inspection) -> _Rows:
+    if facts.saved_model is not None:
+        yield from _rows_of_saved_model(facts)
+        return
     yield from _signature(facts)
     if facts.nr_devices is not None:
         yield from _envelope(facts)
@@ -156,6 +162,27 @@ def _rows(facts: Inspection) -> _Rows:
     said_once = ONE_DEVICE.format(facts.nr_devices)
     yield "read by", [*_runtimes(facts.runtimes, said_once), *(several if (facts.nr_devices or 1) > 1 else [])]
     yield "promised", _promised(facts)
+
+
+def _rows_of_saved_model(facts: Inspection) -> _Rows:
+    from export_core.features.inspect.saved_model import PROMISED, about_call
+
+    model = facts.saved_model
+    assert model is not None
+    yield "written by", f"TensorFlow {model.tensorflow}, as it says" if model.tensorflow else "a TensorFlow"
+    yield "signatures", joined(model.signatures) or "none"
+    yield "operations", f"{len(model.calls)} by jax of {model.operations}; the others are TensorFlow's, and not checked"
+    for number, (call, module) in enumerate(zip(model.calls, facts.modules, strict=True)):
+        takes, returns = _types(call.inputs), _types(call.outputs)
+        yield f"function {number + 1}", about_call(call, takes, returns, _inside(module))
+    yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
+    bytecode = ((module.producer, module.bytecode_version) for module in facts.modules)
+    yield "written as", dict.fromkeys(f"{producer}, MLIR bytecode {version}" for producer, version in bytecode)
+    yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
+    loading = [runtime for runtime in facts.runtimes if any(ok is not False for ok in runtime.reads.values())]
+    of_tensorflow = [runtime for runtime in facts.runtimes if runtime.runtime in ("tensorflow", "savedmodel")]
+    yield "read by", _runtimes(loading or of_tensorflow, "")
+    yield "promised", PROMISED
 
 
 def _signature(facts: Inspection) -> _Rows:
@@ -429,7 +456,11 @@ def audit_text(
         # Which calls are promised is what an audit of jaxlib decides; that it crashes is said beside it.
         (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
     lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
-    if artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
+    if artifact.saved_model is not None:
+        from export_core.features.inspect.saved_model import PROMISED
+
+        lines += [f"  note  promised {PROMISED[0]}"]
+    elif artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
         lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
     for finding in findings:
         mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
@@ -437,7 +468,7 @@ def audit_text(
         lines += [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
     lines += [f"  FAIL  {problem}" for problem in problems]
     lines += [f"  note  {note}" for note in notes]
-    if terms.releases:
+    if terms.releases and artifact.saved_model is None:
         platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
         lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
     ok = not problems and all(finding.ok for finding in findings)

@@ -11,7 +11,8 @@ from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import LoadResult, Reader
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
-from export_core.base.text import first_line, labelled_paragraphs, plural, ranges, wrapped
+from export_core.base.layout import labelled_paragraphs, wrapped
+from export_core.base.text import first_line, plural, ranges
 from export_core.features.why.bisect.bisection_report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
@@ -26,7 +27,8 @@ from export_core.matrix.result import Control
 from export_core.matrix.verdicts import AUDIT_FAILED, DEVICE_LIMIT, NOT_TO_ALLOW, OTHER_PROCESSOR, RUN_CONTROL
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
-from export_core.policy.terms import Terms, terms_of
+from export_core.policy.project_terms import terms_of
+from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of

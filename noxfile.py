@@ -12,7 +12,7 @@ import nox
 
 from export_core.readers.build import PREFERRED, find_python, uv_command
 from export_core.readers.errors import EnvironmentFailed
-from pytest_jaxexport.sessions import register
+from pytest_jaxexport.nox_sessions import register
 
 nox.options.sessions = ["lint", "typecheck", "tests"]
 nox.options.default_venv_backend = "uv"
@@ -226,6 +226,14 @@ def forecast_check(session: nox.Session) -> None:
     """Compare the forecast "this reader loads it" with real loading in 22 releases: the confusion table."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.artifact.forecast_check", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def knowledge(session: nox.Session) -> None:
+    """Whether what is known of each consumer is still true: each entry in its first and last release, each week."""
+    session.install("-e", ".")
+    session.run("python", "-m", "tools.forecast_truth")
+    session.run("python", "-m", "tools.knowledge_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

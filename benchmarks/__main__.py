@@ -31,6 +31,7 @@ from benchmarks import (
     weights,
     writing,
 )
+from benchmarks.budgets import budgets_table
 from benchmarks.line import Line
 from benchmarks.page_table import COLUMNS, PageTable, columns, mark
 
@@ -57,7 +58,11 @@ def main() -> int:
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
     )
+    parser.add_argument("--budgets", action="store_true", help="print all budgets, and measure nothing")
     options = parser.parse_args()
+    if options.budgets:
+        print(budgets_table(), end="")
+        return 0
     kinds: dict[str, Callable[[], list[Line]]] = {
         "plugin": lambda: plugin_load.measure(options.runs),
         "daily": daily.measure,

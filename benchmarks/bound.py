@@ -22,10 +22,11 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import parts
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
 from export_core.goldens.store import ARTIFACT
-from export_core.matrix import Cell, Limits
+from export_core.matrix import Cell, CellLimits
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment
@@ -33,7 +34,7 @@ from export_core.readers.worker.client import PROGRAM, FreshInterpreters, start_
 from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Calendar
 
-BUDGET = 1.4
+BUDGET = BUDGETS["matrix"].limit
 PEERS_CELLS = 24
 POOLS = Path(__file__).with_name("pools.py")
 CORES = os.cpu_count() or 1
@@ -48,7 +49,7 @@ def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar,
     def matrix(
         some: Sequence[Cell] = cells, where: Environment = environment, start: WorkerStarter = start_worker
     ) -> float:
-        options = ReplayOptions(calendar, limits=Limits(jobs=CORES))
+        options = ReplayOptions(calendar, limits=CellLimits(jobs=CORES))
         started = time.perf_counter()
         ended = list(replay(some, lambda placement: where, options, start=start))
         return (time.perf_counter() - started) / len(ended)

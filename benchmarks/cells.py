@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import bound
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
 from export_core.goldens import GoldenStore
@@ -28,7 +29,7 @@ from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Request
 
 ROOT = Path(__file__).parents[1]
-COLD_BUDGET = 1.4
+COLD_BUDGET = BUDGETS["cold"].limit
 AHEAD_SECONDS = 0.3
 
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
@@ -23,7 +24,7 @@ from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 
 ROOT = Path(__file__).parents[1]
-BUDGET = 1.05
+BUDGET = BUDGETS["cost"].limit
 EVERY = 5
 """One of so many goldens is run: the figures of 150 cells are enough, and both sides run all of them each round."""
 SAID = '"cost": cost_of(compiled), '

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from export_core.judge import Result
 from export_core.matrix import Selection
@@ -15,7 +16,7 @@ from export_core.run.session import Observer, run_matrix
 ROOT = Path(__file__).parents[1]
 READERS = ("0.7.2", "0.8.1", "0.9.2", "0.10.1", "0.11.0", "0.11.2", "0.12.0", "0.12.0.1")
 CASES = ("*.test_models.*", "*.test_programs.*", "*.test_linear_algebra.*")
-MORE = 0.1
+MORE = BUDGETS["gate"].limit / 100
 """Of the whole run: how much later than the promised cells' share of the work the last of them may end."""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 READERS = 40
 SIZES = (1_000, 10_000, 100_000)
 """Planned cells."""
-MEMORY_BUDGET = 200.0
+MEMORY_BUDGET = BUDGETS["coordinator"].limit
 """MB at the largest plan."""
 SHARDED = 1_000_000
 """Planned cells of a matrix that runs in shards, one for each reader, of which one is run."""

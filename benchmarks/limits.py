@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.line import Line
 from export_core.policy import load_policy
-from export_core.run.results import read_results
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"

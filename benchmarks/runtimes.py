@@ -18,7 +18,7 @@ from benchmarks.warm import sharing
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
 from export_core.policy import load_policy
-from export_core.readers.cell import cannot_pass, with_calls
+from export_core.readers.cell import cannot_pass, write_calls
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
@@ -62,7 +62,7 @@ def with_modules(cells: Sequence[Cell], scratch: Path) -> list[Request]:
     for number, cell in enumerate(cells):
         folder = scratch / str(number)
         folder.mkdir()
-        requests += [with_calls(request, cell, folder) for request in sharing([cell], folder)]
+        requests += [write_calls(request, cell, folder) for request in sharing([cell], folder)]
     return requests
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.matrix import Cell, Limits
+from export_core.matrix import Cell, CellLimits
 from export_core.readers.cell import request_of
 from export_core.readers.environment import Environment
 from export_core.readers.worker.client import PROGRAM
@@ -59,5 +59,5 @@ class WarmProcess:
 
 def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
     """Those that can share a warm process."""
-    requests = [request_of(cell, scratch, Limits(timeout=120.0, memory=0)) for cell in cells]
+    requests = [request_of(cell, scratch, CellLimits(timeout=120.0, memory=0)) for cell in cells]
     return [request for request in requests if request.devices == 1 and not request.x64 and not request.register]

@@ -14,7 +14,7 @@ class _AnyEvent(TypedDict):
 
 
 @final
-class WrittenGolden(_AnyEvent):
+class WrittenCase(_AnyEvent):
     """A golden that was written, or would have been written the same."""
 
     written: str  # What became of the stored one: new, replaced or unchanged.
@@ -43,4 +43,4 @@ class CheckedCase(_AnyEvent):
     runtimes: Sequence[str]  # The titles of other runtimes in which the case is deployed.
 
 
-Event: TypeAlias = WrittenGolden | CheckedCase
+Event: TypeAlias = WrittenCase | CheckedCase

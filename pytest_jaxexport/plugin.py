@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from export_core.export.produce import Flags
+    from pytest_jaxexport.dead_processes import RunningTest
     from pytest_jaxexport.events import Event
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SecondExport
 
 MARKED: pytest.StashKey[tuple[list[pytest.Mark], settings.Marked]] = pytest.StashKey()
@@ -372,9 +372,9 @@ class GoldensReporter:
 
 def lines_of_dead_processes(root: Path) -> list[str]:
     """A line for each test in whose middle a process of pytest has died since the last call."""
-    from pytest_jaxexport.running import tests_of_dead_processes, told
+    from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes
 
-    return [told(test) for test in tests_of_dead_processes(root)]
+    return [line_about(test) for test in tests_of_dead_processes(root)]
 
 
 class TerminationListener:
@@ -484,9 +484,9 @@ def _require_checked(item: pytest.Item) -> None:
 
 def _recorder(item: pytest.Item) -> Recorder:
     """The `export_golden` of this test. A fixture of a class of unittest may have taken it before its method does."""
+    from pytest_jaxexport.dead_processes import RunningTest
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.running import RunningTest
     from pytest_jaxexport.second_export import SEEDS, ForkedExport, SecondExport
 
     if RECORDER in item.stash:

@@ -29,6 +29,7 @@ from export_core.judge import Result
 from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.compare import GoldenOutputs
+from export_core.numbers.elements import bits_of
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, not_seen, outputs_to_name
 from export_core.numbers.shows_nothing import MEANT, Remark, leaf_paths, remark_lines, unknown_leaves
@@ -42,7 +43,7 @@ from export_core.run.golden_writing import add_noise, first_crash, require_audit
 from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, export_options
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
-from pytest_jaxexport.events import CheckedCase, Event, WrittenGolden
+from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
 from pytest_jaxexport.ledger import Ledger
 from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
@@ -198,7 +199,28 @@ class Recorder:
             )
         if repeats and self._can_be_repeated(produced) and not self._stored(produced):
             self._forked_exports[0].begin(self._item.nodeid)
-        return Exported(GoldenChecks(produced), self._ledger, to_write=to_write)
+        same = None if to_write else self._golden_of_the_same_call(produced)
+        return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
+
+    def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
+        """Return the golden by this writer that says what it does with this artifact, or None.
+
+        Equal bytes have equal derivatives and refusals, unless they call what no module holds, such as a callback to
+        Python, or a setting of jax differs. What this processor computes, the replay of the golden compares.
+        """
+        now = produced.manifest
+        if now.options.allow:
+            return None
+        with suppress(GoldenError):  # one that is damaged fails the test at its end
+            for golden in filter(self._replayer.is_own, self._replayer.goldens(now.case)):
+                then = golden.manifest
+                if (then.files[ARTIFACT], then.flags, then.options) == (
+                    now.files[ARTIFACT],
+                    now.flags,
+                    now.options,
+                ) and bits_of(produced.inputs) == bits_of(golden.inputs()):
+                    return golden
+        return None
 
     def _before_call(self, uncalled: Uncalled, *, to_write: bool) -> None:
         """Audit an artifact, then have a child process call it before this one does."""
@@ -358,7 +380,7 @@ class Recorder:
         parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
         deferred = case in self._deferred
         self.events.append(
-            WrittenGolden(
+            WrittenCase(
                 case=case,
                 writer=writer,
                 unmeasured=int(deferred),

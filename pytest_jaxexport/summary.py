@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from export_core.base.text import few, plural
-from pytest_jaxexport.events import CheckedCase, Event, WrittenGolden
+from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
 
 
 def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator[str]:
@@ -24,7 +24,7 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator
         yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
 
 
-def _written(events: Sequence[WrittenGolden]) -> Iterator[str]:
+def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
     for change in ("new", "replaced", "unchanged"):
         if goldens := [f"{event['case']}/{event['writer']}" for event in events if event["written"] == change]:
             yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"

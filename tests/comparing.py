@@ -8,7 +8,7 @@ from export_core.features.compare_runs.comparison import (
     BaselineDifference,
     CellDifference,
     Change,
-    as_comparison,
+    as_run_difference,
     change_of,
 )
 from export_core.judge import Result
@@ -28,4 +28,4 @@ def difference(then: Sequence[Result], now: Sequence[Result], caveats: Sequence[
 
 def compared(then: Sequence[Result], now: Sequence[Result], caveats: Sequence[str] = ()) -> Document:
     """What a report of the new run says, with what is different from the other one."""
-    return document(now, summarize(now), as_comparison(difference(then, now, caveats)))
+    return document(now, summarize(now), as_run_difference(difference(then, now, caveats)))

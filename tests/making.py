@@ -27,10 +27,9 @@ from export_core.policy.entries import KnownFailure, Required, WindowDays
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, Windows, load_calendar, promise
-from export_core.report.document import Comparison as Difference
-from export_core.report.document import Document
+from export_core.report.document import Document, RunDifference
 from export_core.report.view import view
-from export_core.run.run import Run
+from export_core.run.run import Run, judge_run
 
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"
@@ -66,8 +65,15 @@ def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:
     return Run(with_causes(results), summarize(results, policy=policy, as_of=day("2026-11-22")))
 
 
+def judged_run(results: Sequence[Result], policy: Policy | None = None) -> Run:
+    """A whole run of these results, judged as the end of a matrix judges it."""
+    policy, as_of = policy or Policy(), day("2026-11-22")
+    calendar = calendar_facts(policy.calendar(), as_of)
+    return judge_run(results, policy, RunFacts(len(results), as_of, {"whole": True}, calendar, 0.0))
+
+
 def document(
-    results: Sequence[Result], made: Summary | None = None, *earlier: Difference, folder: Path | None = None
+    results: Sequence[Result], made: Summary | None = None, *earlier: RunDifference, folder: Path | None = None
 ) -> Document:
     """What a report of these results says, beside what is different from an earlier run."""
     return view(Run(with_causes(results), made or summarize(results), folder=folder), *earlier)

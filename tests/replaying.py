@@ -20,7 +20,7 @@ import pytest
 from warm_worker import Start, starts, warm_worker
 
 from export_core.goldens import Golden, GoldenStore
-from export_core.matrix import Cell, Limits, Result
+from export_core.matrix import Cell, CellLimits, Result
 from export_core.matrix.replay import Replayed, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
@@ -43,13 +43,15 @@ def replayed(
     environment_of: Callable[[Release], Environment],
     calendar: Calendar | None = None,
     *,
-    limits: Limits | None = None,
+    limits: CellLimits | None = None,
     dump: Path | None = None,
     allow: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Generator[Replayed, None, None]:
     """`replay`, with an environment for each release."""
-    rules = ReplayOptions(calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or Limits(), dump=dump)
+    rules = ReplayOptions(
+        calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or CellLimits(), dump=dump
+    )
     return replay(cells, lambda placement: environment_of(placement.reader), rules, **options)
 
 
@@ -165,7 +167,7 @@ def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Result]]
         given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "repeat") if name in options}
         limits = {"jobs": 2, "timeout": 60.0, **given}
         cells = [Cell(of[case], here, "cpu") for case in cases]
-        outcomes = list(replayed(cells, environment_of, limits=Limits(**limits), **options))
+        outcomes = list(replayed(cells, environment_of, limits=CellLimits(**limits), **options))
         assert sorted(outcome.key for _, outcome in outcomes) == sorted(cell.key for cell in cells)
         return {outcome.case: outcome for _, outcome in outcomes}
 

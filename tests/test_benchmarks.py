@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import growth, writing
+from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from benchmarks.page_table import BEGIN, END, PageTable
 from benchmarks.processor import processor_seconds
@@ -21,6 +22,14 @@ def test_the_command_finds_all_that_it_needs():
     assert (done.returncode, "--only" in done.stdout) == (0, True), done.stderr
 
 
+def test_the_command_prints_the_budgets_that_the_benchmarks_use():
+    command = [sys.executable, "-m", "benchmarks", "--budgets"]
+    text = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True).stdout
+    assert len(text.splitlines()) == 2 + len(BUDGETS)
+    sources = "".join(path.read_text() for path in Path(growth.__file__).parent.glob("*.py"))
+    assert [name for name in BUDGETS if f'"{name}"' not in sources.replace(f'    "{name}": Budget(', "")] == []
+
+
 def test_a_shard_of_stubs_passes_with_its_part_of_the_plan(tmp_path):
     run = growth._run(tmp_path, 2 * growth.READERS, growth.READERS)
     assert run.cells == 2
@@ -28,7 +37,7 @@ def test_a_shard_of_stubs_passes_with_its_part_of_the_plan(tmp_path):
 
 
 def test_goldens_of_the_other_side_have_no_noise(tmp_path):
-    assert {"scalar", *writing.BUDGETS} < {*writing.programs()}
+    assert {"scalar", *writing.OWN_BUDGETS} < {*writing.programs()}
     project = writing.make_project(tmp_path / "project")
     assert writing.write_goldens(project, *writing.words_for("scalar"), *writing.PLAIN) > 0
     (golden,) = GoldenStore(project / "golden").goldens()

@@ -20,7 +20,7 @@ HOMONYMS = {"convert", "inspect", "why", "remote"}
 """Features whose names are also words of Python, of msgspec, or of any file: as names in code they say nothing."""
 REASONS = {
     "export_core.numbers.factorizations costs": "those of an assignment of eigenvalues",
-    "pytest_jaxexport.sessions backfill": "the session of nox that users borrow; it calls the command",
+    "pytest_jaxexport.nox_sessions backfill": "the session of nox that users borrow; it calls the command",
 }
 
 

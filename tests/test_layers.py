@@ -17,6 +17,7 @@ ROOMS = (
     ("base",),
     ("releases",),
     ("artifact", "runtimes"),
+    ("knowledge",),
     ("policy",),
     ("goldens",),
     ("export", "readers"),
@@ -39,12 +40,12 @@ JAX = {
     "export_core.runtimes.pjrt_worker",
     "export_core.runtimes.stablehlo_worker",
     "export_core.artifact.module_text",
-    "export_core.features.convert.rewriting.program",
+    "export_core.features.convert.rewriting.rewriting_program",
     "export_core.features.convert.rewriting.lapack",
     "export_core.features.convert.rewriting.shardy",
     "export_core.features.convert.rewriting.export_again",
     "export_core.features.why.explain.bundle_script",
-    "export_core.features.why.reduce.editing.program",
+    "export_core.features.why.reduce.editing.editing_program",
     "export_core.features.why.reduce.editing.program_parts",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
@@ -144,8 +145,9 @@ def test_the_worker_loads_nothing_of_ours_and_nothing_heavy():
         assert name == "jaxlib_worker" or not packages_of(worker, at_load_only=True) & NUMERIC
 
 
-def test_artifact_and_releases_are_read_without_jax_and_numpy():
-    these = [path for path in MODULES if room_of(name_of(path)) in ("export_core.artifact", "export_core.releases")]
+def test_artifact_releases_and_knowledge_are_read_without_jax_and_numpy():
+    light = ("export_core.artifact", "export_core.releases", "export_core.knowledge")
+    these = [path for path in MODULES if room_of(name_of(path)) in light]
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 
@@ -155,9 +157,9 @@ def test_what_every_pytest_run_loads_is_light(name):
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}
 
 
-def test_sessions_is_the_only_module_with_nox_in_it():
-    assert [name_of(path) for path in MODULES if "nox" in packages_of(path)] == ["pytest_jaxexport.sessions"]
-    loaded = packages_of(ROOT / "pytest_jaxexport" / "sessions.py", at_load_only=True)
+def test_nox_sessions_is_the_only_module_with_nox_in_it():
+    assert [name_of(path) for path in MODULES if "nox" in packages_of(path)] == ["pytest_jaxexport.nox_sessions"]
+    loaded = packages_of(ROOT / "pytest_jaxexport" / "nox_sessions.py", at_load_only=True)
     assert loaded <= {
         "nox",
         "export_core",

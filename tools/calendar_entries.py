@@ -10,7 +10,7 @@ from pathlib import Path
 
 from export_core import runtimes
 from export_core.releases import load_calendar
-from export_core.releases.entries import FILE, RUNTIMES, RuntimeEntries, calendar_entries, runtime_entries
+from export_core.releases.calendar_entries import FILE, RUNTIMES, RuntimeEntries, calendar_entries, runtime_entries
 from export_core.releases.runtimes import load_runtime
 from tools import renew
 

@@ -23,7 +23,7 @@ STABLE: dict[str, tuple[str, ...]] = {
     "export_core.judge": ("Result", "Summary", "Judgement"),
     "export_core.matrix": ("Verdict",),
     "export_core.base.errors": ("ExportCompatError",),
-    "pytest_jaxexport.sessions": ("register",),
+    "pytest_jaxexport.nox_sessions": ("register",),
 }
 """By module. These stay as they are until a release says under "Breaking" in the changelog that they changed."""
 
@@ -42,7 +42,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "ExportCompatError": ("about", "message", "problems"),
     "Function": ("shown",),
     "Golden": ("compared", "compared_as", "noise", "outputs_of_calls"),
-    "GoldenStore": ("existing", "remove", "write"),
+    "GoldenStore": ("existing", "find", "name_of", "named", "remove", "with_artifact", "write"),
     "IncompleteResults": ("exit_code",),
     "Module": ("contents", "tables"),
     "Observer": ("planned", "started"),
@@ -53,7 +53,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
         *("by_cell", "by_golden", "by_reader", "by_writer", "by_cause", "by_judgement"),
     ),
     "RunOptions": ("shard",),
-    "Selection": ("described", "named", "whole"),
+    "Selection": ("as_recorded", "named", "whole"),
     "run_matrix": ("interpreter",),
 }
 """Members of public classes, and a parameter, that are not public."""

@@ -21,6 +21,7 @@ from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
+from export_core.policy.known_issues import WrittenIssue
 from export_core.policy.model import SCHEMA_FILE, policy_schema
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
@@ -32,10 +33,14 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 IDENTIFIER = "urn:jaxexport:schema:{}"
 """The `$id` of a schema by its name. A name and no address: it is the same in every fork and mirror."""
 
-KERNEL: dict[str, tuple[type, str]] = {
+KERNEL: dict[str, tuple[Any, str]] = {
     "converted": (
         ConversionRecord,
         "OUT.converted.json, beside what `jaxexport convert` made: its original, each rewrite, what was verified",
+    ),
+    "knowledge": (
+        list[WrittenIssue],
+        "a table of known issues, such as export_core/knowledge/data/jaxlib.yaml: what is known of consumers",
     ),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (PlanReport, "what `jaxexport matrix --dry-run --json` prints: the cells of a matrix before it runs"),

@@ -223,6 +223,12 @@ def belongs(target: str, platform: str) -> bool:
     return not owners or platform in owners
 
 
+def looked_up(artifact: Artifact, platform: str) -> frozenset[str]:
+    """The custom calls that a platform looks up by name: its own and those of none, without the serializer's."""
+    targets = {call.target for call in artifact.custom_calls}
+    return frozenset(target for target in targets - _SHARDY - _CHLO if belongs(target, platform))
+
+
 ONLY_JAX = "only jax registers {}: compute with jax.lax in place of LAPACK's calls and of callbacks"
 
 

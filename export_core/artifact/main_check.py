@@ -10,6 +10,7 @@ from typing import Any
 
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Function, Module
+from export_core.artifact.bytecode.sections import STRINGS
 from export_core.artifact.envelope.fields import Aval, Envelope
 from export_core.base.text import plural
 
@@ -24,6 +25,7 @@ POLYMORPHISM = "jax.uses_shape_polymorphism"
 TOKEN = "!stablehlo.token"
 INNER = "_wrapped_jax_export_main"
 _SCALARS = ("tensor<i32>", "tensor<i64>")
+_CONSTRAINT = re.compile(rb"do not match the symbolic shape constraint ([^\0]{1,400}?)\. Expected '")
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 """How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
 
@@ -67,6 +69,19 @@ def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
                 words = "".join(c if c.isalnum() or c in "_(" else " " for c in dim).replace("(", "( ").split()
                 names.update(dict.fromkeys(word for word in words if word.isidentifier()))  # floordiv( is an operation
     return tuple(names)
+
+
+def dimension_constraints(artifact: Artifact) -> tuple[str, ...]:
+    """Return what each call checks of symbolic dimensions, such as ``b >= 2``: jax serializes it in the module alone.
+
+    Read from the texts of the errors, of which each check has one, and not from what computes it.
+    """
+    found: dict[str, None] = {}
+    for module in artifact.modules:
+        strings = module.tables.cursor(STRINGS)
+        texts = _CONSTRAINT.findall(bytes(strings.data[strings.at : strings.end]))
+        found.update(dict.fromkeys(text.decode("utf-8", "replace") for text in texts))
+    return tuple(found)
 
 
 def _check(module: Module, envelope: Envelope) -> Iterator[str]:

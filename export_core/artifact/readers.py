@@ -21,7 +21,7 @@ from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
-    from export_core.releases.entries import CalendarEntry, RuntimeEntries
+    from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
 
 
 CONVERT = ", or `jaxexport convert FILE"  # How the other remedy begins, behind the way to export.

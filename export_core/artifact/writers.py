@@ -14,7 +14,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, audit
 from export_core.artifact.envelope.fields import Envelope
 from export_core.artifact.readers import version_numbers
-from export_core.releases.entries import CalendarEntry, shipped_entries
+from export_core.releases.calendar_entries import CalendarEntry, shipped_entries
 from export_core.releases.stable_targets import stable_targets
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.

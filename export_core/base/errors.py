@@ -53,9 +53,9 @@ def report_unforeseen(error: Exception, effect: str = "there is no result") -> i
 
 
 class Problem(NamedTuple):
-    """A problem of a file, or of one value in it."""
+    """A problem of a file, of one value in it, or of what was typed."""
 
-    file: str | os.PathLike[str]
+    file: str | os.PathLike[str]  # The file; or what was typed, such as an option with its value.
     text: str  # What was expected and what was found, a sentence.
     key: str = ""  # The path to the value, such as `known_failures[0].verdict`; empty for the whole file.
     line: int = 0  # The line of the value; 0 where nobody knows it.

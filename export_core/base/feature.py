@@ -33,7 +33,7 @@ class Feature(NamedTuple):
     """What a feature adds. Everything is left out that it does not have."""
 
     commands: Mapping[str, str] = {}
-    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "commands:add"}``."""
+    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
     schemas: Mapping[str, tuple[str, str]] = {}
     """Its types that other programs read, by the name of their schema: ``module:Type``, and what the file is. Of these
     tools/schemas.py makes schemas."""
@@ -51,7 +51,7 @@ class Feature(NamedTuple):
     row_line: str = ""
     """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
     compare: str = ""
-    """What is different from an earlier run: gets the `Run` and folders of others, and returns a `Comparison`."""
+    """What is different from an earlier run: gets the `Run` and folders of others, and returns a `RunDifference`."""
     trend: str = ""
     """What moves from release to release: gets results, and whether `numbers` and `cost` are asked for; returns what
     --json prints, and the lines for people."""

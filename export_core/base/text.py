@@ -180,10 +180,14 @@ def shortened(text: str, most: int) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
-    lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
-    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    return shortened(line, _LONGEST_LINE)
+    """The first line of a message, as `whole_first_line` has it, cut to a length that is readable in a terminal."""
+    return shortened(whole_first_line(plain_text(text)), _LONGEST_LINE)
+
+
+def whole_first_line(text: str) -> str:
+    """The first line of a message, with the second where the first ends with a colon or a semicolon."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    return " ".join(lines[:2]) if lines[0].endswith((":", ";")) else lines[0]
 
 
 def few(names: Sequence[str], most: int = 4) -> str:

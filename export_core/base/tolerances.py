@@ -55,6 +55,10 @@ FLOATS = (
 
 ROUNDING = "rounding: "
 """How a difference of numbers is described that looks like rounding: see numbers/diagnosis.py."""
+ALL_ZERO, NAN_TO_ZERO = "the elements that differ are zero", "NaN replaced by zeros"
+BEYOND = "beyond the range: "
+GARBAGE = (ALL_ZERO, NAN_TO_ZERO, BEYOND)
+"""How differences are described, by their beginnings, that no tolerance is meant for."""
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from export_core.goldens import GoldenStore
     from export_core.policy import Policy
-    from export_core.report.document import Comparison
+    from export_core.report.document import RunDifference
     from export_core.run.run import Run
 
 PATH = click.Path(readable=False)
@@ -198,7 +198,7 @@ def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options(*options)(with_files)
 
 
-def write_reports(files: Mapping[str, str], run: Run, comparison: Comparison | None = None) -> None:
+def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference | None = None) -> None:
     """Write each file that reports a run, by its format. Raises `ReportError`."""
     from export_core.report.view import view
 

@@ -14,7 +14,7 @@ from export_core.cli.output import echo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.readers.inventory import CachedEnvironment
+    from export_core.readers.cached_environments import CachedEnvironment
 
 UNUSED_DAYS = 30
 
@@ -50,7 +50,7 @@ def environments(names: Sequence[str], clean: bool, older_than: int | None, dry_
     import datetime
 
     from export_core.readers.build import cache_folder
-    from export_core.readers.inventory import cached_environments, named, remove, to_clean
+    from export_core.readers.cached_environments import cached_environments, named, remove, to_clean
 
     if names and older_than is not None:
         raise click.UsageError("NAME cannot be combined with --older-than.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from export_core.artifact import Artifact
-    from export_core.goldens import Golden, GoldenStore
+    from export_core.goldens import Golden
 
 
 class CoverageText(Protocol):
@@ -100,7 +100,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
-    chosen = [golden for name in names for golden in _named(project.store, name)]
+    chosen = [golden for name in names for golden in project.store.named(name)]
     with (steps := Steps(quiet=quiet)):
         goldens = verify_goldens(project.store, project.policy.calendar(), audited)
         stray_files += unlisted_files(project.store)
@@ -137,7 +137,7 @@ def rename(project: click_options.Project, old: str, new: str, test: str | None,
     from export_core.goldens.upkeep import rename_case
     from export_core.judge.unmatched import entries_that_name
 
-    old, new = _inside(project.store, old), _inside(project.store, new)
+    old, new = project.store.name_of(old), project.store.name_of(new)
     renamed = rename_case(project.store, old, new, test, dry_run=dry_run)
     writers = [golden.manifest.writer.id for golden in renamed]
     if dry_run:
@@ -195,27 +195,3 @@ def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes:
         echo(f"deleted {counted}, as of {day}")
     else:
         echo(f"would delete {counted}, as of {day}")
-
-
-def find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
-    """The goldens of a case, and the newest or that of the named writer. Raises `GoldenError` where there is none."""
-    from export_core.goldens import GoldenError
-
-    case, _, writer = _inside(store, name).partition("/")
-    generations = store.existing(case)
-    for golden in reversed(generations):
-        if writer in ("", golden.manifest.writer.id):
-            return generations, golden
-    known = ", ".join(golden.manifest.writer.id for golden in generations)
-    raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
-
-
-def _named(store: GoldenStore, name: str) -> list[Golden]:
-    """All goldens of a case, or the one of a writer. Raises `GoldenError` for an unknown name."""
-    generations, golden = find_golden(store, name)
-    return [golden] if "/" in _inside(store, name) else generations
-
-
-def _inside(store: GoldenStore, name: str) -> str:
-    """A name without the folder of goldens: a path, as a shell completes it, is a name too."""
-    return name.rstrip("/").removeprefix(f"{store.root.as_posix()}/")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from export_core.goldens import Golden
     from export_core.judge import Result
     from export_core.policy import Policy
-    from export_core.report.document import Comparison
+    from export_core.report.document import RunDifference
     from export_core.run.run import Run
 
 
@@ -251,18 +251,20 @@ def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
 
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:
     """The goldens that one of the readers is promised and a run of all goldens does not have, by their build dates."""
-    from export_core.releases.runtimes import promise_to
+    from export_core.readers.cell import promise_of_golden
 
     if not recorded.summary.selection["whole"]:
         return {}
     readers, windows = {result.reader for result in recorded.results}, policy.window_lengths()
-    built = {name: golden.manifest.writer.built for name, golden in goldens.items() if name not in recorded.goldens}
+    new = {name: golden for name, golden in goldens.items() if name not in recorded.goldens}
     return {
-        name: day for name, day in built.items() if any(promise_to(reader, day, windows).promised for reader in readers)
+        name: golden.manifest.writer.built
+        for name, golden in new.items()
+        if any(promise_of_golden(golden, reader, windows).promised for reader in readers)
     }
 
 
-def compared(run: Run, baselines: Sequence[str]) -> Comparison:
+def compared(run: Run, baselines: Sequence[str]) -> RunDifference:
     """What is different from the newest of the runs in these folders, and what the others had.
 
     Raises `click.UsageError` where no feature compares runs.

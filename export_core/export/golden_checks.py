@@ -17,7 +17,7 @@ from export_core.export.arguments import Arguments, array_from, leaf_from, plain
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, in_domain, results, settings_of_export
 from export_core.export.refusals import handlers_required
-from export_core.goldens import Check, Leaf
+from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 
@@ -44,15 +44,27 @@ class GoldenChecks:
     export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export, in no mesh.
     """
 
-    def __init__(self, produced: ProducedGolden) -> None:
+    def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
         """Make the checks that the options of the case ask for.
 
         Its custom calls must have been audited before, since `whole` compiles the artifact.
+
+        Args:
+            produced: the golden without its checks.
+            same: a stored golden of the same call by this writer, whose artifact has the same bytes. What this writer
+                does with an artifact is taken from it: derivatives, refusals, and where results are. Trying that again
+                takes longer than all else that a test does. None: all is tried.
         """
         self.produced = produced
+        self._same = same
         self._files: dict[str, bytes] = {}
         self._outside = list(produced.outside)
-        self._derivatives = _derivative_checks(produced, self._files)
+        if same is None:
+            self._derivatives = _derivative_checks(produced, self._files)
+        else:
+            self._derivatives = [check for check in same.manifest.checks if check.vjp]
+            for name in (name for check in self._derivatives for name in (check.inputs, check.outputs) if name):
+                self._files[name] = same.content(name)
         self._calls: list[Check] = []
         self._meshes = _mesh_checks(produced)
         self._refusals: list[tuple[Check, Arguments]] = []
@@ -83,8 +95,11 @@ class GoldenChecks:
         produced, files = self.produced, self._files
         with settings_of_export(produced):
             for check, arguments in self._refusals:
-                _require_refusal(produced, check, arguments)
-            out_shardings = _out_shardings(produced) if self._several else ()
+                if self._tried(check) is None:
+                    _require_refusal(produced, check, arguments)
+            out_shardings = self._same.manifest.out_shardings if self._same else ()
+            if self._several and not out_shardings:
+                out_shardings = _out_shardings(produced)
             checks = [self._with_shardings(check) for check in (*self._derivatives, *self._calls, *self._meshes)]
         hashes = {name: sha256(content) for name, content in files.items()}
         manifest = structs.replace(
@@ -96,11 +111,23 @@ class GoldenChecks:
         files = {**produced.files, **files}
         return replace(produced, manifest=manifest, files=files, outside=tuple(self._outside))
 
+    def _tried(self, check: Check) -> Check | None:
+        """Return the same check of the stored golden of the same call, or None where there is none."""
+        if self._same is None:
+            return None
+        for tried in self._same.manifest.checks:
+            is_same = structs.replace(tried, outputs=check.outputs, out_shardings=check.out_shardings) == check
+            if is_same and (check.inputs is None or self._same.content(check.inputs) == self._files[check.inputs]):
+                return tried
+        return None
+
     def _with_shardings(self, check: Check) -> Check:
         """The check of an artifact for several devices, with where its results are."""
         produced = self.produced
         if not self._several or check.outputs is None:
             return check
+        if (tried := self._tried(check)) and tried.out_shardings:
+            return structs.replace(check, out_shardings=tried.out_shardings)
         exported, mesh = produced.exported, produced.manifest.options.mesh
         if check.vjp:
             exported = api.derivative(produced.files[ARTIFACT], check.vjp)

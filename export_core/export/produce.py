@@ -22,7 +22,7 @@ from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
-from export_core.export.refusals import handlers_required, refusal, unpromised_targets
+from export_core.export.refusals import handlers_required, lost_kind, refusal, unpromised_targets
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import is_finite, to_npz
 from export_core.goldens.made_inputs import RULES
@@ -307,6 +307,8 @@ def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, b
             platforms=_platforms(case),
             disabled_checks=tuple({**options.allow, **options.disabled_checks}),
         )
+        if lost := lost_kind(case.test, exported):
+            raise ExportError(lost)
         exported, flattened = with_plain_trees(exported, specs)
         return exported, flattened, api.serialize(exported, options.vjp_order)
     except BuilderSizeError as error:

@@ -53,6 +53,24 @@ def handlers_required(test: str, platform: str) -> Iterator[None]:
         raise
 
 
+def lost_kind(test: str, exported: Any) -> str:
+    """The message for an argument or result that is unreduced by max or min, which no artifact says; empty for none.
+
+    jax serializes over which axes an array is unreduced, and not by what, so that a reader makes the sum.
+    """
+    for side, field in (("argument", "_in_named_shardings"), ("result", "_out_named_shardings")):
+        for number, sharding in enumerate(getattr(exported, field, ())):
+            kind = getattr(getattr(sharding, "spec", None), "unreduced_kind", None)
+            if kind is not None and kind.name != "sum":
+                axes = ", ".join(map(str, sorted(sharding.spec.unreduced)))
+                return (
+                    f"{test}: {side} {number} is unreduced over {axes} by {kind.name}, and an artifact does not say by "
+                    f"what: its reader would make the sum. Reduce it inside the function, by jax.lax.p{kind.name} in a "
+                    "jax.shard_map."
+                )
+    return ""
+
+
 def unpromised_targets(message: str) -> list[str]:
     """The custom-call targets that an error of jax.export refuses, since it promises nothing for them."""
     return list(dict.fromkeys(_TARGET.findall(message))) if "no compatibility guarantees" in message else []

@@ -23,7 +23,7 @@ from export_core.goldens.manifest import UNKNOWN, Comparison, Manifest, Options,
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 
 Arrays = Path | Sequence[Any]  # An .npz, or arrays and leaves in order.
 

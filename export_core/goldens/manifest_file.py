@@ -30,7 +30,7 @@ RESTORE = (
 )
 
 
-class _Dumper(yaml.SafeDumper):
+class _ManifestDumper(yaml.SafeDumper):
     """Quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
 
     def text(self, value: str) -> yaml.ScalarNode:
@@ -39,7 +39,7 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(str, _Dumper.text)
+_ManifestDumper.add_representer(str, _ManifestDumper.text)
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
@@ -52,7 +52,7 @@ def dump_manifest(manifest: Manifest) -> bytes:
     if manifest.reproducible:  # as nearly all are
         del data["reproducible"]
     ordered = {"format": data.pop("format"), **data}
-    return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
+    return yaml.dump(ordered, Dumper=_ManifestDumper, sort_keys=False, allow_unicode=True, width=120).encode()
 
 
 def load_manifest(path: Path) -> Manifest:

@@ -20,7 +20,7 @@ from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base import atomic
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
-from export_core.base.untrusted import LARGEST, open_regular, read_named
+from export_core.base.untrusted import LARGEST, open_regular, read_named, read_regular
 from export_core.goldens import manifest_file
 from export_core.goldens.arrays import GoldenError, Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, as_stored
@@ -113,14 +113,6 @@ class Golden:
             return tuple(starmap(FactorGroup, factored_outputs(self.read_artifact())))
         except (GoldenError, ArtifactError):  # verifying and auditing it say so
             return ()
-
-    @functools.cached_property
-    def types(self) -> frozenset[str]:
-        """All types in its modules, as StableHLO prints them; none where the artifact cannot be read."""
-        try:
-            return frozenset(kind for module in self.read_artifact().modules for kind in module.types)
-        except (GoldenError, ArtifactError):
-            return frozenset()
 
     def inputs(self) -> tuple[Leaf, ...]:
         """The flat arguments."""
@@ -223,6 +215,49 @@ class GoldenStore:
         if not goldens:
             raise GoldenError(f"{self.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
         return goldens
+
+    def find(self, name: str) -> tuple[list[Golden], Golden]:
+        """Return the goldens of a case that a person names, and the newest of them or that of the writer.
+
+        Args:
+            name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it.
+
+        Raises:
+            GoldenError: no case has this name, or the case has no golden by this writer.
+        """
+        case, _, writer = self.name_of(name).partition("/")
+        generations = self.existing(case)
+        for golden in reversed(generations):
+            if writer in ("", golden.manifest.writer.id):
+                return generations, golden
+        known = ", ".join(golden.manifest.writer.id for golden in generations)
+        raise GoldenError(f"{self.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
+
+    def named(self, name: str) -> list[Golden]:
+        """Return all goldens of a case, or the one of a writer, of a name as `find` takes it, and raises of it."""
+        generations, golden = self.find(name)
+        return [golden] if "/" in self.name_of(name) else generations
+
+    def name_of(self, path: str) -> str:
+        """Return the name that is the path of a case or a golden, or a name as it is."""
+        return path.rstrip("/").removeprefix(f"{self.root.as_posix()}/")
+
+    def with_artifact(self, sha256: str) -> Golden | None:
+        """Return the golden whose artifact has this SHA-256, or None.
+
+        Raises `GoldenError` where its manifest cannot be read.
+        """
+        for path in sorted(self.root.glob(f"*/*/{MANIFEST}")):
+            try:
+                # As bytes: only the manifest of the right golden is parsed.
+                if sha256.encode() not in read_regular(path):
+                    continue
+            except OSError:  # a link or a pipe, which no golden has
+                continue
+            for golden in self.generations(path.parent.parent.name):
+                if golden.manifest.files.get(ARTIFACT) == sha256:
+                    return golden
+        return None
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
         """Write one golden atomically. A stored golden with the same bytes is not touched, see `as_stored`.

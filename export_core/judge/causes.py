@@ -20,10 +20,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from export_core.base.text import signal_name
+from export_core.base.text import signal_name, whole_first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.matrix import Verdict
-from export_core.matrix.result import Cells, Result, by_build_date, release_name
+from export_core.matrix.result import Cells, Control, Result, by_build_date, release_name
 from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
@@ -46,6 +46,19 @@ class FailureSignature(NamedTuple):
         name = signal_name(self.signal) if self.signal else ""
         signal = "" if message_class(name) in self.message else name
         return ": ".join(filter(None, (f"{self.verdict} in stage {self.stage}", self.message, signal)))
+
+
+_REGISTRATION = re.compile(
+    r"no registered implementation|custom call target .* (?:not found|was not found)|unregistered|not registered"
+    r"|register_pytree|No FFI handler registered",
+    re.IGNORECASE,
+)
+"""What jax and XLA say where a process lacks a custom call's target, a pytree node or an FFI handler."""
+
+
+def lacks_registration(failed: Result) -> bool:
+    """Whether a cell fails since its process lacks what a library registers: no compiler and no release is to blame."""
+    return bool(_REGISTRATION.search(f"{failed.message}\n{failed.stderr}"))
 
 
 def failure_signature(failed: Result) -> FailureSignature:
@@ -228,6 +241,9 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
     # What looks like rounding is told apart from wrong numbers that began in the same release.
     if result.is_rounding and not not_replayable:
         key.append(ROUNDING)
+    # What a device's compiler cannot do in any release is told apart from what only looks alike.
+    if result.control is Control.ALIKE:
+        key.append(str(result.control))
     digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:8]
     return f"{result.verdict}-{result.stage}-{digest}".replace("_", "-")
 
@@ -267,7 +283,7 @@ def _cause(
         verdict=example.verdict,
         stage=example.stage,
         platform=example.platform,
-        message=_first_line(example.message) or str(example.verdict),
+        message=whole_first_line(example.message) or str(example.verdict),
         cells=len(group),
         promised=sum(result.promised for result in group),
         goldens=len({result.golden for result in group}),
@@ -300,8 +316,12 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
             words = f"Numbers changed {when}{back}"
         elif after:
             words = f"Numbers changed {ended or f'in {release_name(after)}'}: older readers differ from the writer"
+        elif first == last:
+            words = f"Only {release_name(first)} ran it: whether another release agrees is not known"
+        elif first.family:
+            words = f"None of the {len(stretch.results)} releases of {first.family} that ran it agrees with the writer"
         else:
-            words = f"No {f'release of {first.family}' if first.family else 'reader'} agrees with the writer"
+            words = "No reader agrees with the writer"
     elif before and began:
         words = f"Began to fail {began}" + (f"; works again in {release_name(after)}" if after else "")
     elif before:

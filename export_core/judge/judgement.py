@@ -1,19 +1,24 @@
-"""The judgement of one cell: by the table of verdict and window, and by what is known of it."""
+"""The judgement of one cell: by the table of verdict and window, by what is known of it, and by its control."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from export_core.base.text import whole_first_line
 from export_core.goldens import Golden
+from export_core.judge.causes import failure_signature, lacks_registration, message_class
 from export_core.judge.known import matching_entry, upstream_of
 from export_core.matrix import Verdict
-from export_core.matrix.result import Result, shared_result
+from export_core.matrix.result import Control, Result, Series, shared_result
 from export_core.matrix.verdicts import VERDICTS, Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import known_issues
-from export_core.releases.runtimes import promise_to, runtime_of
+from export_core.readers.cell import promise_of
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
+from export_core.releases.runtimes import runtime_of
 
 
 def judge_verdict(
@@ -36,6 +41,7 @@ def judge(
     reproduce: str = "",
     as_of: datetime.date | None = None,
     foreseen: str = "",
+    forecast: str = "",
 ) -> Result:
     """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
 
@@ -46,6 +52,7 @@ def judge(
         reproduce: The shell command that runs just this cell again.
         as_of: The day on which a target has to be in force; without one, every deployment target counts.
         foreseen: The `foreseen_note` of the cell.
+        forecast: What `CellForecasts` say of the cell.
 
     Returns:
         The result.
@@ -54,10 +61,12 @@ def judge(
     if outcome.converted and verdict.works:
         verdict = Verdict.CONVERTED
     # The table is read only where something fails: most runs of pytest never need it.
-    # All of its issues are of jax, jaxlib or XLA, none of which has seen what the audit stops.
-    if not verdict.works and not outcome.fails_audit and not outcome.reader.runtime:
+    # What the audit stops, no consumer has seen.
+    if not verdict.works and not outcome.fails_audit:
         shown = upstream_of(outcome, golden, known_issues(policy.known_issues))
-    result = replace(outcome, verdict=verdict, upstream=shown, reproduce=reproduce, foreseen=foreseen)
+    result = replace(
+        outcome, verdict=verdict, upstream=shown, reproduce=reproduce, foreseen=foreseen, forecast=forecast
+    )
     return judge_again(shared_result(result), policy, as_of)
 
 
@@ -68,8 +77,14 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     outside and of no deployment target.
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
-    window = promise_to(result.reader, result.writer.built, policy.window_lengths())
-    promised = window.promised and not result.converted and not _is_left_out(result)
+    window = promise_of(
+        result.reader,
+        result.writer.built,
+        policy.window_lengths(),
+        devices=result.devices,
+        converted=result.converted,
+        left_out=_is_left_out(result) or result.control is Control.ALIKE,
+    )
     required = policy.required
     must_run = required.outside or any(matches(result.reader.name, pattern) for pattern in required.readers)
     must_run = must_run or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
@@ -77,10 +92,10 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         result,
         direction=window.direction,
         days=window.days,
-        promised=promised,
+        promised=window.promised,
         promised_until=window.until,
         deployed=targets,
-        judgement=judge_verdict(result.verdict, promised=promised, required=must_run, deployed=targets),
+        judgement=judge_verdict(result.verdict, promised=window.promised, required=must_run, deployed=targets),
     )
     # Which custom calls may appear is a promise about artifacts, not about dates: no window ends it, and what accepts a
     # call is `allow`, with a reason, and not the list of known failures.
@@ -92,7 +107,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
 
 
 def _is_left_out(result: Result) -> bool:
-    """Whether a runtime that is not jaxlib refused what its promise leaves out: a custom call, several devices."""
+    """Whether a runtime that is not jaxlib refused what its promise leaves out, such as a custom call."""
     if not result.reader.runtime or result.verdict is not Verdict.REFUSED:
         return False
     runtime = runtime_of(result.reader.runtime)
@@ -100,3 +115,60 @@ def _is_left_out(result: Result) -> bool:
     meant = (refusal for refusal in runtime.refusals if result.message.startswith(refusal.meaning))
     refusal = next(meant, None) or runtime.refusal(f"{result.message}\n{result.stderr}")
     return refusal is None or not refusal.promised
+
+
+def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.date | None = None) -> Sequence[Result]:
+    """Judge what an accelerator's compiler refuses by its control: the golden's own writer, for the same device.
+
+    Most goldens for accelerators are written on a CPU, so nobody has seen them compile. Where the release that wrote a
+    golden fails in the same way in this run, the compiler of that device cannot do it: no release breaks a promise by
+    that. A failure that the writer's release does not have, or of which the run does not show it, stays as it is.
+
+    Args:
+        results: All results of a run, each judged by `policy`.
+        policy: The policy.
+        as_of: See `judge`.
+
+    Returns:
+        The results in their order.
+    """
+    controls = {
+        result.series: result
+        for result in results
+        if result.platform != "cpu" and result.reader == result.writer.release
+    }
+    return [_by_control(result, controls, policy, as_of) for result in results]
+
+
+def _by_control(
+    result: Result, controls: Mapping[Series, Result], policy: Policy, as_of: datetime.date | None
+) -> Result:
+    if not may_be_devices_limit(result):
+        return result
+    # Without the control of an earlier judgement, by which a known failure would not be listed as one.
+    result = judge_again(replace(result, control=None), policy, as_of)
+    if result.judgement is Judgement.KNOWN:
+        return result
+    return judge_again(replace(result, control=_control_of(result, controls.get(result.series))), policy, as_of)
+
+
+def may_be_devices_limit(result: Result) -> bool:
+    """Whether a compiler says that it cannot do a program, and not that something is missing beside the program.
+
+    A crash and a timeout say nothing, and a golden that was written on the device itself has run there.
+    """
+    is_compilers = result.platform != "cpu" and (result.verdict, result.stage) == (Verdict.ERROR, Stage.COMPILE)
+    has_run = result.mode is Mode.RUN and result.writer.platform == result.platform
+    return is_compilers and not (has_run or result.upstream or result.reader.runtime or lacks_registration(result))
+
+
+def _control_of(result: Result, own: Result | None) -> Control:
+    """What the cell of the golden's own writer shows of a failing cell; `own` is None where the run has none."""
+    if own is None or own.verdict is Verdict.NOT_RUN:
+        return Control.NOT_RUN
+    if own.verdict.works:
+        return Control.WORKS
+    # Some compilers say on the second line alone what they cannot do.
+    reasons = {message_class(whole_first_line(cell.message)) for cell in (own, result)}
+    is_alike = failure_signature(own) == failure_signature(result) and len(reasons) == 1
+    return Control.ALIKE if is_alike else Control.OTHERWISE

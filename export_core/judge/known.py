@@ -5,17 +5,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from export_core.goldens import Golden
+from export_core.artifact import ArtifactError
+from export_core.goldens import Golden, GoldenError
+from export_core.knowledge.concerns import About, is_concerned
+from export_core.knowledge.entries import consumers_of
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
 from export_core.matrix.result import Cells, Result, titles
 from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import KnownFailure, matches
-from export_core.policy.known_issues import KnownIssue
+from export_core.policy.known_issues import Concerns, KnownIssue, days_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import load_calendar
+from export_core.releases.runtimes import JAXLIB
 
 
 class Scope(NamedTuple):
@@ -165,20 +168,39 @@ def _cells(results: Sequence[Result]) -> str:
 
 
 def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) -> str:
-    """The id of the first issue that a failing cell shows; empty for none. Few issues need to read the artifact."""
-    built, calendar = result.reader.built, load_calendar()
+    """The id of the first entry that a failing cell shows; empty for none. Few entries need to read the artifact."""
+    consumers, built = consumers_of(result.reader.family or JAXLIB), str(result.reader.built)
     for issue in issues:
+        if issue.consumer not in consumers or result.verdict not in issue.shown_by:
+            continue
+        since, mended, written = days_of(issue)
         if (
-            result.verdict in issue.verdicts
-            and (not issue.stages or result.stage in issue.stages)
+            (not issue.stage or _STAGES.index(result.stage) >= _STAGES.index(Stage(issue.stage)))
             and (not issue.platforms or result.platform in issue.platforms)
-            and (not issue.since or built >= calendar.built(issue.since))
-            and (not issue.mended_in or built < calendar.built(issue.mended_in))
-            and (not issue.written_before or result.writer.built < calendar.built(issue.written_before))
+            and (not since or built >= since)
+            and (not mended or built < mended)
+            and (not written or str(result.writer.built) < written)
             and re.search(issue.message, result.message)
-            and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
-            # Last: it reads the artifact.
-            and (not issue.types or re.search(issue.types, "\n".join(golden.types)))
+            and _is_concerned(result, golden, issue.concerns)
         ):
             return issue.id
     return ""
+
+
+_STAGES = [*Stage]
+
+
+def _is_concerned(result: Result, golden: Golden, concerns: Concerns | None) -> bool:
+    """Whether an entry is about the artifact of a cell. What a result has not stored is read from the artifact."""
+    if concerns is None:
+        return True
+    asked = concerns.given
+    calls = asked.pop("calls", ())
+    if calls and not any(matches(call, glob) for call in result.custom_calls for glob in calls):
+        return False
+    if not asked:
+        return True
+    try:
+        return is_concerned(About(golden.read_artifact()), asked)
+    except (ArtifactError, GoldenError):  # what cannot be read shows nothing
+        return False

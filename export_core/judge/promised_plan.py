@@ -13,8 +13,9 @@ from export_core.matrix.selection import DEPLOYED, WORDS, KnownReleases, MatrixE
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.policy.run_options import COMPARISONS, Selection
+from export_core.readers.cell import promise_of
 from export_core.releases import ReleaseError
-from export_core.releases.runtimes import names_runtime, promise_to
+from export_core.releases.runtimes import names_runtime
 
 
 def missing_promised(
@@ -25,7 +26,7 @@ def missing_promised(
     Args:
         results: all results of the run.
         policy: its windows, calendar and deployment targets say what is promised.
-        selection: what the run was asked for, as `Selection.described` has it.
+        selection: what the run was asked for, as `Selection.as_recorded` has it.
         as_of: the day of the judgement.
     """
     results = [result for result in results if not result.converted]
@@ -51,7 +52,8 @@ def missing_promised(
                 continue
             if (writers and writer.built not in writers) or (touching and touching not in (reader.name, writer.jaxlib)):
                 continue
-            promised = reader not in readers.for_targets and promise_to(reader, writer.built, windows).promised
+            promise = promise_of(reader, writer.built, windows, devices=result.devices, converted=result.converted)
+            promised = promise.promised and reader not in readers.for_targets
             if promised or names_of(targets, result.case, reader.name, platform, as_of):
                 missing[reader.name] = missing.get(reader.name, 0) + 1
     return missing

@@ -23,7 +23,8 @@ from export_core.base.text import with_escaped_surrogates
 from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.cell import Cell, Limits, register_modules, request_of
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import Cell, register_modules, request_of
 from export_core.readers.environment import Environment
 from export_core.releases.runtimes import runtime_of
 
@@ -34,7 +35,7 @@ _CORE = Path(__file__).parents[1]
 class ExecutionKeys:
     """Names what a cell runs: its request, with the SHA-256 of each file of the golden in the place of its path."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CellLimits) -> None:
         self._limits = limits
         self._keys: dict[tuple[str, str, str, str], str] = {}
 

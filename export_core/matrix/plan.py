@@ -20,11 +20,10 @@ from export_core.matrix.selection import MatrixError, Readers, choose_readers, k
 from export_core.numbers.user_code import UserCode
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
-from export_core.readers.cell import Cell, cannot_pass
+from export_core.readers.cell import Cell, promise_of_golden
 from export_core.readers.environment import PUBLISHED, Sources
 from export_core.readers.placement import Mode, Target, parse_platform, parse_targets
 from export_core.releases import Calendar, Release, Windows
-from export_core.releases.runtimes import promise_to
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,10 @@ def planned_cell(
     mode: Mode = Mode.RUN,
     target: Target | None = None,
 ) -> Cell:
-    """A cell that knows whether it is promised, which no converted artifact is, and by which targets it must run."""
-    manifest = golden.manifest
-    promised = manifest.converted_from is None and promise_to(reader, manifest.writer.built, windows).promised
-    targets = names_of(deployed, manifest.case, reader.name, platform, None)
-    cell = Cell(golden, reader, platform, mode, target, promised, targets)
-    return replace(cell, promised=False) if cannot_pass(cell) else cell
+    """Return a cell that knows whether it is promised, and by which targets it must run."""
+    promised = promise_of_golden(golden, reader, windows).promised
+    targets = names_of(deployed, golden.manifest.case, reader.name, platform, None)
+    return Cell(golden, reader, platform, mode, target, promised, targets)
 
 
 def _cells(

@@ -28,8 +28,8 @@ from export_core.matrix.outcome import audit_problem, machine_fault, not_run, ou
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.result import Result, new_result
 from export_core.matrix.verdicts import Verdict
-from export_core.readers.cell import Cell, CellKey, cannot_pass, request_of, with_calls
-from export_core.readers.environment import Environment, damage
+from export_core.readers.cell import Cell, CellKey, cannot_pass, make_dump_folders, request_of, write_calls
+from export_core.readers.environment import Environment, give_up_damaged
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, processors
 from export_core.readers.placement import Mode, Placement
@@ -313,8 +313,10 @@ class _Replay:
         try:
             outputs.mkdir()
             cell = attempt.cells[0]
+            if self.options.dump:
+                make_dump_folders(cell, self.options.dump)
             request = request_of(cell, outputs, self.limits, self.options.dump)
-            reply = worker.submit(with_calls(request, cell, outputs) if cell.reader.runtime else request)
+            reply = worker.submit(write_calls(request, cell, outputs) if cell.reader.runtime else request)
         except Exception as error:  # whatever it is, the slot of this cell is released
             reply = Future()
             reply.set_exception(InfrastructureFault(str(error)) if isinstance(error, OSError) else error)
@@ -393,7 +395,7 @@ class _Inspected:
         """Return what of it is damaged, empty for nothing. All of its files are read, so only once."""
         with self.lock:
             if self.damaged is None:
-                self.damaged = damage(self.environment)
+                self.damaged = give_up_damaged(self.environment)
             return self.damaged
 
 

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from export_core.numbers.user_code import SECONDS, UserCode
 from export_core.policy import Policy
-from export_core.readers.cell import Cell, Limits
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import Cell
 from export_core.readers.environment import PUBLISHED, Sources
 from export_core.releases import Calendar
 
@@ -19,7 +20,7 @@ class ReplayOptions:
 
     calendar: Calendar  # Dates the readers' jax, for the table of refusals.
     policy: Policy = field(default_factory=Policy)  # Accepted custom calls, and the tolerances of platforms.
-    limits: Limits = field(default_factory=Limits)
+    limits: CellLimits = field(default_factory=CellLimits)
     sources: Sources = PUBLISHED  # Where environments come from.
     cache: bool = False  # Take the outcomes of equal cells from earlier runs.
     dump: Path | None = None  # A folder for every module as text, by cell; None writes none.
@@ -40,7 +41,7 @@ class SayRemedy(Protocol):
         """Return what to do, as a sentence."""
 
 
-def opened(user_code: UserCode | None, policy: Policy, limits: Limits) -> AbstractContextManager[UserCode]:
+def opened(user_code: UserCode | None, policy: Policy, limits: CellLimits) -> AbstractContextManager[UserCode]:
     """A process for users' comparators: the given one, which stays open, or one for this use alone.
 
     That one has the variables that the policy adds, and an answer of it may take as long as a cell may.

@@ -12,13 +12,14 @@ import datetime
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
 
 from export_core.base.text import first_line
-from export_core.base.tolerances import ROUNDING
+from export_core.base.tolerances import GARBAGE, ROUNDING
 from export_core.goldens import Writer
 from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.readers.cell import Cell, CellKey
@@ -30,6 +31,15 @@ from export_core.releases.names import title_of
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode and runtime.
+
+
+class Control(StrEnum):
+    """What the release that wrote a golden makes of it for the device of a cell, in the same run."""
+
+    ALIKE = "fails alike"  # The compiler of that device cannot do it, whichever release asks.
+    OTHERWISE = "fails otherwise"
+    WORKS = "works"
+    NOT_RUN = "not run"
 
 
 class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
@@ -90,7 +100,13 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
         "custom_calls": manifest.custom_calls,
         "test": manifest.test,
         "converted": manifest.converted_from is not None,
+        "devices": manifest.options.devices,
     }
+
+
+def is_of_cell(result: Result, cell: Cell) -> bool:
+    """Return whether all that a result says of its cell is so. The mode may be another one: what was done."""
+    return all(getattr(result, name) == value for name, value in _of_cell(cell).items() if name != "mode")
 
 
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, Release, str, Mode]:
@@ -137,6 +153,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     device: str = ""  # The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU.
     driver: str = ""  # The driver of the device; empty on a CPU.
     foreseen: str = ""  # What the artifact says about this platform; empty on a CPU.
+    forecast: str = ""
+    """What was forecast of the cell before it ran: `yes`, it works; or `no`, `unknown` or `yes, but`, with the reasons.
+    Empty where the golden must be refused, and in a run of pytest."""
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured, null if it measured none."""
     allowed: str = ""  # By which rules numbers were compared, whether they passed or failed.
@@ -149,6 +168,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     test: str = ""  # The id by which pytest knows the case, such as `tests/test_model.py::test_attention`.
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
+    devices: int = 1  # How many devices the artifact is for. A runtime that is not jaxlib is promised those for one.
     upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
@@ -160,6 +180,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""
+    control: Control | None = None
+    """Of a cell that an accelerator's compiler refuses: what the release that wrote the golden makes of it for the same
+    device, in the same run. Null for every other cell, and until the run has ended."""
     facts: dict[str, Any] = {}  # What features add, each under its own key.
 
     def __hash__(self) -> int:
@@ -170,6 +193,12 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def is_rounding(self) -> bool:
         """Whether every output that differs looks like rounding."""
         return self.looks_like.startswith(ROUNDING)
+
+    @property
+    def is_garbage(self) -> bool:
+        """Whether its numbers are such as no tolerance is meant for: not finite, zero, or far beyond the range."""
+        is_finite = self.max_abs_error is not None
+        return self.verdict is Verdict.NUMERICS and not (is_finite and not self.looks_like.startswith(GARBAGE))
 
     @property
     def fails_audit(self) -> bool:

@@ -41,7 +41,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kind:
+class FindingKind:
     """What a finding is: findings of a kind are shown together, and the kinds by `rank`, the lowest first."""
 
     title: str
@@ -55,14 +55,14 @@ class Kind:
     is_open: bool = False  # Whether its findings are shown unfolded in Markdown although they fail no run.
 
 
-def failing(title: str, to_do: str = "") -> Kind:
+def failing(title: str, to_do: str = "") -> FindingKind:
     """A kind of finding that fails a run."""
-    return Kind(title, 0, "bold red", ExitCode.BROKEN, "error", to_do)
+    return FindingKind(title, 0, "bold red", ExitCode.BROKEN, "error", to_do)
 
 
-def missing(title: str) -> Kind:
+def missing(title: str) -> FindingKind:
     """A kind of finding that leaves a run without an answer."""
-    return Kind(title, 1, "bold magenta", ExitCode.INCOMPLETE, "warning")
+    return FindingKind(title, 1, "bold magenta", ExitCode.INCOMPLETE, "warning")
 
 
 BROKEN_PROMISE = failing("BROKEN PROMISE")
@@ -90,10 +90,33 @@ OTHER_PROCESSOR = failing(
     "(`numbers` in the policy) and its reason. If it fails there too, check the test.",
 )
 """A golden for which its own writer gives other numbers, on another processor or with other settings than wrote it."""
+OTHER_NUMBERS = failing(
+    "OTHER NUMBERS",
+    "This runtime promises nothing, and a silently wrong number is never fine: `{}` asks which side is right.",
+)
+"""Other numbers in a runtime that promises nothing. What to do needs the command `explain` of the cell."""
+ALLOW_NUMBERS = "If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason."
+"""What else to do about other numbers, unless they are garbage."""
+NOT_TO_ALLOW = "No rule allows such numbers: they are not finite, zero, or far beyond the range of the expected ones."
+"""What is said in place of `ALLOW_NUMBERS` where the numbers are garbage."""
+DEVICE_LIMIT = FindingKind(
+    "DEVICE LIMIT",
+    3,
+    "yellow",
+    level="warning",
+    to_do="Change the program or the platform, or choose another device (`--target`). Where this device has to run it "
+    "all the same, list it under `deployed` in the policy: then it fails the run.",
+)
+"""What an accelerator's compiler does not do, in the release that wrote the golden either."""
+RUN_CONTROL = (
+    "Run the release that wrote it for this device too (`--readers {}`): where it fails alike, the device cannot do "
+    "it, and no release is to blame."
+)
+"""What to do first where nobody knows whether a failure is a `DEVICE_LIMIT`."""
 FAIL_ON = failing("FAIL ON")
 MISSING_RESULT = missing("INCOMPLETE")
 NOTHING_PROMISED = missing("NOTHING PROMISED")
-STALE_LIST = Kind("STALE LIST", 2, "bold yellow", ExitCode.STALE, "error")
+STALE_LIST = FindingKind("STALE LIST", 2, "bold yellow", ExitCode.STALE, "error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +132,7 @@ class JudgementFacts:
     mark: str = ""  # Behind the verdict in a table; a letter is apart from the word.
     exit_code: ExitCode = ExitCode.KEPT  # What a run with such a cell ends with, if nothing else outranks it.
     junit: str = ""  # The outcome of its test case; empty for one that passed.
-    kind: Kind | None = None  # What a finding about such cells is.
+    kind: FindingKind | None = None  # What a finding about such cells is.
     next_step: str = ""  # What to do about it, whatever the verdict.
     addition: str = ""
     """What a sentence about such a cell says behind its verdict; ``{}`` is the names of its deployment targets."""
@@ -201,7 +224,7 @@ class Judgement(StrEnum):
             badness=1,
             mark=" k",
             junit="skipped",
-            kind=Kind("known failure", 4, "yellow"),
+            kind=FindingKind("known failure", 4, "yellow"),
         ),
     )
     """A broken or owed cell that fails exactly as an entry of `known_failures` says."""
@@ -214,7 +237,7 @@ class Judgement(StrEnum):
             style="bright_black",
             badness=1,
             junit="skipped",
-            kind=Kind("outside the window", 5),
+            kind=FindingKind("outside the window", 5),
         ),
     )
     """A cell outside the window fails, or was not run."""
@@ -283,10 +306,8 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         inside=Judgement.BROKEN,
         outside=Judgement.BROKEN,  # a silently wrong number is never fine
         is_explained=False,
-        next_step="`jaxexport report{} --trend numbers` shows in which release the numbers moved. If they are right, "
-        "allow them with a rule (`numbers` in the policy) and its reason.",
-        advice="Outputs must depend on the inputs only and be the same in each process: give a function that draws "
-        "random numbers its key as an argument.",
+        next_step="`jaxexport report{} --trend numbers` shows in which release the numbers moved.",
+        advice="Outputs must depend on the inputs only and be the same in each process.",
     ),
     Verdict.CRASH: VerdictFacts(
         phrase="crashed",

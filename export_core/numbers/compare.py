@@ -19,6 +19,7 @@ from msgspec import structs
 from export_core.base.text import plural
 from export_core.base.tolerances import (
     FLOATS,
+    GARBAGE,
     GOLDEN,
     PLATFORM_RTOL,
     ROUNDING,
@@ -195,9 +196,10 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
-    """What those look like that are out of tolerance: the first that is not rounding, else rounding."""
+    """What those look like that are out of tolerance: the first garbage, else what is not rounding, else rounding."""
     kinds = [difference.kind for difference in differences if not difference.ok]
-    return next((kind for kind in kinds if not kind.startswith(ROUNDING)), next(iter(kinds), ""))
+    worse = [kind for kind in kinds if not kind.startswith(ROUNDING)]
+    return next((kind for kind in worse if kind.startswith(GARBAGE)), next(iter(worse or kinds), ""))
 
 
 def rules_in_words(differences: Sequence[Difference]) -> str:

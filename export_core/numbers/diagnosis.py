@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from export_core.base.tolerances import FLOATS, ROUNDING
+from export_core.base.tolerances import ALL_ZERO, BEYOND, FLOATS, NAN_TO_ZERO, ROUNDING
 from export_core.goldens.arrays import Array
 from export_core.numbers.elements import finfo, to_double
 
@@ -40,6 +40,9 @@ _BETWEEN = (-14.4, -5.0)  # Where it may be by several causes: sums in float16, 
 _ENOUGH = 16  # elements whose distribution says something
 _SMALLEST_FLOAT16 = 2.0**-24
 _NEAR = 100  # times what is allowed: an error far beyond is not rounding
+_FAR = (
+    1000  # times the largest expected number, and times what is allowed: a number far beyond is none of the program's
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "
             kinds.append(_not_finite(want, got, one_sided, dtype))
         if (numbers := differs & finite).any():
             elements = _Elements(want, got, limit_of_floats, numbers, dtype)
-            kinds.append(_pattern(elements) or _without_pattern(elements, dtype))
+            beyond = _beyond_range(elements)
+            kinds += [beyond, _pattern(elements) or ("" if beyond else _without_pattern(elements, dtype))]
         histogram = _histogram(error, differs, want, limit, dtype)
     return Diagnosis("; ".join(filter(None, kinds)), histogram)
 
@@ -132,7 +136,7 @@ def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
     """What NaN and infinities on one side only look like; empty where a count of them says all."""
     want, got, finite = want[one_sided], got[one_sided], want[np.isfinite(want)]
     if (np.isnan(want) & (got == 0)).mean() >= _NEARLY_ALL:
-        return "NaN replaced by zeros"
+        return NAN_TO_ZERO
     if (np.isinf(want) & np.isfinite(got) & (np.abs(got) == np.abs(got).max())).mean() >= _NEARLY_ALL:
         return "infinities replaced by a number" if want.size > 1 else ""
     beyond = int((np.abs(finite) >= _LARGEST_FLOAT16).sum())
@@ -140,6 +144,16 @@ def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
     if dtype != "float16" and overflowed.all() and beyond == want.size < finite.size:
         return "as if computed in float16: numbers beyond 65504 are infinite"
     return ""
+
+
+def _beyond_range(elements: _Elements) -> str:
+    """How far numbers are beyond the range of the expected ones, as text; empty where none is by orders."""
+    sizes = np.abs(elements.expected)
+    largest = float(sizes.max(initial=0.0, where=np.isfinite(sizes)))
+    far = (np.abs(elements.got) > _FAR * largest) & (np.abs(elements.got - elements.want) > _FAR * elements.allowed)
+    if not largest or not far.any():
+        return ""
+    return f"{BEYOND}up to {float(np.abs(elements.got).max()):.3g}, where at most {largest:.3g} was expected"
 
 
 def _pattern(elements: _Elements) -> str:
@@ -164,7 +178,7 @@ def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
     zeros = float((got == 0).mean())
     if zeros >= _NEARLY_ALL and bits * want.size >= _ENOUGH_BITS:
         denormal = (np.abs(want) < elements.tiny).all()
-        yield "denormals flushed to zero" if denormal else "the elements that differ are zero", zeros
+        yield "denormals flushed to zero" if denormal else ALL_ZERO, zeros
     if not elements.vary:
         return
     yield "the elements that differ have the wrong sign", fit(-want)

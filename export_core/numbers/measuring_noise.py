@@ -35,7 +35,8 @@ from export_core.numbers.noise import (
 )
 from export_core.numbers.shows_nothing import OtherInputs, Remark, remark_lines
 from export_core.policy import Policy
-from export_core.readers.cell import Cell, Limits, request_of
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import Cell, request_of
 from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
 from export_core.readers.hardware import instruction_set, other_openblas_core
 from export_core.readers.placement import Placement
@@ -169,9 +170,9 @@ def measure_noise(
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
         # In processor seconds: a golden that a busy machine writes has the noise that an idle one measures.
-        request = replace(request_of(cell, scratch, Limits(timeout=LIMIT)), by_processor=True)
+        request = replace(request_of(cell, scratch, CellLimits(timeout=LIMIT)), by_processor=True)
         variants_of = {
-            check.name: [*_variants(check, scratch / f"variants {number}")] if check.outputs else []
+            check.name: [*_write_variants(check, scratch / f"variants {number}")] if check.outputs else []
             for number, check in enumerate(request.checks)
         }
         variants = [variant for of_check in variants_of.values() for variant in of_check]
@@ -217,7 +218,7 @@ def measure_noise(
         return MeasuredNoise(measured.record, measured.data, measured.proves_nothing, remarks)
 
 
-def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
+def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
     """The variants of a call, such as ``vjp1/inside 0``: first those that need no new program, then by program."""
     folder.mkdir(parents=True)
     prefix = f"{check.name}/" if check.name else ""
@@ -227,7 +228,7 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
     def variant(name: str, given: str, **fields: Any) -> VariantRequest:
         return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
 
-    def moved(seed: int, ulps: int) -> str:
+    def write_moved(seed: int, ulps: int) -> str:
         """Inputs moved by up to so many units; the given ones where none moves."""
         if not has_floats:
             return check.inputs
@@ -237,13 +238,15 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
         return str(path)
 
     for seed in range(MOVED if has_floats else 0):
-        yield variant(f"moved {seed}", moved(seed, 1))
+        yield variant(f"moved {seed}", write_moved(seed, 1))
     yield variant(UNOPTIMIZED, check.inputs, options=OPTIONS, numbers=tuple(moves(0, 0)))
     for name, count, ulps in INSIDE_RUNS:
         for number in range(count):
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
-            yield variant(f"{name} {number}", moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
+            yield variant(
+                f"{name} {number}", write_moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps))
+            )
 
 
 def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:
@@ -415,7 +418,7 @@ def _in_release(
     goldens: Sequence[Golden], environment: Environment, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
     """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
-    jobs = Limits().jobs
+    jobs = CellLimits().jobs
     worker, other = start_worker(environment, jobs), OtherKernel()
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="noise")
 

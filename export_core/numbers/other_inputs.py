@@ -26,7 +26,7 @@ FEW_VALUES = 8  # Integers with no more different values than this stay, where n
 SAMPLE = 1 << 12  # Elements by which the different values of an array are counted.
 KEY_SIZES = ((2,), (4,))  # Shapes of uint32 arrays that are taken for PRNG keys of the old form.
 
-Kind = Literal["other", "small", "alone"]
+InputsKind = Literal["other", "small", "alone"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class OtherRun:
     """A run with other inputs."""
 
     name: str  # The name of its variant.
-    kind: Kind
+    kind: InputsKind
     changed: tuple[int, ...]  # The numbers of the inputs that are not the given ones.
 
     @property
@@ -52,7 +52,7 @@ def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterat
     # Several times where there are few inputs: a single change may have no effect by chance.
     rounds = min((most - others - small) // max(len(groups), 1), max(MOST_ALONE // max(len(groups), 1), 1), MOST_ROUNDS)
 
-    def run(kind: Kind, name: str, change: Mapping[int, Leaf]) -> tuple[OtherRun, Sequence[Leaf]]:
+    def run(kind: InputsKind, name: str, change: Mapping[int, Leaf]) -> tuple[OtherRun, Sequence[Leaf]]:
         changed = {number: leaf for number, leaf in change.items() if not same(leaf, inputs[number]).all()}
         leaves = [changed.get(number, leaf) for number, leaf in enumerate(inputs)]
         return OtherRun(name, kind, tuple(changed)), leaves

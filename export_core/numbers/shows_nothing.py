@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from export_core.artifact import Artifact
-from export_core.artifact.bounded import Bounded, Bounds, bounded_outputs
+from export_core.artifact.bounded_outputs import Bounded, Bounds, bounded_outputs
 from export_core.base.text import few, plural
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Golden, Leaf, Manifest
 from export_core.goldens.arrays import KEYS, Array, from_npz, to_npz
 from export_core.numbers.elements import finfo, to_double
-from export_core.numbers.other_inputs import Kind, OtherRun, equal, has_one_value, limits, other_runs, same
+from export_core.numbers.other_inputs import InputsKind, OtherRun, equal, has_one_value, limits, other_runs, same
 from export_core.readers.worker.protocol import CheckRequest, Reply, VariantRequest
 
 MOST_BYTES = 1 << 28  # Of inputs and outputs of all these runs together; but some always run.
@@ -246,7 +246,7 @@ class Seen:
     def remarks(self) -> tuple[Remark, ...]:
         """What the golden does not show."""
         outputs = [Output(leaf) for leaf in self.outputs]
-        kinds: set[Kind] = set()
+        kinds: set[InputsKind] = set()
         without_effect: dict[int, bool] = {}
         for run, leaves in self.runs:
             kinds.add(run.kind)
@@ -333,10 +333,10 @@ class OtherInputs:
         self._runs: dict[str, OtherRun] = {}
         # A program with ordered effects runs once: each further run would be compiled.
         can_run = plain.outputs is not None and not plain.name and not (envelope and envelope.ordered_effects)
-        self.variants = tuple(self._variants(plain, folder)) if can_run else ()
+        self.variants = tuple(self._write_variants(plain, folder)) if can_run else ()
         self._ran: list[VariantRequest] = []
 
-    def _variants(self, plain: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
+    def _write_variants(self, plain: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
         folder.mkdir(parents=True)
         given = sum(leaf.data.nbytes for leaf in self._inputs)
         given += sum(leaf.data.nbytes for leaf in self._golden.outputs())

@@ -1,45 +1,92 @@
-"""The table of known upstream issues: defects and limits of published jaxlib releases, and how to recognize each."""
+"""The knowledge base as people write it: the form of an entry, the shipped tables, and a project's own file."""
 
+import datetime
 import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from export_core import knowledge
 from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
+from export_core.knowledge.entries import CONSUMERS
 from export_core.policy.entries import FailingStage, FailingVerdict
 from export_core.policy.source import PolicyError
 from export_core.releases import load_calendar
+from export_core.releases.runtimes import JAXLIB, built_on
 
-SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"
+SHIPPED = Path(knowledge.__file__).parent / "data"
 _UPGRADE = re.compile(r"[Uu]pgrade the reader to jaxlib (\d[\w.]*\w)")  # The words by which an entry names a release.
 
+Outcome = Literal["refused", "error", "crash", "timeout", "numerics", "overwritten"]
+if TYPE_CHECKING:
+    Consumer = str
+else:
+    Consumer = Literal[CONSUMERS]
 
-class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One upstream issue. A cell shows it if it has all the properties that are given.
 
-    Readers are those built from `since` on, and before `mended_in`; both are jaxlib versions of the calendar. An entry
-    of the shipped table that has neither says why, in `any_reader`.
+class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of an artifact an entry is about. An artifact has all that is given."""
+
+    calls: tuple[str, ...] = ()  # Globs: it has such a custom call.
+    operations: tuple[str, ...] = ()  # Globs: it has such an operation, such as `stablehlo.sort`.
+    types: str = ""  # A regular expression that is found in a type of the module, such as tensor<2xi4>.
+    dialects: tuple[str, ...] = ()  # It has one of these dialects, such as sdy.
+    attributes: tuple[str, ...] = ()
+    """Texts: it has one of them among the strings of its attributes; or `sdy attribute 12`, by dialect and code."""
+    devices: int | None = None  # It is for at least so many devices.
+    symbolic: bool | None = None  # Whether an argument has a symbolic dimension.
+    donated: bool | None = None  # Whether an argument is donated.
+    x64: bool | None = None  # Whether an argument is 64 bits wide.
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What it says, by key: as `knowledge.concerns` asks it."""
+        own = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in own.items() if value is not None and value != () and value != ""}
+
+
+class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The artifacts by which an entry is measured again: goldens, `CASE/WRITER`, or files of the tests."""
+
+    neighbour: str  # One that the entry is just not about.
+    concerned: str = ""  # One that it is about; empty where that is not kept in the repository.
+
+
+class KnownIssue(msgspec.Struct, frozen=True):
+    """What is known of some releases of a consumer. A failing cell shows it if it has all that is given.
+
+    Releases are those built from `since` on, and before `mended_in`. A shipped entry that has neither says why, in
+    `any_reader`.
     """
 
     id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)")]  # A short name, for links and filters.
     title: str  # What goes wrong, in a few words.
     todo: str  # What somebody who has it can do, in a sentence or two.
-    verdicts: Annotated[tuple[FailingVerdict, ...], Meta(min_length=1)]  # Verdicts of its cells.
+    outcome: Literal[Outcome, ""] = ""  # What happens.
+    consumer: Consumer = "jaxlib"  # The consumer that has it. What TensorFlow has, a SavedModel has too.
     issue: Annotated[str, Meta(pattern="^(https?://.*)?$")] = ""  # A link; empty where nobody reported it.
-    stages: tuple[FailingStage, ...] = ()  # Stages of its cells; all if empty.
-    platforms: tuple[str, ...] = ()  # Platforms of its cells; all if empty.
-    message: str = ""  # A regular expression that is found in the message.
-    calls: tuple[str, ...] = ()  # Globs: the artifact has such a custom call.
-    types: str = ""  # A regular expression that is found in a type of the module, such as tensor<2xi4>.
-    since: str = ""  # The first reader that has it; all older ones too if empty.
-    mended_in: str = ""  # The first reader that no longer has it; none if empty.
+    study: str = ""  # The page, or the file of a study, that measured it; empty where `issue` says enough.
+    since: str = ""  # The first release that has it; all older ones too if empty.
+    mended_in: str = ""  # The first release that no longer has it; none if empty.
     any_reader: str = ""  # Why there is no such range: any release can have it.
     written_before: str = ""  # The first writer whose goldens do not have it; goldens of all writers if empty.
+    platforms: tuple[str, ...] = ()  # Platforms of its cells; all if empty.
+    settings: tuple[str, ...] = ()  # Flags of the reader under which it holds; by default, and by ours, if empty.
+    unless: tuple[str, ...] = ()  # Flags of the reader under which it does not hold.
+    concerns: Concerns | None = None  # The artifacts that it is about. Without it, nothing is forecast.
+    stage: Literal[FailingStage, ""] = ""  # The first stage where it shows; its cells end there or later.
+    certainty: Literal["always", "sometimes"] = "always"  # Whether it happens always, or on a condition.
+    message: str = ""  # A regular expression that is found in the message of its cells.
+    verdicts: tuple[FailingVerdict, ...] = ()  # The verdicts of its cells, where `outcome` does not say them.
+    effect: str = ""  # What happens, and with which numbers, in a sentence.
+    measured: datetime.date | None = None  # The day on which it was measured last.
+    fixture: Fixture | None = None  # The artifacts by which it is measured again.
 
     @property
     def readers(self) -> str:
@@ -47,67 +94,100 @@ class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ends = self.since and f"from {self.since}", self.mended_in and f"before {self.mended_in}"
         return ", ".join(filter(None, ends))
 
+    @property
+    def shown_by(self) -> tuple[str, ...]:
+        """The verdicts of its cells."""
+        # Whether a message is a refusal is a table of its own, and what is overwritten shows as other numbers.
+        own = {"refused": ("refused", "error"), "error": ("error", "refused"), "overwritten": ("numerics",)}
+        return self.verdicts or own.get(self.outcome, (self.outcome,))
+
+
+class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
+    """An entry of a file, in which nothing may be misspelled. One of a stored run may have keys of another version."""
+
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
-    """The shipped table, with the entries of a newer or a project's own file before it: an id names one issue.
+    """The shipped tables, with the entries of a newer or a project's own file before them: an id names one issue.
 
     Raises `PolicyError` for a file that cannot be read, or an entry that is none.
     """
-    own = _read(Path(file)) if file else ()
+    own = _checked(Path(file)) if file else ()
     named = {issue.id for issue in own}
-    return (*own, *(issue for issue in _read(SHIPPED) if issue.id not in named))
+    return (*own, *(issue for issue in shipped_issues() if issue.id not in named))
 
 
-@functools.lru_cache(maxsize=8)
+@functools.cache
+def shipped_issues() -> tuple[KnownIssue, ...]:
+    """The shipped entries of all consumers. A test checks them."""
+    tables = (SHIPPED / f"{consumer}.yaml" for consumer in CONSUMERS)
+    return tuple(issue for table in tables if table.exists() for issue in _read(table))
+
+
 def _read(path: Path) -> tuple[KnownIssue, ...]:
     advice = "`jaxexport policy show --known` prints the shipped table in the same form."
     try:
-        issues = msgspec.convert(decode_yaml(read_named(path)), tuple[KnownIssue, ...])
+        issues = msgspec.convert(decode_yaml(read_named(path)), tuple[WrittenIssue, ...])
     except OSError as error:
         problem = f"expected a table of known issues, found none: {error.strerror}."
         raise PolicyError.about(Problem(path, problem)) from None
     except msgspec.MsgspecError as error:
         problem = f"expected a list of known issues: {schema_problem(error)}."
         raise PolicyError.about(Problem(path, problem, advice=advice)) from None
+    return issues
+
+
+@functools.lru_cache(maxsize=8)
+def _checked(path: Path) -> tuple[KnownIssue, ...]:
+    issues = _read(path)
     for number, issue in enumerate(issues):
-        if problem := _problem(issue, {other.id for other in issues[:number]}):
+        if problem := next(problems_of(issue, {other.id for other in issues[:number]}), ""):
             raise PolicyError.about(Problem(path, problem, f"[{number}] ({issue.id})"))
     return issues
 
 
-def _problem(issue: KnownIssue, before: set[str]) -> str:
-    """What is wrong with an entry, a sentence; empty for a good one."""
+def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
+    """What is wrong with an entry, a sentence each."""
     if issue.id in before:
-        return "expected each id once, found it again."
-    for key in ("message", "types"):
+        yield "expected each id once, found it again."
+    if not issue.outcome:
+        yield "expected `outcome`, found none."
+    for key, pattern in (("message", issue.message), ("types", issue.concerns.types if issue.concerns else "")):
         try:
-            re.compile(getattr(issue, key))
+            re.compile(pattern)
         except re.error as error:
-            return f"{key}: expected a regular expression, found {getattr(issue, key)!r}: {error}."
-    for key in ("since", "mended_in", "written_before"):
-        if (version := getattr(issue, key)) and version not in load_calendar().jaxlib:
-            return f"{key}: expected a jaxlib version of the calendar, found {version!r}."
-    if problem := _range_problem(issue):
-        return problem
-    if not (issue.message or issue.calls or issue.types):
-        return "expected message, calls or types, found none of them: every cell with such a verdict would match."
-    return ""
+            yield f"{key}: expected a regular expression, found {pattern!r}: {error}."
+    releases = (("since", issue.since), ("mended_in", issue.mended_in), ("written_before", issue.written_before))
+    for key, version in releases:
+        consumer = JAXLIB if key == "written_before" else issue.consumer
+        if version and built_on(version if consumer == JAXLIB else f"{consumer}=={version}", load_calendar()) is None:
+            yield f"{key}: expected a {consumer} version of the calendar, found {version!r}."
+            return  # nothing else can be said of a range
+    yield from _range_problems(issue)
+    if not (issue.message or (issue.concerns and issue.concerns.given)):
+        yield "expected message or concerns, found none of them: every cell with such a verdict would match."
 
 
-def _range_problem(issue: KnownIssue) -> str:
+def _range_problems(issue: KnownIssue) -> Iterator[str]:
     """What is wrong with the range of readers, or with an upgrade that is no upgrade for one of them."""
-    calendar = load_calendar()
-    if issue.any_reader and (issue.since or issue.mended_in):
-        return "any_reader: cannot be combined with since or mended_in."
-    if issue.since and issue.mended_in and calendar.built(issue.since) >= calendar.built(issue.mended_in):
-        return f"mended_in: expected a release built after {issue.since}, found {issue.mended_in}: no reader has it."
-    for version in _UPGRADE.findall(issue.todo):
+    calendar, (since, mended) = load_calendar(), days_of(issue)[:2]
+    if issue.any_reader and (since or mended):
+        yield "any_reader: cannot be combined with since or mended_in."
+    if since and mended and since >= mended:
+        yield f"mended_in: expected a release built after {issue.since}, found {issue.mended_in}: no reader has it."
+    for version in _UPGRADE.findall(issue.todo) if issue.consumer == JAXLIB else ():
         if version not in calendar.jaxlib:
-            return f"todo: expected an upgrade to a jaxlib version of the calendar, found {version!r}."
-        if not issue.mended_in or calendar.built(version) < calendar.built(issue.mended_in):
-            expected = f"{issue.mended_in} or a younger release" if issue.mended_in else "mended_in too"
-            return (
+            yield f"todo: expected an upgrade to a jaxlib version of the calendar, found {version!r}."
+        elif not mended or str(calendar.built(version)) < mended:
+            expected = f"{issue.mended_in} or a younger release" if mended else "mended_in too"
+            yield (
                 f"todo: expected {expected}, found an upgrade of the reader to jaxlib {version}: a younger reader "
                 "would be told to take an older release."
             )
-    return ""
+
+
+@functools.lru_cache(maxsize=1024)  # each failing cell is compared with each entry
+def days_of(issue: KnownIssue) -> tuple[str, str, str]:
+    """The build dates of `since`, `mended_in` and `written_before`, as text; empty where the entry has none."""
+    calendar, of = load_calendar(), "" if issue.consumer == JAXLIB else f"{issue.consumer}=="
+    names = issue.since and of + issue.since, issue.mended_in and of + issue.mended_in, issue.written_before
+    return tuple(str(built_on(name, calendar)) if name else "" for name in names)  # type: ignore[return-value]

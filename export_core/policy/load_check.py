@@ -13,11 +13,12 @@ from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED, ONLY_JAX, calls_of_jax
-from export_core.artifact.readers import Reader, loads, readers_of, readers_of_runtime
+from export_core.artifact.readers import Reader, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.text import did_you_mean
+from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.entries import CalendarEntry, runtime_entries, shipped_entries
+from export_core.releases.calendar_entries import CalendarEntry, runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import title_of
 from export_core.releases.windows import Windows
@@ -34,9 +35,10 @@ _RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
 
 @dataclass(frozen=True)
 class LoadCheck:
-    """Whether one release loads an artifact, and whether JAX promises that. `print` shows it as a sentence."""
+    """Whether one release loads and runs an artifact, and whether JAX promises that. `print` shows it as a sentence."""
 
     reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
+    forecast: Forecast  # What it will do with the artifact: loads, compiles, runs, numbers.
     loads: bool | None  # Whether it loads the artifact; None where that is not known.
     reasons: tuple[str, ...]  # Why not, or what is not known.
     custom_calls: tuple[str, ...]  # The targets of all custom calls.
@@ -53,13 +55,22 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """True if it loads and every custom call is promised (of a bare module: listed); None if that is not known."""
-        return False if self.unpromised else self.loads
+        """True if it loads and every custom call is promised (of a bare module: listed); None if that is not known.
+
+        False too where the reader is known not to compile or run it, or to compute other numbers.
+        """
+        return False if self.unpromised or self.forecast.numbers.answer == NO else self.loads
+
+    @property
+    def runs(self) -> bool | None:
+        """Whether the reader runs it, as far as is known: true also where that has a condition, None if not known."""
+        answer = self.forecast.runs.answer
+        return None if answer == UNKNOWN else answer != NO
 
     def __str__(self) -> str:
         name = self.reader.rpartition("==")[0]
         how = {True: "loads it", False: "cannot load it", None: "may or may not load it"}[self.loads]
-        how = f"{title_of(self.reader)} {how}"
+        how = f"{title_of(self.reader)} {how}{self._known}"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
@@ -76,15 +87,31 @@ class LoadCheck:
             return f"{how}{why}; {calls}; nothing is promised there"
         return f"{how}{why}; {calls}; it is {window} the window{f' of {name}' if name else ''}{days}"
 
+    @property
+    def _known(self) -> str:
+        """What is known of running it, behind how it loads; empty where it runs, and where it does not load."""
+        spoiled = self.forecast.spoiled
+        # What the audit says of custom calls is said behind it.
+        reasons = [reason for reason in spoiled.reasons if not any(call in reason.text for call in self.unpromised)]
+        if not self.loads or spoiled.answer == YES or not reasons:
+            return ""
+        why = "; ".join(f"{reason}{f': {reason.todo.rstrip(chr(46))}' if reason.todo else ''}" for reason in reasons)
+        if spoiled.answer == NO:
+            return f", and {self.forecast.in_words} ({why})"
+        return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", but ({why})"
+
 
 def check(
-    path_or_bytes: str | os.PathLike[str] | bytes | bytearray | memoryview, reader: str | None = None
+    path_or_bytes: str | os.PathLike[str] | bytes | bytearray | memoryview,
+    reader: str | None = None,
+    platform: str = "",
 ) -> LoadCheck:
     """Check an artifact before it is loaded, without jax. Releases and windows are those of this package.
 
     Args:
         path_or_bytes: the artifact, or its file.
         reader: the jaxlib that is to load it; without it, the jax and jaxlib that are installed here.
+        platform: where it is to run; without it the CPU, or the first platform that it was exported for.
 
     Raises:
         ArtifactError: it cannot be read.
@@ -93,10 +120,10 @@ def check(
     data = path_or_bytes
     artifact = read_bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else read(data)
     terms = _shipped_terms()
-    return check_load(artifact, terms, _installed_reader() if reader is None else find_reader(reader, terms))
+    return check_load(artifact, terms, _installed_reader() if reader is None else find_reader(reader, terms), platform)
 
 
-def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
+def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str = "") -> LoadCheck:
     """Check an artifact by the terms of a project. Raises `ArtifactError` for a module that cannot be read."""
     writer = find_writer(artifact, terms.releases)
     listed_by = None if reader.release.runtime else reader.release.jaxlib
@@ -109,7 +136,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
         own = runtime_of(reader.release.runtime).promise
         unpromised = calls_of_jax(artifact)
         windows = Windows(own.backward_days, own.forward_days) if own else None
-    (load,) = loads(artifact, (reader,))
+    known = forecast(artifact, reader, platform)
     promised, since, until = None, None, None
     days = promised_days(writer, terms._replace(windows=windows)) if windows and artifact.envelope else None
     if days is not None:
@@ -120,8 +147,9 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
             promised = inside.pop() if len(inside) == 1 else None
     return LoadCheck(
         reader=reader.release.name,
-        loads=load.ok,
-        reasons=load.reasons,
+        forecast=known,
+        loads=known.load.ok,
+        reasons=known.load.reasons,
         custom_calls=tuple(finding.target for finding in findings if finding.count),
         unpromised=unpromised,
         promised=promised,

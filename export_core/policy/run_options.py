@@ -7,11 +7,12 @@ options of a printed command (`option_words`).
 """
 
 import datetime
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Self, TypeVar, get_args
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import without_credentials
@@ -202,8 +203,8 @@ class Selection:
         parts = self.cases or self.writers or self.touching or self.only
         return any(part in GROUPS for part in self.named) and not parts
 
-    def described(self) -> dict[str, Any]:
-        """As plan.json and summary.json have it: an index without its user and password."""
+    def as_recorded(self) -> dict[str, Any]:
+        """Return it as plan.json and summary.json have it: an index without its user and password."""
         shown = {
             name: value
             for name, value in asdict(self).items()
@@ -307,6 +308,20 @@ def _names(kind: type) -> list[str]:
 def of_cell(options: CellOptions) -> dict[str, Any]:
     """What can change what a cell does, by name: what the worker is told."""
     return {name: getattr(options, name) for name in _names(CellOptions)}
+
+
+@dataclass(frozen=True)
+class CellLimits(CellOptions):
+    """The options of each cell, and how many cells run at once. A limit of 0 is no limit."""
+
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)  # How many cells run at once.
+    device_jobs: int = 1  # How many of them may be on an accelerator, whose memory two processes do not share.
+
+    @classmethod
+    def of(cls, options: RunOptions) -> Self:
+        """Return the limits that the options of a run ask for."""
+        cores = 1 if options.executor != LOCAL else os.cpu_count() or 1
+        return cls(**of_cell(options), jobs=options.jobs or cores, device_jobs=options.device_jobs)
 
 
 def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.base.cache_folder import STORED_DAYS, cache_path
 from export_core.base.untrusted import read_named
-from export_core.releases.entries import CalendarEntry, calendar_entries, from_rows, shipped_entries
+from export_core.releases.calendar_entries import CalendarEntry, calendar_entries, from_rows, shipped_entries
 from export_core.releases.windows import Windows
 
 if TYPE_CHECKING:

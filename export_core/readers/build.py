@@ -47,7 +47,7 @@ from export_core.readers.installed import (
     other_release_in,
     read_ready,
 )
-from export_core.readers.installer import Installer, index_settings, project_installer, shared_installer
+from export_core.readers.uv_settings import CommandPlace, index_settings, project_place, shared_place
 
 try:
     import fcntl
@@ -217,12 +217,12 @@ def _build_whole(
         _install(recipe, stopping)
         with (
             ThreadPoolExecutor(1) as beside,
-            shared_installer() as neutral,
+            shared_place() as neutral,
         ):  # it reads every file, in a fifth of the time that the import takes
             looked = beside.submit(look_for, folder)
             # The packages' own code runs here. Without PYTHONDONTWRITEBYTECODE what it imports is compiled, so that no
             # worker has to. -I, and an empty folder: nothing of the working folder takes the place of a package.
-            place = Installer(neutral.folder, passed_variables() | {"JAX_PLATFORMS": "cpu"})
+            place = CommandPlace(neutral.folder, passed_variables() | {"JAX_PLATFORMS": "cpu"})
             command = [str(interpreter_in(folder)), "-I", "-c", recipe.check]
             checked, problem = "", ""
             try:
@@ -246,10 +246,10 @@ def _build_whole(
 
 def _install(recipe: Recipe, stopping: threading.Event) -> None:
     uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements + recipe.packages
-    with project_installer(recipe.project) if recipe.project else shared_installer() as installer:
+    with project_place(recipe.project) if recipe.project else shared_place() as place:
         # --allow-existing: the folder has its lock. --no-project: no project says which Python it needs.
         venv = [uv, "venv", "--quiet", "--allow-existing", "--no-project", "--python", recipe.python, str(folder)]
-        _run(venv, "creating the environment", stopping, installer)
+        _run(venv, "creating the environment", stopping, place)
         command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options]
         if not recipe.project:  # building a package runs its code, with the passwords of indexes
             command += ["--only-binary=:all:", *(f"--no-binary={name}" for name in recipe.from_source)]
@@ -257,7 +257,7 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
             (folder / "constraints.txt").write_text("\n".join(recipe.constraints))
             command += ["--constraints", str(folder / "constraints.txt")]
         try:
-            _run([*command, *requirements], f"installing {', '.join(requirements)}", stopping, installer)
+            _run([*command, *requirements], f"installing {', '.join(requirements)}", stopping, place)
         except EnvironmentFailed as error:
             # uv: "Building source distributions is disabled", "building from source is disabled for all packages".
             if recipe.project or not re.search(r"(?i)building .*source.* is disabled", str(error)):
@@ -266,7 +266,9 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
             raise EnvironmentFailed(f"{error}\n{way}") from error
 
 
-def _run(command: list[str], doing: str, stopping: threading.Event, place: Installer, seconds: float = math.inf) -> str:
+def _run(
+    command: list[str], doing: str, stopping: threading.Event, place: CommandPlace, seconds: float = math.inf
+) -> str:
     """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
 
     Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
@@ -455,7 +457,7 @@ def _installed(version: str) -> str:
 def _why_not_downloaded(version: str, uv: str) -> str:
     """Let uv download a CPython. Why it could not, empty if it could; asked once, whatever the number of readers."""
     try:
-        with shared_installer() as place:
+        with shared_place() as place:
             installing = subprocess.run(
                 [uv, "python", "install", version],
                 cwd=place.folder,

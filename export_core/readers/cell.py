@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import math
-import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,10 +20,11 @@ from export_core.base.untrusted import read_regular
 from export_core.goldens import Check, Golden, GoldenError, Manifest
 from export_core.goldens.manifest_file import adopted_specs, check_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
-from export_core.policy.run_options import LOCAL, CellOptions, RunOptions, of_cell
+from export_core.policy.run_options import CellLimits, of_cell
 from export_core.readers.placement import Mode, Placement, Target
 from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Place, Request, WireType
-from export_core.releases import Release
+from export_core.releases import Promise, Release, Windows
+from export_core.releases.runtimes import promise_to
 
 _NO_LIMIT_SECONDS = 1e9
 """Not infinity: JSON has none, and `threading.Timer`, which gets twice this, takes at most 9.2e9."""
@@ -91,22 +92,11 @@ class Cell:
         return (msgspec.structs.replace(plain, mesh=options.mesh), *checks)
 
 
-@dataclass(frozen=True)
-class Limits(CellOptions):
-    """The options of each cell, and how many run at once. A limit of 0 is no limit."""
+def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None = None) -> Request:
+    """Return a cell as a request to its worker.
 
-    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    device_jobs: int = 1  # How many of the jobs may be on an accelerator, whose memory two processes do not share.
-
-    @classmethod
-    def of(cls, options: RunOptions) -> Limits:
-        """The limits that the options of a run ask for."""
-        cores = 1 if options.executor != LOCAL else os.cpu_count() or 1
-        return cls(**of_cell(options), jobs=options.jobs or cores, device_jobs=options.device_jobs)
-
-
-def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = None) -> Request:
-    """A cell as a request to its worker: outputs go into `scratch`, modules as text into `dump` unless None."""
+    Outputs go into `scratch`, and modules as text into the folders of `make_dump_folders` below `dump`, unless None.
+    """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
     specs, calls = adopted_specs(golden.manifest), cell.checks
@@ -120,7 +110,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
             # The artifact's own shardings hold on the exporter's mesh only.
             place=_place(check, mesh),
             specs=check_specs(check) or specs,
-            dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
+            dump=None if dump is None else str(dump_folder(cell, check.name, dump)),
         )
         for number, check in enumerate(calls)
     )
@@ -153,25 +143,65 @@ def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register)
 
 
-def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
-    """Make the folder of a cell, ``<case>/<writer>/<reader>-<platform>``, and put the writer's module above it.
+def dump_folder(cell: Cell, check: str, folder: Path) -> Path:
+    """Return the folder of a call below that of all modules: ``<case>/<writer>/<reader>-<platform>``.
 
     The worker writes into it: ``exported.mlir`` as this reader reads it, what jax dumps (``jax_dump_ir_to``) and
     ``compiled.hlo``. Each further check of the golden has a folder of its own in it, by its name.
     """
-    golden = folder / cell.golden.manifest.case / cell.golden.manifest.writer.id
-    own = golden / f"{cell.reader.name}-{cell.platform}" / re.sub(r"[^\w.-]+", "_", check)
-    own.mkdir(parents=True, exist_ok=True)
-    writers_module = cell.golden.folder / MODULE_TEXT
+    own = folder / cell.golden.id / f"{cell.reader.name}-{cell.platform}"
+    return own / re.sub(r"[^\w.-]+", "_", check)
+
+
+def make_dump_folders(cell: Cell, folder: Path) -> None:
+    """Make the folders of a cell's calls, and put the writer's module above them."""
+    for check in cell.checks:
+        dump_folder(cell, check.name, folder).mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
-        write_whole(golden / "exported.mlir", [read_regular(writers_module)])
-    return str(own)
+        module = read_regular(cell.golden.folder / MODULE_TEXT)
+        write_whole(dump_folder(cell, "", folder).parent / "exported.mlir", [module])
+
+
+def has_devices_for(reader: Release, devices: int) -> bool:
+    """Return whether a reader is called with this many devices: a runtime that is not jaxlib is called with one."""
+    return devices <= 1 or not reader.runtime
+
+
+def promise_of(
+    reader: Release,
+    writer_built: datetime.date,
+    windows: Windows,
+    *,
+    devices: int,
+    converted: bool,
+    left_out: bool = False,
+) -> Promise:
+    """Return what is promised of a golden in a reader: the one rule for a plan, a judgement and whoever foresees one.
+
+    Args:
+        reader: the release that reads it.
+        writer_built: the day on which its writer was built.
+        windows: the windows of the policy, which count for jaxlib; another runtime has a promise of its own.
+        devices: how many devices it is for. What a reader is not called with is never promised.
+        converted: whether it is an artifact that `jaxexport convert` made, of which nothing is promised.
+        left_out: whether the reader has refused what its own promise leaves out, which is known once it was run.
+    """
+    promise = promise_to(reader, writer_built, windows)
+    excepted = converted or left_out or not has_devices_for(reader, devices)
+    return promise._replace(promised=False) if excepted else promise
+
+
+def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Promise:
+    """Return what is promised of a golden in a reader that has not been run."""
+    manifest = golden.manifest
+    converted, devices = manifest.converted_from is not None, manifest.options.devices
+    return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)
 
 
 def cannot_pass(cell: Cell) -> str:
     """Why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
     devices = cell.golden.manifest.options.devices
-    if not cell.reader.runtime or devices <= 1:
+    if has_devices_for(cell.reader, devices):
         return ""
     return f"{cell.reader.title} is called with one device, but this artifact is for {devices} devices"
 
@@ -207,11 +237,11 @@ def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, 
     ]
 
 
-def with_calls(request: Request, cell: Cell, folder: Path) -> Request:
-    """The request for a runtime that does not read artifacts: each check with its module, and how it is called.
+def write_calls(request: Request, cell: Cell, folder: Path) -> Request:
+    """Write a cell's modules into a folder; return the request for a runtime that does not read artifacts.
 
-    The modules are written into the folder. Raises `ArtifactError` for an artifact that cannot be read, `GoldenError`
-    for one that is gone or has no envelope, and `OSError` where the disk refuses.
+    Each check has its module in it, and how that is called. Raises `ArtifactError` for an artifact that cannot be read,
+    `GoldenError` for one that is gone or has no envelope, and `OSError` where the disk refuses.
     """
     calls = []
     for order, (module, call) in enumerate(called_modules(cell.golden.read_artifact(), cell.golden.manifest)):

@@ -22,7 +22,7 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from export_core.base.processes import passed_variables
-from export_core.base.text import without_credentials
+from export_core.base.text import plain_text, without_credentials
 from export_core.base.untrusted import decode_json
 from export_core.policy import Policy
 from export_core.readers.build import (
@@ -253,19 +253,38 @@ def _check_versions(release: Release, built: Built) -> None:
         expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
         hint = f" If this happens again, correct `check` of the runtime {release.family}: it has to print the version."
     else:
-        expected, hint = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
+        expected, hint = _jax_and_jaxlib(release.jax, release.jaxlib), ""
         try:
-            jax, jaxlib = decode_json(built.checked.encode(), tuple[str, str])
+            found = _jax_and_jaxlib(*decode_json(built.checked.encode(), tuple[str, str]))
         except msgspec.MsgspecError:
-            jax = jaxlib = "something else"
-        found = f"jax {jax} and jaxlib {jaxlib}"
+            found = "something else"
     if found != expected:
-        raise EnvironmentFailed(
-            f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again.{hint}"
-        )
+        raise EnvironmentFailed(f"{_other_versions(built.folder, expected, found)}{hint}")
 
 
-def damage(environment: Environment) -> str:
+def problem_of_imported(environment: Environment, imported: Any) -> str:
+    """Return why a worker must run nothing, by what it says that it has imported; empty where it may.
+
+    Metadata and the sizes of files do not show that an environment has the code of another release. Of the user's own
+    interpreter the reader is what is installed, and other runtimes say nothing.
+    """
+    if environment.folder is None or not imported:
+        return ""
+    expected = _jax_and_jaxlib(environment.release.jax, environment.release.jaxlib)
+    is_table = isinstance(imported, dict)
+    found = _jax_and_jaxlib(imported.get("jax"), imported.get("jaxlib")) if is_table else f"{imported!r}"
+    return "" if found == expected else _other_versions(environment.folder, expected, plain_text(found))
+
+
+def _jax_and_jaxlib(jax: object, jaxlib: object) -> str:
+    return f"jax {jax} and jaxlib {jaxlib}"
+
+
+def _other_versions(folder: Path, expected: str, found: str) -> str:
+    return f"{folder}: expected {expected}, found {found}. Delete the folder; it will be built again."
+
+
+def give_up_damaged(environment: Environment) -> str:
     """What is not as it was installed, in words; empty if nothing is, and for an interpreter of the user's own.
 
     Reads every file. A damaged environment is given up: it is built anew when it is asked for again.

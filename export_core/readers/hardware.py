@@ -119,14 +119,19 @@ def instructions_used(variables: Mapping[str, str]) -> str:
     return f"{processor} {limit}"
 
 
+def flags_of_numbers(variables: Mapping[str, str]) -> list[str]:
+    """The flags of XLA by which a processor may compute other numbers with the same instructions, as fast math does."""
+    flags = variables.get("XLA_FLAGS", "").split()
+    return [flag for flag in flags if not flag.startswith((_MAX_ISA, *_NOT_OF_NUMBERS))]
+
+
 def processors(written: str, variables: Mapping[str, str]) -> str:
     """The processor that wrote a golden and this one, in words, where numbers may depend on which it is.
 
     Empty where they have the same instruction set, and this one no settings that choose others; and where nobody knows
     the instruction set that wrote it. `variables` are those of the process that reads it.
     """
-    used, flags = instructions_used(variables), variables.get("XLA_FLAGS", "").split()
-    others = [flag for flag in flags if not flag.startswith((_MAX_ISA, *_NOT_OF_NUMBERS))]
+    used, others = instructions_used(variables), flags_of_numbers(variables)
     settings = [*kernel_settings(variables), *([f"XLA_FLAGS={shlex.quote(' '.join(others))}"] if others else [])]
     if not written or (used == written and not settings):
         return ""

@@ -161,8 +161,8 @@ class _Origin(msgspec.Struct, frozen=True):
     dir_info: _Folder = _Folder()
 
 
-def own_requirement(package: Distribution | None = None) -> str:
-    """A pip requirement for the code that runs here: its folder if it is editable, else a wheel of what is installed.
+def make_own_requirement(package: Distribution | None = None) -> str:
+    """Return a pip requirement for the code that runs here: its folder if it is editable, else a wheel that is made.
 
     A name and a version would be looked up in an index, which may have other code under them, or none: a fork, a branch
     or a wheel that was never published. Raises `EnvironmentFailed` where a part of the installed package is missing.

@@ -1,7 +1,7 @@
 """Dates: the calendar of releases, and the windows of the promise.
 
-A name is imported from its module when it is first used: `jaxexport inspect` needs `releases.entries` alone, and
-the calendar's libraries take longer to load than an artifact takes to read.
+A name is imported from its module when it is first used: `jaxexport inspect` needs `releases.calendar_entries` alone,
+and the calendar's libraries take longer to load than an artifact takes to read.
 """
 
 from typing import TYPE_CHECKING

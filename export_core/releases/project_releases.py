@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.atomic import write_whole
+from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError
@@ -35,7 +36,7 @@ def read_calendar(path: Path) -> CalendarFile:
         return decode_yaml(read_named(path), CalendarFile | None) or CalendarFile()
     except (OSError, msgspec.MsgspecError) as error:
         problem = error.strerror if isinstance(error, OSError) else schema_problem(error)
-        raise ReleaseError(f"{path}: expected a calendar of releases: {problem}.") from None
+        raise ReleaseError.about(Problem(path, f"expected a calendar of releases: {problem}.")) from None
 
 
 def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
@@ -46,7 +47,7 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
     whose date cannot be right.
     """
     for package, version, problem in contradictions(shipped, jaxlib, jax):
-        raise ReleaseError(f"releases.{package}.{version}: {problem}")
+        raise ReleaseError.about(Problem(f"releases.{package}.{version}", problem))
     merged = dict(jaxlib)
     for version in jaxlib.keys() & shipped.jaxlib.keys():
         known, entry = shipped.jaxlib[version], jaxlib[version]
@@ -129,14 +130,13 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
         releases = None
     # The text is edited line by line, to leave comments alone; this proves that the edit means what it should.
     if releases != expected:
-        raise ReleaseError(
-            f"{path}: expected one release a line, as `jaxexport releases refresh` writes them, found another form. "
-            "Nothing was written."
-        )
+        problem = "expected one release a line, as `jaxexport releases refresh` writes them, found another form."
+        raise ReleaseError.about(Problem(path, problem, advice="Nothing was written."))
     try:
         write_whole(path, [text.encode()])
     except OSError as error:
-        raise ReleaseError(f"{path}: cannot be written: {error.strerror}. Nothing was changed.") from None
+        text = f"cannot be written: {error.strerror}."
+        raise ReleaseError.about(Problem(path, text, advice="Nothing was changed.")) from None
 
 
 def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:

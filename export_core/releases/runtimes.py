@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from export_core.base.errors import Problem
 from export_core.base.text import did_you_mean
 from export_core.base.untrusted import problem_of_pattern
 from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
@@ -122,36 +123,37 @@ def load_runtime(path: Path) -> Runtime:
         if not releases and table.exists():
             releases = msgspec.yaml.decode(table.read_bytes(), type=dict[str, RuntimeRelease])
     except (OSError, msgspec.MsgspecError) as error:
-        raise ReleaseError(f"{path}: expected the file of a runtime: {error}") from error
+        raise ReleaseError.about(Problem(path, f"expected the file of a runtime: {error}")) from error
     runtime = msgspec.structs.replace(runtime, releases=releases, folder=path.parent.resolve())
-    if problems := [*_problems(runtime)]:
-        raise ReleaseError("\n".join(f"{path}: {problem}" for problem in problems))
+    if problems := [*_problems(runtime, path)]:
+        raise ReleaseError.about(*problems)
     return runtime
 
 
-def _problems(runtime: Runtime) -> Iterator[str]:
+def _problems(runtime: Runtime, path: Path) -> Iterator[Problem]:
     """What is wrong with the file of a runtime beside its types: later, its author would not see it."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", runtime.name) or runtime.name in _TAKEN:
         taken = ", ".join(_TAKEN)
-        yield f"name: expected letters, digits and _, a letter first, and none of {taken}; found {runtime.name!r}."
+        text = f"expected letters, digits and _, a letter first, and none of {taken}; found {runtime.name!r}."
+        yield Problem(path, text, "name")
     if Path(runtime.worker).name != runtime.worker or not runtime.half.is_file():
-        yield f"worker: expected the name of a file beside this one, found {runtime.worker!r}."
+        yield Problem(path, f"expected the name of a file beside this one, found {runtime.worker!r}.", "worker")
     for text in runtime.requirements:
         try:
             text.format(version="1.0")
         except (LookupError, ValueError):
-            yield f"requirements: expected no braces but those of {{version}}, found {text!r}."
+            yield Problem(path, f"expected no braces but those of {{version}}, found {text!r}.", "requirements")
     for refusal in runtime.refusals:
         if problem := problem_of_pattern(refusal.message):
-            yield f"refusals: {problem}"
+            yield Problem(path, problem, "refusals")
     for days in (runtime.promise.backward_days, runtime.promise.forward_days) if runtime.promise else ():
         if not 0 <= days <= _LONGEST_DAYS:
-            yield f"promise: expected 0 to {_LONGEST_DAYS} days, found {days}."
+            yield Problem(path, f"expected 0 to {_LONGEST_DAYS} days, found {days}.", "promise")
     for version in runtime.releases:
         try:
             version_key(version)
         except ReleaseError as error:
-            yield f"releases: {error}"
+            yield Problem(path, str(error), "releases")
 
 
 @functools.cache
@@ -168,7 +170,8 @@ def known_runtimes() -> Mapping[str, Runtime]:
                 f"The runtime {point.name} of {point.value} cannot be loaded: {type(error).__name__}: {error}"
             ) from error
         if runtime.name in runtimes or runtime.name == JAXLIB:
-            raise ReleaseError(f"{point.value}: a runtime {runtime.name} is there already. Uninstall one of the two.")
+            problem = f"a runtime {runtime.name} is there already."
+            raise ReleaseError.about(Problem(point.value, problem, advice="Uninstall one of the two."))
         runtimes[runtime.name] = runtime
     return {name: _with_base(runtime, runtimes) for name, runtime in runtimes.items()}
 
@@ -211,7 +214,8 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
     assert match, text
     name, versions = match["name"], (match["versions"] or "").replace(" ", "")
     if name == JAXLIB:
-        raise ReleaseError(f"{text}: releases of jaxlib are named without its name, such as 0.12.0.1 or '>=0.11'.")
+        problem = "releases of jaxlib are named without its name, such as 0.12.0.1 or '>=0.11'."
+        raise ReleaseError.about(Problem(text, problem))
     runtime = runtime_named(name)
     known = every = runtime.known(calendar)
     if re.fullmatch(r"==[^,*]+", versions):
@@ -230,7 +234,8 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
         known = dict(list(known.items())[-1:])
     if not known:
         day = calendar.day or "now"
-        raise ReleaseError(f"{text}: no known release of {name} matches as of {day}. {runtime._listed(every)}")
+        problem = f"no known release of {name} matches as of {day}."
+        raise ReleaseError.about(Problem(text, problem, advice=runtime._listed(every)))
     return [
         Release(jax="", jaxlib="", built=release.built, runtime=f"{name}=={version}")
         for version, release in known.items()

@@ -15,7 +15,7 @@ from export_core.base.text import labelled_lines, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.matrix.result import grouped
-from export_core.matrix.verdicts import Kind
+from export_core.matrix.verdicts import FindingKind
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
 from export_core.report.wording import headline, shown_exit_code
@@ -44,7 +44,7 @@ class Finding:
     none where the finding is about the run.
     """
 
-    kind: Kind
+    kind: FindingKind
     number: int
     sentence: str
     details: tuple[tuple[str, str], ...] = ()
@@ -88,7 +88,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunDifference:
     """What is different from an earlier run."""
 
     line: str  # The counts of all changes, in one line.
@@ -140,7 +140,7 @@ class MakeRowLine(Protocol):
 class CompareRuns(Protocol):
     """The hook `compare`: what is different from earlier runs."""
 
-    def __call__(self, run: Run, *baselines: Path) -> Comparison:
+    def __call__(self, run: Run, *baselines: Path) -> RunDifference:
         """Compare a run with the newest of those in these folders; the others are its history."""
 
 
@@ -150,7 +150,7 @@ class Document:
 
     run: Run
     findings: Sequence[Finding]  # All findings, the worst first.
-    comparison: Comparison | None = None
+    comparison: RunDifference | None = None
 
     @cached_property
     def headline(self) -> tuple[str, str]:
@@ -179,15 +179,15 @@ class Document:
         return [picture for make in hooks("picture", MakePicture) if (picture := make(self.run))]
 
 
-def by_kind(findings: Iterable[Finding]) -> dict[Kind, list[Finding]]:
+def by_kind(findings: Iterable[Finding]) -> dict[FindingKind, list[Finding]]:
     """Findings of each kind, in their order."""
     return grouped(findings, lambda finding: finding.kind)
 
 
-def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[Kind]]:
+def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[FindingKind]]:
     """At most so many findings of each kind, and how many more there are by kind: no kind hides another one."""
     shown: list[Finding] = []
-    counts: Counter[Kind] = Counter()
+    counts: Counter[FindingKind] = Counter()
     for finding in findings:
         counts[finding.kind] += 1
         if counts[finding.kind] <= most:

@@ -9,9 +9,9 @@ from urllib.parse import quote
 from export_core.base.text import first_line, for_html, for_markdown, labelled_lines, ranges, shortened, shown
 from export_core.judge import Judgement, Summary
 from export_core.matrix.result import by_build_date, grouped
-from export_core.matrix.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, Kind
+from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, FindingKind
 from export_core.report.annotations import source_line
-from export_core.report.document import Comparison, Document, Finding, by_kind, capped, cells_of, issue_of
+from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder
 from export_core.run.run import Run
@@ -81,7 +81,7 @@ def _head(document: Document) -> str:
     return f"### {symbol} {for_markdown(shortened(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
 
 
-def _since(comparison: Comparison) -> Iterator[str]:
+def _since(comparison: RunDifference) -> Iterator[str]:
     yield f"**{for_markdown(comparison.line)}**\n"
     if comparison.caveats:
         caveats = [shortened(caveat.sentence.removesuffix("."), _LONGEST_LINE) for caveat in comparison.caveats[:10]]
@@ -120,6 +120,8 @@ def _what(finding: Finding, summary: Summary) -> str:
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
     if finding.kind in (NOT_REPLAYABLE, OTHER_PROCESSOR):
         words += ", not replayable by its own writer either"
+    if finding.kind is DEVICE_LIMIT:
+        words += ", in its own writer too"
     if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"
     message = for_markdown(shortened(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
@@ -155,9 +157,9 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[Kind]]:
+def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[FindingKind]]:
     """Those that fit, in their order, and how many do not: the first of each kind comes before the second of any."""
-    turns: Counter[Kind] = Counter()
+    turns: Counter[FindingKind] = Counter()
     order = []
     for number, (finding, text) in enumerate(texts):
         turns[finding.kind] += 1
@@ -171,7 +173,7 @@ def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tupl
     return [text for number, text in enumerate(texts) if number in fitting], left_out
 
 
-def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[Kind, str]) -> Iterator[str]:
+def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, str]) -> Iterator[str]:
     """The sections, those of a kind without lines of their own in one. `counted` are the cells of a kind, in words."""
     kinds = grouped(sections, lambda section: section[0].kind)
     for finding, text in sections:
@@ -183,7 +185,7 @@ def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[Kind, str]) -
             yield f"<details><summary>{for_html(finding.title)}{count}</summary>\n\n{inside}\n</details>\n"
 
 
-def _has_own_line(kind: Kind) -> bool:
+def _has_own_line(kind: FindingKind) -> bool:
     """Whether findings of a kind have a line each; those of other kinds are folded together."""
     return bool(kind.level) or kind.is_open
 

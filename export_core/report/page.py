@@ -18,7 +18,7 @@ from export_core.matrix.verdicts import VERDICTS
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
-from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
+from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import release_map
@@ -80,7 +80,7 @@ def _headline(document: Document) -> dict[str, Any]:
     }
 
 
-def _identity(run: Run, comparison: Comparison | None) -> list[tuple[str, str, str]]:
+def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str, str]]:
     """What the run was a run of: label, text, and the address of a link; what is unknown is left out."""
     summary, identity = run.summary, run.summary.identity
     cases = {result.case for result in run.results}

@@ -38,7 +38,7 @@ _SHOWN_APART = {
     *("max_abs_error", "max_rel_error", "max_noise_error"),
 }
 _NOT_SHOWN = {
-    *("outputs", "as_written", "looks_like", "processors", "signal", "converted", "upstream"),
+    *("outputs", "as_written", "looks_like", "processors", "signal", "converted", "devices", "upstream"),
 }
 _MORE = tuple(name for name in Result.__struct_fields__ if name not in _SHOWN_APART | _NOT_SHOWN)
 """The other fields of a result: all that nobody shows otherwise, so that a new one is there by its name."""

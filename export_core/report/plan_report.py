@@ -12,14 +12,16 @@ import msgspec
 from rich.console import Console
 
 from export_core.base.text import few, json_bytes, plural, wrapped
+from export_core.knowledge import YES
 from export_core.matrix import Cell, Plan
+from export_core.matrix.forecasts import CellForecasts
 from export_core.matrix.plan import split
 from export_core.matrix.result import WriterOf, cell_names
-from export_core.readers.inventory import EnvironmentsCost
+from export_core.readers.cached_environments import EnvironmentsCost
+from export_core.readers.cell import promise_of_golden
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows
 from export_core.releases.names import title_of
-from export_core.releases.runtimes import promise_to
 from export_core.report.terminal import print_lines
 from export_core.report.wording import counts_line
 
@@ -41,6 +43,9 @@ class PlannedCell(msgspec.Struct, frozen=True):
     promised: bool  # Whether the reader is inside the window of the writer.
     promised_until: datetime.date  # The last build date of a reader in this direction that is promised.
     deployed: tuple[str, ...] = ()  # The names of the policy's deployment targets in which it has to run.
+    forecast: str = ""
+    """What is known of it before it runs: `yes`, it works; or `no`, `unknown` or `yes, but`, with the reasons. Empty
+    where the golden must be refused."""
 
 
 class PlanReport(msgspec.Struct, frozen=True):
@@ -59,23 +64,24 @@ class PlanReport(msgspec.Struct, frozen=True):
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
     """All that is known of a plan before it runs."""
-    cells = []
+    cells, forecasts = [], CellForecasts(plan.cells, plan.calendar)
     for cell in plan.cells:
-        window = promise_to(cell.reader, cell.golden.manifest.writer.built, windows)
+        window = promise_of_golden(cell.golden, cell.reader, windows)
         dates = window.direction, window.days, window.promised, window.until
-        cells.append(PlannedCell(*cell_names(cell), *dates, cell.deployed))
+        cells.append(PlannedCell(*cell_names(cell), *dates, cell.deployed, forecasts.of(cell)))
     deployed = Counter(name for cell in cells for name in cell.deployed)
     return PlanReport(
         as_of=plan.as_of,
         planned=len(cells),
         goldens=len(plan.goldens),
-        selection=plan.selection.described(),
+        selection=plan.selection.as_recorded(),
         counts={
             "reader": dict(Counter(_reader_name(plan, cell.reader) for cell in plan.cells)),
             "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),
             "platform": dict(Counter(cell.platform for cell in cells)),
             "direction": dict(Counter(str(cell.direction) for cell in cells)),
             "promise": dict(Counter(_PROMISE[cell.promised] for cell in cells)),
+            "forecast": dict(Counter(cell.forecast.partition(": ")[0] or "not made" for cell in cells)),
             **({"deployment target": deployed} if deployed else {}),
         },
         cells=tuple(cells),
@@ -120,6 +126,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
             f"{cell.golden}  in {cell.reader.label}{with_jax} on {cell.platform}  "
             f"{cell.direction} {cell.days} days  {_PROMISE[cell.promised]}"
             f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
+            f"{'' if cell.forecast in ('', YES) else f'  forecast: {cell.forecast}'}"
         )
         print_lines(console, wrapped(line, console.width, indent=2))
     console.print()

@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -45,7 +46,11 @@ def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
 
 def issues_text(issues: Sequence[KnownIssue]) -> str:
     """Known issues as YAML, in the form of a file that `known_issues` of the policy names."""
-    return yaml_text(_without_gaps(msgspec.to_builtins(issues)), width=100, default_flow_style=None)
+    entries = msgspec.to_builtins(issues, builtin_types=(datetime.date,))
+    for entry in entries:
+        for key in ("concerns", "fixture"):
+            entry[key] = _without_gaps([entry[key]])[0]
+    return yaml_text(_without_gaps(entries), width=100, default_flow_style=None)
 
 
 def _without_gaps(value: Any) -> Any:
@@ -158,10 +163,24 @@ def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
     return [[Scope(*parts) for parts in itertools.product(*map(sorted, block))] for block in blocks]
 
 
+_OF_ONE_RUN = re.compile(
+    r",? ?metadata=\{|,? ?\b\w*_id=|0x[0-9a-fA-F]{4,}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b|\bpid[ =]\d"
+    r"| ?\[\w+::\w+=|(?<![\w./:])/[\w.+-]+/\S"
+)
+"""Where what is a run's own, or a machine's, begins in a message: HLO's metadata, ids, addresses, hashes, paths."""
+_LEAST = 20  # Letters of a message: fewer would be found in others.
+
+
 def _expected_message(result: Result) -> str:
-    """The message that an entry expects: the first line, without the size of the error where numbers are wrong."""
+    """The part of a message that an entry expects: of its first line, what the same cell says in each run.
+
+    Where numbers are wrong, that is without the size of the error.
+    """
     line = result.message.strip().splitlines()[0] if result.message.strip() else ""
-    return line.partition(" (max abs")[0] if result.verdict is Verdict.NUMERICS else line
+    if result.verdict is Verdict.NUMERICS:
+        return line.partition(" (max abs")[0]
+    begins = next((match.start() for match in _OF_ONE_RUN.finditer(line) if match.start() >= _LEAST), len(line))
+    return line[:begins].rstrip()
 
 
 def _entry(
@@ -198,7 +217,7 @@ def _entry(
     return "".join(f"  {line}\n" for line in lines)
 
 
-class _Dumper(yaml.SafeDumper):
+class _PolicyDumper(yaml.SafeDumper):
     """Puts text into double quotes where a letter of it has to be escaped: only there YAML has escapes."""
 
     def text(self, value: str) -> yaml.ScalarNode:
@@ -207,10 +226,10 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(str, _Dumper.text)
+_PolicyDumper.add_representer(str, _PolicyDumper.text)
 
 
 def yaml_text(value: Any, **options: Any) -> str:
     """A value as YAML, as `yaml.dump` writes it with these options."""
     # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
-    return printable_json(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **options))
+    return printable_json(yaml.dump(value, Dumper=_PolicyDumper, sort_keys=False, allow_unicode=True, **options))

@@ -10,7 +10,7 @@ from rich.text import Text
 from export_core.base.text import few, first_line, labelled_paragraphs, plural, ranges, wrapped
 from export_core.judge import Judgement, Summary
 from export_core.matrix.result import Cells, by_build_date
-from export_core.matrix.verdicts import FAIL_ON, Kind
+from export_core.matrix.verdicts import FAIL_ON, FindingKind
 from export_core.report.document import Document, Finding, by_kind, cells_of
 from export_core.report.run_tables import grid, map_releases
 from export_core.report.wording import LEGEND, cell_mark, named_folder
@@ -80,13 +80,15 @@ def _print_short(console: Console, document: Document) -> None:
         console.print()
     for kind, of_kind in kinds.items():
         if kind not in deciding:
-            about = of_kind if of_kind[0].cause else of_kind[1:]
+            first = of_kind[0]
+            about = of_kind if first.cause and not kind.level else of_kind[1:]
             counted = _counted(about, document.run.summary) if about else ""
-            text = counted if about == of_kind else " And ".join(filter(None, (of_kind[0].sentence, counted)))
+            told = first.brief or first.sentence
+            text = counted if about == of_kind else " And ".join(filter(None, (told, counted)))
             _print_finding(console, kind, text, (), 1)
 
 
-def _deciding(kinds: Iterable[Kind]) -> list[Kind]:
+def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
     """The kinds of finding that decide the exit code of a run that has all of these."""
     kinds = list(dict.fromkeys(kinds))
     also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
@@ -94,7 +96,7 @@ def _deciding(kinds: Iterable[Kind]) -> list[Kind]:
 
 
 def _print_finding(
-    console: Console, kind: Kind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
+    console: Console, kind: FindingKind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
 ) -> None:
     """`most`: lines of one text; 0 is all."""
     lines = wrapped(sentence, console.width, f"{kind.title}  ", most=most and most + 2)

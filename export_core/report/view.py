@@ -15,45 +15,56 @@ from export_core.judge.gate import BONUS_LOST
 from export_core.judge.known import matching_entry
 from export_core.judge.unmatched import NO_BASELINE
 from export_core.matrix import Verdict
-from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.result import Cells, Control, by_build_date
 from export_core.matrix.verdicts import (
+    ALLOW_NUMBERS,
     AUDIT_FAILED,
     BROKEN_PROMISE,
+    DEVICE_LIMIT,
     FAIL_ON,
     MISSING_RESULT,
     NOT_REPLAYABLE,
+    NOT_TO_ALLOW,
     NOTHING_PROMISED,
     NUMBERS_MOVED,
+    OTHER_NUMBERS,
     OTHER_PROCESSOR,
+    RUN_CONTROL,
     STALE_LIST,
     VERDICTS,
-    Kind,
+    FindingKind,
 )
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
-from export_core.report.document import Comparison, Document, Finding, MakeFindings, issue_of
+from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
 from export_core.report.wording import (
     OUTDATED,
     cell_sentence,
+    device_limit,
     error_size,
     evidence,
     first_lines,
     named_folder,
+    promises_nothing,
     unplanned_sentence,
     why_command,
     writer_and_reader,
 )
 from export_core.run.run import Run
 
-FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
-CUSTOM_CALL = Kind("custom call", 6)
-OUTDATED_RUN = Kind("OUTDATED", 2, "bold yellow", level="warning")
-NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
-NOT_CHECKED = Kind("NOT CHECKED", 7, "bold yellow", level="warning")
-NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
-ACCEPTED = Kind("accepted", 9)
+FLAKY = FindingKind("FLAKY", 3, "bold yellow", level="warning")
+CUSTOM_CALL = FindingKind("custom call", 6)
+OUTDATED_RUN = FindingKind("OUTDATED", 2, "bold yellow", level="warning")
+NOT_COVERED = FindingKind("NOT COVERED", 7, "bold yellow", level="warning")
+NOT_CHECKED = FindingKind("NOT CHECKED", 7, "bold yellow", level="warning")
+NOT_DECIDED, NO_NOISE, LITTLE_NOISE = (
+    FindingKind("NOT DECIDED", 8),
+    FindingKind("NO NOISE", 8),
+    FindingKind("LITTLE NOISE", 8),
+)
+ACCEPTED = FindingKind("accepted", 9)
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
     "tolerance, which may not fit this program."
@@ -71,7 +82,7 @@ _OF_PROCESSOR = (
 )
 
 
-def view(run: Run, comparison: Comparison | None = None) -> Document:
+def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """A run as a document: its findings, the worst first, and what is different from an earlier run.
 
     Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
@@ -103,7 +114,7 @@ def _other_findings(run: Run) -> Iterator[Finding]:
         yield Finding(NOT_DECIDED, 0, _UNDECIDED, details)
     for accepted in summary.accepted:
         yield Finding(ACCEPTED, 0, accepted.sentence, (("reason", accepted.reason),))
-    about_the_run: dict[Kind, Iterable[str]] = {
+    about_the_run: dict[FindingKind, Iterable[str]] = {
         BROKEN_PROMISE: [text for change in summary.custom_call_changes for text in change.broken + change.deleted],
         FAIL_ON: [f"{text}." for text in summary.failed_on],
         MISSING_RESULT: [*summary.uncovered, unplanned_sentence(summary)],
@@ -143,6 +154,8 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
         details = (*evidence(result), ("to do", kind.to_do if result.processors else ""))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
         kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
+    elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and promises_nothing(result.reader):
+        kind = OTHER_NUMBERS
     return Finding(kind, 0, sentence, details, (result,))
 
 
@@ -155,19 +168,23 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         kind = NOT_REPLAYABLE
     elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
         kind = NUMBERS_MOVED
+    elif cause.judgement is Judgement.BROKEN and cause.verdict is Verdict.NUMERICS and promises_nothing(example.reader):
+        kind = OTHER_NUMBERS
+    elif cause.judgement is Judgement.OUTSIDE and example.control is Control.ALIKE:
+        kind = DEVICE_LIMIT
     issue = issue_of(cause, run.summary)
-    because = f"{cause.change}." if cause.change else ""
+    because = f"{cause.change}." if cause.change else device_limit(example)
     if kind is NOT_REPLAYABLE:
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
         if both := _processors(group, run):
             kind, because = OTHER_PROCESSOR, _OF_PROCESSOR.format(both)
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
-    todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, run.folder)
+    todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run.folder)
     is_numbers, no_noise = cause.verdict is Verdict.NUMERICS, example.max_noise_error is None
     if is_numbers and no_noise and example.golden in run.summary.unmeasured:
         todo = _MEASURE_FIRST
-    if kind in (AUDIT_FAILED, OTHER_PROCESSOR):
+    if kind in (AUDIT_FAILED, OTHER_PROCESSOR, DEVICE_LIMIT):
         todo = kind.to_do
     # The outputs of these goldens that jump or would not show a wrong number, each with its leaf.
     goldens = tuple({f"{result.golden}: " for result in group})
@@ -221,7 +238,7 @@ def entry_text(example: Result, policy: Policy) -> str:
     return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
 
 
-def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
+def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, folder: Path | None) -> str:
     if issue:
         return issue.todo
     if not cause.judgement.is_urgent:
@@ -230,7 +247,14 @@ def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
         return NOT_REPLAYABLE.to_do
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
     whose = cause.first_reader.family or "JAX"
-    return step.format(named_folder(folder)).replace("report it to JAX", f"report it to {whose}")
+    step = step.format(named_folder(folder)).replace("report it to JAX", f"report it to {whose}")
+    if cause.verdict is Verdict.NUMERICS:
+        step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step
+        return f"{step} {NOT_TO_ALLOW if example.is_garbage else ALLOW_NUMBERS}"
+    if example.control is Control.NOT_RUN:
+        # Before a release is blamed: it may be the device that cannot do it.
+        return f"{RUN_CONTROL.format(example.writer.jaxlib)} {step}"
+    return step
 
 
 def _of_rounding(example: Result) -> str:

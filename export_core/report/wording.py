@@ -17,6 +17,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
 from export_core.matrix import Verdict
+from export_core.matrix.result import Control, release_name
 from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
@@ -155,7 +156,10 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     facts = [f"{promised - inside:,} of {all_promised}"] if promised > inside else []
     if stopped:
         facts.append(f"{plural(stopped, 'cell')} with an artifact that fails the audit")
-    if outside := cells - promised - (stopped - inside):
+    unpromised = sum(cause.cells for cause in causes if promises_nothing(cause.first_reader) and cause not in audited)
+    if unpromised:
+        facts.append(f"{plural(unpromised, 'cell')} with other numbers in runtimes that promise nothing")
+    if outside := cells - promised - (stopped - inside) - unpromised:
         facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
     if early := sum(len(change.broken) for change in summary.custom_call_changes):
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
@@ -230,9 +234,8 @@ def judgement_mark(result: Result) -> str:
 def window_line(result: Result) -> str:
     """``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180 days)``."""
     is_forward = result.direction is Direction.FORWARD
-    runtime = known_runtimes().get(result.reader.family) if result.reader.runtime else None
     days = f"{result.direction}: reader built {result.days} days {'before' if is_forward else 'after'} the writer"
-    if runtime and not runtime.promise:
+    if promises_nothing(result.reader):
         return f"{days}; nothing is promised"
     # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
@@ -240,12 +243,20 @@ def window_line(result: Result) -> str:
     edge = f"from {result.promised_until} on" if is_forward else f"until {result.promised_until}"
     promise = f"promised to {releases} built {edge} ({length} days)"
     if result.direction is Direction.SAME:
-        return f"same: reader and writer were built on the same day; {promise}"
-    if result.promised:
+        days = "same: reader and writer were built on the same day"
+    if result.control is Control.ALIKE and result.days <= length:
+        return f"{days}; {promise}, but no promise covers what the device cannot do"
+    if result.promised or result.direction is Direction.SAME:
         return f"{days}; {promise}"
-    if runtime and result.days <= length:
+    if result.reader.runtime and result.reader.family in known_runtimes() and result.days <= length:
         return f"{days}; {promise}, but the promise excludes this refusal"
     return f"{days}; outside the window: {promise}"
+
+
+def promises_nothing(reader: Release) -> bool:
+    """Whether the runtime of a reader is known to promise nothing, about any artifact."""
+    runtime = known_runtimes().get(reader.family) if reader.runtime else None
+    return runtime is not None and runtime.promise is None
 
 
 def promise_line(reader: Release) -> str:
@@ -296,8 +307,33 @@ def cell_sentence(result: Result) -> str:
     """The case, its writer and reader, and what happened."""
     addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
-        addition = addition or ", which breaks the promise outside the window too"
+        outside = ", which breaks the promise outside the window too"
+        addition = addition or (
+            f"; {result.reader.family} promises nothing" if promises_nothing(result.reader) else outside
+        )
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."
+
+
+_TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?(?:capacity|memory)")
+"""What compilers say of a program that needs more memory than their device has."""
+
+
+def device_limit(result: Result) -> str:
+    """Whether no release's compiler does a program for its device, in sentences; empty for any other cell."""
+    writer = release_name(result.writer.release)
+    device = result.device or result.platform
+    if result.control is None:
+        return ""
+    is_too_large = _TOO_LARGE.search(result.message)
+    what = f"The program does not fit {device}" if is_too_large else f"The compiler for {device} does not do this"
+    if result.control is Control.ALIKE:
+        return f"{what}, in {writer} either, which wrote it. So no release breaks a promise."
+    shown = {
+        Control.WORKS: f"{writer}, which wrote it, compiles it for {device}.",
+        Control.OTHERWISE: f"{writer}, which wrote it, does not compile it for {device} either, for another reason.",
+        Control.NOT_RUN: f"Whether {writer}, which wrote it, compiles it for {device} is not known: it was not run.",
+    }
+    return f"{what}. {shown[result.control]}" if is_too_large else shown[result.control]
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:

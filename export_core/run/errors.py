@@ -27,3 +27,8 @@ def not_readable(path: Path, what: str, problem: str) -> RunError:
     """The error for a file of a run whose form this version does not know."""
     advice = f"Another version of pytest-jaxexport may have written it. {AGAIN}"
     return RunError.about(Problem(path, f"not {what} that this version reads: {problem}.", advice=advice))
+
+
+def not_as_written(path: Path | str, text: str, key: str = "", *, line: int = 0) -> RunError:
+    """Return the error for a file of a run that no run has written so: it was changed, or is of another run."""
+    return RunError.about(Problem(path, text, key, line, AGAIN))

@@ -3,8 +3,9 @@
 import functools
 import os
 import re
+import shlex
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +21,9 @@ from export_core.base.text import labelled_lines, signal_name
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, Uncalled, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
-from export_core.goldens.store import sha256, staged_goldens
+from export_core.goldens.store import JAXPR_TEXT, sha256, staged_goldens
 from export_core.judge import Judgement, Result
-from export_core.matrix import Limits, Selection, Verdict
+from export_core.matrix import CellLimits, Selection, Verdict
 from export_core.matrix.cache_keys import OutcomeKeys, runs_code_outside_the_key
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
@@ -37,7 +38,7 @@ from export_core.policy.run_options import RunOptions
 from export_core.readers.build import cache_folder
 from export_core.readers.cell import Cell, request_of
 from export_core.readers.environment import Environment, this_interpreter, with_variables
-from export_core.readers.hardware import instructions_used
+from export_core.readers.hardware import flags_of_numbers, instructions_used
 from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.first_run import FirstRuns
 from export_core.readers.worker.protocol import Stage, Worker
@@ -61,6 +62,13 @@ The page that it names is left out, and so is the source that XLA quotes: it is 
 _FLAGS_ADVICE = (
     "Cells get XLA_FLAGS only where the policy names it (`environment: [XLA_FLAGS]`): name it there, or write the "
     "golden without these flags."
+)
+_DRAWS = re.compile(r"\b(?:random_\w+|threefry2x32|rng_\w+)\b")  # Primitives of jax that draw, in a printed jaxpr.
+_KEY_ADVICE = "It draws random numbers: give it its key as an argument."
+_SYMBOLIC_ADVICE = (
+    "It has symbolic dimensions, and these outputs are those of the function with numbers in their place. Python "
+    "decides a comparison of symbolic dimensions once, when it is exported: `==` is False where it does not hold for "
+    "every size. Compare inside the program (`jax.lax.cond`, `jnp.where`), or export with fixed shapes."
 )
 _COMPARATOR_ADVICE = (
     "A comparator of your own takes (expected, actual), lists of NumPy arrays, and returns None where they agree, else "
@@ -102,11 +110,11 @@ class OwnReader:
 
     def start_worker(self) -> Worker:
         """The worker, which imports jax when it is started."""
-        return self._workers.start(self._environment, Limits().jobs)
+        return self._workers.start(self._environment, CellLimits().jobs)
 
     def fork_program(self, program: Path, address: str) -> bool:
         """Have a fork of the worker run a program: see `run_program` in readers/worker/program.py. False: it cannot."""
-        return self._workers.fork_program(self._environment, Limits().jobs, program, address)
+        return self._workers.fork_program(self._environment, CellLimits().jobs, program, address)
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none.
@@ -122,7 +130,7 @@ class OwnReader:
         process has traced the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some
         process has survived is not called again.
         """
-        limits, environment = Limits.of(self._options), self._environment
+        limits, environment = CellLimits.of(self._options), self._environment
         manifest, files = uncalled.golden()
         with scratch_folder() as folder, closing(OutcomeCache(cache_folder())) as survived:
             cell = Cell(Golden(manifest, folder), environment.release, "cpu")
@@ -220,7 +228,7 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
     with staged_goldens((produced.manifest, produced.files)) as (golden,):
         results = replay(golden)
     # None: its artifact is for other platforms, which only their readers can try.
-    replays = [first_replay(result) for result in results]
+    replays = [first_replay(result, produced) for result in results]
     for first in replays:
         if first.unknown:
             name = produced.manifest.case
@@ -239,8 +247,10 @@ class FirstReplay:
     unknown: str = ""  # Why nobody knows.
 
 
-def first_replay(result: Result) -> FirstReplay:
+def first_replay(result: Result, produced: ProducedGolden | None = None) -> FirstReplay:
     """Judge the replay of a golden by its own writer, before it is stored.
+
+    `produced` is the golden, where a function was exported here: what is known of the function fits the advice to it.
 
     A crash is the release's fault: that golden may be stored, since other releases may run it. A refusal, an error or
     other numbers are a fault of what was exported. So is a timeout: a golden that takes longer than a cell may would be
@@ -265,13 +275,28 @@ def first_replay(result: Result) -> FirstReplay:
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
-    if result.processors:
+    own_flags = ""
+    if produced and result.verdict is Verdict.NUMERICS:
+        own_flags = " ".join(flags_of_numbers(os.environ))
+        advice = " ".join((advice, *_advice_for(produced)))
+    if result.processors or own_flags:
         fault, advice = "Its outputs were computed with other flags than its replay", _FLAGS_ADVICE
     message = result.message or str(result.verdict)
-    facts = {"stage": result.stage, "message": message, "processor": result.processors, "stderr": result.error_lines}
+    flags = "" if result.processors or not own_flags else f"XLA_FLAGS={shlex.quote(own_flags)} in this process alone"
+    facts = {"stage": result.stage, "message": message, "processor": result.processors, "flags": flags}
+    facts["stderr"] = result.error_lines
     lines = (
         f"{begin}{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
         *labelled_lines([(label, str(text)) for label, text in facts.items()]),
         advice,
     )
     return FirstReplay(problem="\n".join(line for line in lines if line))
+
+
+def _advice_for(produced: ProducedGolden) -> Iterator[str]:
+    """What a function has that explains other numbers of its own artifact, a paragraph each."""
+    if _DRAWS.search(produced.files.get(JAXPR_TEXT, b"").decode(errors="replace")):
+        yield _KEY_ADVICE
+    envelope = produced.artifact.envelope
+    if envelope and any(not isinstance(size, int) for aval in envelope.in_avals for size in aval.shape):
+        yield _SYMBOLIC_ADVICE

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.errors import Problem
 from export_core.base.processes import is_of_machine, salted_hash
 from export_core.base.text import few, json_bytes, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
@@ -24,10 +25,10 @@ from export_core.matrix.plan import Plan
 from export_core.numbers.user_source import source_hash
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
-from export_core.policy.run_options import CellOptions, of_cell, options_of
-from export_core.readers.cell import CellKey, Limits
+from export_core.policy.run_options import CellLimits, CellOptions, of_cell, options_of
+from export_core.readers.cell import CellKey
 from export_core.releases.runtimes import Runtime, known_runtimes, runtime_of
-from export_core.run.errors import AGAIN, IncompleteResults, RunError, not_readable
+from export_core.run.errors import AGAIN, IncompleteResults, not_as_written, not_readable
 
 PLAN = "plan.json"
 
@@ -135,7 +136,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
         try:
             counts = {(names[number], place): 0 for place, ranges in places for number in _numbers(ranges)}
         except (ValueError, IndexError):
-            raise RunError(f"{where}: expected cells of known goldens in {PLAN}, found others. {AGAIN}") from None
+            raise not_as_written(where, f"expected cells of known goldens in {PLAN}, found others.") from None
         unplanned = []
         for key in keys:
             cell = key.golden, _place(key)
@@ -144,20 +145,21 @@ class PlanRecord(msgspec.Struct, frozen=True):
             else:
                 unplanned.append(str(key))
         if unplanned:
-            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {AGAIN}")
+            raise not_as_written(where, f"expected results of cells in {PLAN}, found also {few(unplanned)}.")
         for found, cells in (
             ("none", [cell for cell, count in counts.items() if not count]),
             ("more", [cell for cell, count in counts.items() if count > 1]),
         ):
             if cells:
-                raise IncompleteResults(
-                    f"{where}: expected one result for each of {len(counts)} planned cells, found {found} for "
-                    f"{len(cells)}: {few([' in '.join(cell) for cell in cells])}. {AGAIN}"
+                problem = (
+                    f"expected one result for each of {len(counts)} planned cells, found {found} for {len(cells)}: "
+                    f"{few([' in '.join(cell) for cell in cells])}."
                 )
+                raise IncompleteResults.about(Problem(where, problem, advice=AGAIN))
 
 
 def record_of(
-    plan: Plan, policy: Policy, limits: Limits, shard: str = "", part: Plan | None = None, commit: str = ""
+    plan: Plan, policy: Policy, limits: CellLimits, shard: str = "", part: Plan | None = None, commit: str = ""
 ) -> PlanRecord:
     """What decides the results of this plan, or of a shard of it, which is the plan `part`.
 
@@ -176,7 +178,7 @@ def record_of(
         tool=tool(),
         as_of=str(plan.as_of),
         # As it is read back: tuples are lists then.
-        selection=msgspec.json.decode(json_bytes(plan.selection.described())),
+        selection=msgspec.json.decode(json_bytes(plan.selection.as_recorded())),
         goldens=goldens,
         cells=hash_of(own_cells),
         planned=len(plan.cells),
@@ -272,7 +274,7 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
         raise not_readable(path, "a plan", schema_problem(error)) from None
 
 
-class _Asked(msgspec.Struct):
+class _Extent(msgspec.Struct):
     """What of a plan.json, by any version, says whether its run is whole."""
 
     selection: dict[str, Any]
@@ -301,17 +303,17 @@ def _another_tool(maker: str) -> str:
 def has_whole_run(folder: Path) -> bool:
     """Whether the last run in a results folder, finished or not, is of all that the project asks for."""
     try:
-        asked = decode_json(read_named(folder / PLAN, LARGEST), _Asked)
+        extent = decode_json(read_named(folder / PLAN, LARGEST), _Extent)
     except (OSError, msgspec.MsgspecError):
         return False
-    return bool(asked.selection.get("whole")) and not asked.shard
+    return bool(extent.selection.get("whole")) and not extent.shard
 
 
 def plan_of(folder: Path) -> PlanRecord:
     """The plan of the run in a results folder. Raises `RunError` where there is none that this version can read."""
     if record := recorded_plan(folder):
         return record
-    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {AGAIN}")
+    raise not_as_written(folder / PLAN, "expected the plan of a matrix run, found none.")
 
 
 def hash_of(value: Any) -> str:

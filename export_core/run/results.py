@@ -21,6 +21,7 @@ import filelock
 import msgspec
 
 from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
+from export_core.base.errors import Problem
 from export_core.base.facts import check_facts
 from export_core.base.text import safe_json, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named, read_regular
@@ -28,13 +29,13 @@ from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Plan, Verdict
-from export_core.matrix.result import Result, shared_result, writer_of
+from export_core.matrix.result import Result, is_of_cell, shared_result
 from export_core.policy import Policy
 from export_core.policy.run_options import RESULTS as USUAL_FOLDER
 from export_core.readers.cell import CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import known_runtimes
-from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
+from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_as_written, not_readable
 from export_core.run.plan_record import (
     PLAN,
     Evidence,
@@ -80,15 +81,15 @@ class Journal:
             # A lock of the system, which ends with the process: a run that was killed leaves nobody locked out.
             self._lock.acquire(blocking=False)
         except filelock.Timeout:
-            raise RunError(
-                f"--results {folder}: another run is writing its results there. Wait for it, or choose another folder."
-            ) from None
+            advice = "Wait for it, or choose another folder."
+            problem = Problem(f"--results {folder}", "another run is writing its results there.", advice=advice)
+            raise RunError.about(problem) from None
         except OSError as error:
-            raise RunError(_cannot_write(folder, error)) from error
+            raise RunError.about(_not_written(folder, error)) from error
         for name in _FILES:  # the run that staged them held the lock, or was killed
             remove_staged(folder / name)
         try:
-            self.resumed = resume and self._continues(record)
+            self.resumed = resume and self._take_up(record)
             if not self.resumed:
                 is_part = bool(record.shard) or not record.selection.get("whole")
                 self._clear(folder / WHOLE if is_part and is_whole_run_moved(folder) else None)
@@ -97,7 +98,7 @@ class Journal:
         except BaseException as error:
             self._lock.release()
             if isinstance(error, OSError):
-                raise RunError(_cannot_write(folder, error)) from error
+                raise RunError.about(_not_written(folder, error)) from error
             raise
 
     def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
@@ -116,7 +117,7 @@ class Journal:
             while data:  # on a disk that is nearly full, a write may take a part only
                 data = data[self._file.write(data) :]
         except OSError as error:
-            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
+            raise ResultsNotWritten.about(_not_written(self._folder, error)) from error
 
     def finish(self, lines: Iterable[bytes]) -> str:
         """Write the results in their final order, all or nothing. Returns the SHA-256 of the file."""
@@ -138,8 +139,8 @@ class Journal:
         self._file.close()
         self._lock.release()
 
-    def _continues(self, record: PlanRecord) -> bool:
-        """Whether the last run here is to be continued. False if none had begun."""
+    def _take_up(self, record: PlanRecord) -> bool:
+        """Take up the last run here, and return whether there was one. A finished one stays aside for now."""
         before = recorded_plan(self._folder)
         if before is None:
             return False
@@ -149,24 +150,21 @@ class Journal:
         if not difference and before != record:
             difference = f"other cells in its {PLAN}, which was changed since"
         if difference:
-            raise RunError(
-                f"--resume: the last run in {self._folder} had another plan: {difference}. "
-                "Give the options it had, or start again without --resume."
-            )
+            problem = f"the last run in {self._folder} had another plan: {difference}."
+            advice = "Give the options it had, or start again without --resume."
+            raise RunError.about(Problem("--resume", problem, advice=advice))
         summary, results = self._folder / SUMMARY, self._folder / RESULTS
         if summary.exists():  # a finished run, unless its results were changed since
             try:
                 finished: _Finished = decode_json(read_regular(summary), _Finished)
             except msgspec.MsgspecError as error:
-                raise RunError(f"--resume: {summary}: {schema_problem(error)}. Start again without --resume.") from None
+                raise RunError.about(_not_resumed(summary, f"{schema_problem(error)}.")) from None
             digest = hashlib.sha256(read_regular(results)).hexdigest() if results.exists() else ""
             if not digest or digest != finished.results_sha256:
-                raise RunError(
-                    f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. "
-                    "Start again without --resume."
-                )
+                problem = f"expected the file whose SHA-256 is in {SUMMARY}, found another or none."
+                raise RunError.about(_not_resumed(results, problem))
             for name in _FILES:
-                write_whole(self._kept_in(self._folder / FINISHED) / name, [read_regular(self._folder / name)])
+                write_whole(self._make_kept(self._folder / FINISHED) / name, [read_regular(self._folder / name)])
             summary.unlink()  # it is not the summary of what will be appended
         return True
 
@@ -177,7 +175,7 @@ class Journal:
         """
         into = whole or (self._folder / FINISHED if (self._folder / SUMMARY).exists() else None)
         if into:
-            self._kept_in(into)
+            self._make_kept(into)
             for name in _FILES:
                 (into / name).unlink(missing_ok=True)
         for name in _FILES:
@@ -186,7 +184,7 @@ class Journal:
                 path.replace(into / name) if into else path.unlink()
 
     @staticmethod
-    def _kept_in(folder: Path) -> Path:
+    def _make_kept(folder: Path) -> Path:
         """Make the folder of a run that is kept, and return it."""
         refuse_link(folder)
         folder.mkdir(exist_ok=True)
@@ -207,7 +205,7 @@ class Journal:
             write_whole(self._folder / RESULTS, (line + b"\n" for line in lines))
             self._file = self._opened()
         except OSError as error:
-            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
+            raise ResultsNotWritten.about(_not_written(self._folder, error)) from error
 
     def _opened(self) -> io.FileIO:
         """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again, torn."""
@@ -246,14 +244,17 @@ def _refuse_linked(folder: Path) -> None:
     """
     for path in (folder, *folder.parents):
         if path.is_symlink() and (path == folder or path.name == USUAL_FOLDER.name):
-            raise RunError(
-                f"--results {folder}: expected a folder, found the symbolic link {path}. Name the folder that it leads "
-                "to, if a run may replace and remove files there."
-            )
+            advice = "Name the folder that it leads to, if a run may replace and remove files there."
+            problem = f"expected a folder, found the symbolic link {path}."
+            raise RunError.about(Problem(f"--results {folder}", problem, advice=advice))
 
 
-def _cannot_write(folder: Path, error: OSError) -> str:
-    return f"--results {folder}: cannot write there: {error.strerror or error}."
+def _not_written(folder: Path, error: OSError) -> Problem:
+    return Problem(f"--results {folder}", f"cannot write there: {error.strerror or error}.")
+
+
+def _not_resumed(path: Path, text: str) -> Problem:
+    return Problem(f"--resume: {path}", text, advice="Start again without --resume.")
 
 
 def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]:
@@ -274,9 +275,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
         if cell is None or result.verdict is Verdict.NOT_RUN or result.key in results:
             return False
         # What a result says of its cell, and of its dates, must be what the plan says.
-        manifest = cell.golden.manifest
-        of_plan = manifest.case, writer_of(manifest.writer), cell.reader, manifest.custom_calls
-        if (result.case, result.writer, result.reader, result.custom_calls) != of_plan:
+        if not is_of_cell(result, cell):
             return False
         results[result.key] = result
         return True
@@ -299,12 +298,8 @@ def write_summary(folder: Path, summary: Summary) -> None:
     try:
         write_whole(folder / SUMMARY, [safe_json(summary, indent=2), b"\n"])
     except OSError as error:
-        raise ResultsNotWritten(f"{folder / SUMMARY}: cannot be written: {error.strerror or error}.") from error
-
-
-def read_results(folder: Path) -> Iterator[Result]:
-    """The results of a run that may not have ended, unchecked. Raises `RunError`, which names a line that is none."""
-    yield from _results_in(folder / RESULTS, _bytes_of(folder / RESULTS))
+        problem = Problem(folder / SUMMARY, f"cannot be written: {error.strerror or error}.")
+        raise ResultsNotWritten.about(problem) from error
 
 
 def read_run(folder: Path) -> Run:
@@ -316,20 +311,20 @@ def read_run(folder: Path) -> Run:
     summary, plan = read_summary(folder), plan_of(folder)
     _check_summary(folder / SUMMARY, summary, plan)
     path = folder / RESULTS
-    data = _bytes_of(path)
-    results = list(_results_in(path, data))
+    data = bytes_of_results(path)
+    results = list(results_in(path, data))
     plan.check_keys((result.key for result in results), str(path))
     if not results:
-        raise IncompleteResults(f"{path}: Nothing was planned: expected at least one cell. {AGAIN}")
+        problem = "Nothing was planned: expected at least one cell."
+        raise IncompleteResults.about(Problem(path, problem, advice=AGAIN))
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
-        raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {AGAIN}")
+        raise not_as_written(path, f"expected the file whose SHA-256 is in {SUMMARY}, found a changed one.")
     for result in results:
         works = result.verdict.works
         if works != result.judgement.facts.works or (works and result.cause):
-            raise RunError(
-                f"{path}: {result.key}: expected a judgement that {result.verdict} can have, found "
-                f"{result.judgement}{' with the cause of a failure' if result.cause else ''}. {AGAIN}"
-            )
+            found = f"{result.judgement}{' with the cause of a failure' if result.cause else ''}"
+            problem = f"expected a judgement that {result.verdict} can have, found {found}."
+            raise not_as_written(path, problem, str(result.key))
     run = Run(results, summary, plan, folder)
     # Dates first: counts are those of the promised plan, which follows from the calendar.
     _check_dates(folder, run)
@@ -342,7 +337,7 @@ def _check_dates(folder: Path, run: Run) -> None:
     try:
         calendar = run.policy.calendar()
     except ReleaseError as error:
-        raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
+        raise not_as_written(folder / SUMMARY, str(error), "policy") from None
     used = {release for result in run.results for release in (result.writer.release, result.reader)}
     for release in sorted(used, key=lambda release: release.date_order):
         if release.runtime and release.family not in known_runtimes():  # of a package that is not installed here
@@ -350,10 +345,8 @@ def _check_dates(folder: Path, run: Run) -> None:
         dated = known_runtimes()[release.family].known(calendar) if release.runtime else calendar.jaxlib
         known = dated.get(release.version)
         if known and known.built != release.built:
-            raise RunError(
-                f"{folder / RESULTS}: {release.title}: expected built: {known.built}, as in the calendar, found "
-                f"{release.built}. {AGAIN}"
-            )
+            problem = f"expected built: {known.built}, as in the calendar, found {release.built}."
+            raise not_as_written(folder / RESULTS, problem, release.title)
 
 
 def read_summary(folder: Path) -> Summary:
@@ -362,13 +355,12 @@ def read_summary(folder: Path) -> Summary:
     try:
         summary: Summary = decode_json(read_named(path, LARGEST), Summary)
     except OSError:
-        found = (
-            "a run that has not finished: `jaxexport matrix --resume` continues it"
-            if (folder / PLAN).exists()
-            else "none. Run `jaxexport matrix` first, or name the folder of a run"
-        )
-        kept = finished_before(folder)
-        raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.{kept}") from None
+        found = "a run that has not finished: `jaxexport matrix --resume` continues it."
+        advice = finished_before(folder).strip()
+        if not (folder / PLAN).exists():
+            found, advice = "none.", f"Run `jaxexport matrix` first, or name the folder of a run. {advice}".strip()
+        problem = f"expected the summary of a finished matrix run, found {found}"
+        raise RunError.about(Problem(path, problem, advice=advice)) from None
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.
@@ -381,20 +373,22 @@ def read_summary(folder: Path) -> Summary:
     return summary
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of_results(path: Path) -> bytes:
+    """Return the content of a file of results. Raises `RunError` where there is none that can be read."""
     try:
         return read_named(path, LARGEST)
     except OSError:
-        raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
+        raise RunError.about(Problem(path, "expected the results of a matrix run, found none.")) from None
 
 
-def _results_in(path: Path, data: bytes) -> Iterator[Result]:
+def results_in(path: Path, data: bytes) -> Iterator[Result]:
+    """Yield the results of a file with this content. Raises `RunError`, which names a line that is none."""
     # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
     for number, line in enumerate(io.BytesIO(data), 1):
         try:
             yield shared_result(_decoded(line))
         except msgspec.MsgspecError as error:
-            raise RunError(f"{path}:{number}: not a result: {schema_problem(error)}. {AGAIN}") from None
+            raise not_as_written(path, f"not a result: {schema_problem(error)}.", line=number) from None
 
 
 def _decoded(line: bytes) -> Result:
@@ -423,10 +417,10 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
         "cells": bool(shard) or has_gap or hash_of(plan.own_cells) == plan.cells,
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
-        raise RunError(
-            f"{path}: {', '.join(changed)}: expected what {PLAN} beside it has, found something else: they are of "
-            f"different runs, or one was changed. {AGAIN}"
+        problem = (
+            f"expected what {PLAN} beside it has, found something else: they are of different runs, or one was changed."
         )
+        raise not_as_written(path, problem, ", ".join(changed))
 
 
 def _check_counts(path: Path, run: Run) -> None:
@@ -451,7 +445,7 @@ def _check_counts(path: Path, run: Run) -> None:
         "exit_code": summary.exit_code == exit_code_of(summary),
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
-        raise RunError(f"{path}: {', '.join(changed)}: expected what {RESULTS} says, found something else. {AGAIN}")
+        raise not_as_written(path, f"expected what {RESULTS} says, found something else.", ", ".join(changed))
 
 
 def _cause_counts(summary: Summary) -> Counter[str]:

@@ -17,6 +17,7 @@ import msgspec
 from export_core.base.feature import hooks
 from export_core.judge.causes import find_causes
 from export_core.judge.gate import RunFacts, Summary, in_order, summarize
+from export_core.judge.judgement import with_controls
 from export_core.matrix.result import Cells, Result
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
@@ -77,13 +78,14 @@ def judge_run(
     folder: Path | None = None,
     options: str = "",
 ) -> Run:
-    """Judge results, which were judged one by one, as a whole: the rules of features, then causes, then the summary.
+    """Judge results, which were judged one by one, as a whole: by controls and rules of features; causes and summary.
 
     Each result was judged by `policy` before. `plan`, `folder` and `options` are those of the `Run`.
 
     Raises `PolicyError` for a known failure whose globs cover too much.
     """
-    judged, causes = find_causes(by_rules(in_order(results), policy), load_calendar())
+    controlled = with_controls(in_order(results), policy, facts.as_of)
+    judged, causes = find_causes(by_rules(controlled, policy), load_calendar())
     return Run(judged, summarize(judged, policy, facts, causes), plan, folder, options)
 
 

@@ -36,6 +36,7 @@ from export_core.judge.weakening import accepted_in
 from export_core.matrix import Cell, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
+from export_core.matrix.forecasts import CellForecasts
 from export_core.matrix.outcome import foreseen_note
 from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import Replayed, ignore, replay
@@ -46,11 +47,10 @@ from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
-from export_core.policy.run_options import LOCAL, RunOptions, Shard, reproduce_options
-from export_core.readers.cell import Limits
+from export_core.policy.run_options import LOCAL, CellLimits, RunOptions, Shard, reproduce_options
+from export_core.readers.cached_environments import EnvironmentsCost, expected_cost
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
-from export_core.readers.inventory import EnvironmentsCost, expected_cost
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter
@@ -174,7 +174,7 @@ def run_matrix(
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
     observer = failing_softly(observer)
-    limits = Limits.of(options)
+    limits = CellLimits.of(options)
     with ExitStack() as stack:
         given = interpreter.user_code if interpreter else None
         user_code = stack.enter_context(opened(given, policy, limits))
@@ -203,11 +203,14 @@ def run_matrix(
         # Of pytest those with which it was started: an imported module may have set some.
         variables = interpreter.environment.variables if interpreter else None
         how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
+        # A run of pytest has one reader, and no time to read artifacts again.
+        forecasts = CellForecasts(() if interpreter else plan.cells, plan.calendar)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
             for cell, outcome in outcomes:
                 command = reproduce_command(plan, cell, reproducing, policy.environment, variables)
-                result = judge(outcome, cell.golden, policy, command, plan.as_of, foreseen_note(cell))
+                known = foreseen_note(cell), forecasts.of(cell)
+                result = judge(outcome, cell.golden, policy, command, plan.as_of, *known)
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(safe_json(result))
@@ -325,7 +328,7 @@ def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanR
     return RunFacts(
         planned=len(plan.cells),
         as_of=plan.as_of,
-        selection=plan.selection.described(),
+        selection=plan.selection.as_recorded(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
         seconds=0.0,  # until `facts_at_end`
         unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),

@@ -25,7 +25,7 @@ from export_core.artifact.readers import loads, readers_of
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 
 PROGRAMS = Path(__file__).with_name("forecast_programs.py")
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -17,12 +17,12 @@ from kept import FILES, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read_bytes
 from export_core.artifact.audit import audit
-from export_core.artifact.bounded import bounded_outputs
+from export_core.artifact.bounded_outputs import bounded_outputs
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import factored_outputs
 from export_core.artifact.readers import loads, readers_of
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 
 READERS = [reader for jaxlib, reader in readers_of(shipped_entries()).items() if jaxlib in ("0.4.30", "0.12.0.1")]
 MAX_SECONDS = 1.0  # of CPU, for one input

@@ -25,7 +25,7 @@ from export_core.features.convert.fix import FixByConversion, Level
 from export_core.features.convert.fixed_by_conversion import try_conversions
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay_options import ReplayOptions
@@ -111,7 +111,7 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
     """Replay each golden in each reader and in its own writer, and convert what fails."""
     policy = load_policy(ROOT / "export_compat.yaml")
     calendar = policy.calendar()
-    how = ReplayOptions(calendar, policy, Limits(jobs=os.cpu_count() or 1))
+    how = ReplayOptions(calendar, policy, CellLimits(jobs=os.cpu_count() or 1))
     goldens = [golden for golden in GoldenStore(GOLDENS).goldens() if golden.manifest.writer.jaxlib in writers]
     goldens = [golden for golden in under_policy(goldens, policy) if "cpu" in golden.manifest.replayed_on]
     own = [Cell(golden, calendar.release(golden.manifest.writer.jaxlib), "cpu") for golden in goldens]

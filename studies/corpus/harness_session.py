@@ -22,8 +22,8 @@ from xml.etree import ElementTree
 
 from export_core.goldens import GoldenStore
 from export_core.judge import Judgement, Result
-from export_core.run.results import read_results
 from studies.corpus.harness_sampling import COMPARED_BY, primitive_of
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 TESTS = "studies/corpus/harnesses/harnesses.py"
@@ -123,7 +123,7 @@ def main(words: Sequence[str] | None = None) -> int:
         where = ("--goldens", str(goldens), "--readers", options.readers, "--results", str(folder))
         code = jaxexport("matrix", "--policy", str(POLICY), *where, "--quiet", good=range(5))
         seconds = time.monotonic() - started
-        results = list(read_results(folder))
+        results = read_results(folder)
         stored = Counter(golden.manifest.comparison.compare for golden in GoldenStore(goldens).goldens())
     print(*(line for writer, written in writers.items() for line in written_lines(writer, written)), sep="\n")
     named = {comparator: count for comparator, count in stored.items() if comparator in COMPARED_BY.values()}

@@ -21,8 +21,8 @@ from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.run.results import read_results
 from tools.marked import csv_text, filled, table
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("regressions")

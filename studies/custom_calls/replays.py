@@ -13,14 +13,14 @@ from pathlib import Path
 
 import click
 
-from export_core.features.adopt.commands import add as add_golden
+from export_core.features.adopt.adopt_command import add as add_golden
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, RunFacts, judge
 from export_core.matrix import Selection, make_plan
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import load_policy
-from export_core.readers.cell import Limits
+from export_core.policy.run_options import CellLimits
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
@@ -84,8 +84,8 @@ def run(results: Path) -> Sequence[Result]:
         plan = make_plan(GoldenStore(Path(scratch) / "golden").goldens(), calendar, windows, selection, AS_OF)
         outcomes = replay(plan.cells, environment_for, ReplayOptions(calendar, policy))
         found = [judge(outcome, cell.golden, policy) for cell, outcome in outcomes]
-        record = record_of(plan, policy, Limits())
-    facts = RunFacts(len(plan.cells), AS_OF, selection.described(), record.calendar, 0.0, plan=record.digest)
+        record = record_of(plan, policy, CellLimits())
+    facts = RunFacts(len(plan.cells), AS_OF, selection.as_recorded(), record.calendar, 0.0, plan=record.digest)
     with Journal(results, record) as journal:
         return finish_run(journal, results, judge_run(found, policy, facts)).results
 

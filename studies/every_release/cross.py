@@ -26,8 +26,8 @@ from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.releases import Calendar
-from export_core.run.results import read_results
 from tools.marked import filled, table
+from tools.stored_results import read_results
 
 PROJECT = Path(__file__).parent / "project"
 POLICY = PROJECT / "export_compat.yaml"
@@ -71,7 +71,7 @@ def read(writers: Sequence[str], readers: Sequence[str], goldens: Path, results:
     """Replay what those writers wrote in those readers."""
     words = ["--goldens", str(goldens), "--writers", ",".join(writers), "--readers", ",".join(readers)]
     jaxexport("matrix", *words, "--results", str(results), "--quiet", good=(0, 1), quiet=True)
-    return list(read_results(results))
+    return read_results(results)
 
 
 def moved_inside(goldens: Path) -> set[str]:

@@ -22,9 +22,9 @@ from export_core.policy import Policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.run.results import read_results
 from studies.from_jax.jax_goldens import store_goldens
 from tools.marked import csv_text, filled, table
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("jax_verdicts.py")

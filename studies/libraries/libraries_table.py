@@ -24,7 +24,7 @@ from xml.etree import ElementTree
 from export_core.goldens import GoldenStore
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.run.results import read_results
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 POLICY = Path(__file__).parent / "export_compat.yaml"
@@ -142,7 +142,7 @@ def read(readers: str, goldens: Path, folder: Path) -> list[Result]:
     """Replay the goldens in these readers."""
     where = ("--goldens", str(goldens), "--readers", readers, "--results", str(folder))
     jaxexport("matrix", "--policy", str(POLICY), *where, "--quiet")
-    return list(read_results(folder))
+    return read_results(folder)
 
 
 def jaxexport(*words: str) -> None:

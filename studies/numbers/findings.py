@@ -12,13 +12,13 @@ from export_core.goldens.arrays import from_npz, leaf_of
 from export_core.numbers.noise import knows_inputs_only
 from export_core.readers.cell import Cell as MatrixCell
 from export_core.releases import Release
-from export_core.run.results import read_results
 from studies.numbers.changes import Change, change_of
 from studies.numbers.collect import Folders, Replay
 from studies.numbers.double import Call, Farther, References
 from studies.numbers.planted import FROM_EACH_OUTPUT, FROM_OUTPUTS
 from studies.numbers.rules import Judge, Judged, worst
 from studies.numbers.sets import program_in, set_of
+from tools.stored_results import read_results
 
 
 @dataclass(frozen=True)

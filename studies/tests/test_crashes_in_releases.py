@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from commands import wait_for
 
-from export_core.features.why.bisect.report import Bisection
+from export_core.features.why.bisect.bisection_report import Bisection
 from export_core.features.why.reduce.reduction import STEPS, ReductionFolder
 from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest

@@ -17,9 +17,9 @@ from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.run.results import read_results
 from studies.every_release import cross
 from studies.every_release.old_names import MIGRATION
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 OLD, FIRST_NEW = "0.4.24", "0.4.30"
@@ -155,7 +155,7 @@ def test_three_releases_of_three_times_write_and_read(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     said = "3 of 3 releases wrote what some release reads, 3 of 3 read what some release wrote."
     assert said in " ".join(done.stdout.split())
-    results = list(read_results(tmp_path / "results"))
+    results = read_results(tmp_path / "results")
     assert len(results) == 3 * 3 * len(cross.PROGRAMS)
     assert {result.writer.jax for result in results} == {result.reader.jax for result in results} == {*asked.split(",")}
     near = [result for result in results if result.promised]
@@ -174,5 +174,5 @@ def test_an_old_release_writes_under_its_own_names(tmp_path):
     goldens = GoldenStore(tmp_path / "golden").goldens()
     assert {golden.manifest.writer.id for golden in goldens} == {f"{OLD}-cpu"}
     assert len(goldens) == WHAT_OLD_RELEASES_WANT_ANOTHER_WAY.count("def test_")
-    results = list(read_results(tmp_path / ".jaxexport"))
+    results = read_results(tmp_path / ".jaxexport")
     assert {(result.golden, result.message) for result in results if result.verdict != "pass"} == set()

@@ -18,7 +18,7 @@ from export_core.artifact import read
 from export_core.goldens import GoldenStore, verify
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import sha256
-from export_core.matrix import Cell, Limits
+from export_core.matrix import Cell, CellLimits
 from export_core.policy import Policy
 from studies.from_jax.jax_data import FOLDER, DataError, DataRecord, JaxData, find_data, read_data
 from studies.from_jax.jax_goldens import comparison_of, import_goldens, main
@@ -248,7 +248,7 @@ def test_goldens_of_the_installed_jax_pass_here(kept, here, forked_workers, tmp_
     assert [one.status for one in import_goldens(data, store, Policy())] == ["new"] * 10
     few = [one for one in store.goldens() if one.manifest.case.endswith((".f32", "2023_07_16"))]
     cells = [Cell(golden, here, "cpu") for golden in few]
-    outcomes = list(replayed(cells, misbehaving, start=kept.start, limits=Limits(jobs=2, timeout=60.0)))
+    outcomes = list(replayed(cells, misbehaving, start=kept.start, limits=CellLimits(jobs=2, timeout=60.0)))
     assert [(str(outcome.verdict), outcome.message) for _, outcome in outcomes] == [("pass", "")] * 3
 
 

@@ -13,8 +13,8 @@ import pytest
 from export_core.goldens import GoldenStore
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.run.results import read_results
 from tools import surface_page
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 CASE = "tests.compat.test_derivatives."

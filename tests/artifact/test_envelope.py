@@ -2,6 +2,7 @@ import pytest
 from kept import DATA, FILES, NAMES, WRITERS, truth
 
 from export_core.artifact import ArtifactError, HloSharding, NamedSharding, as_dict, read, read_bytes
+from export_core.artifact.envelope.decode import MAX_DIMENSION, MAX_POWER
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import LONGEST_PATH, Aval, Tree
 from export_core.artifact.envelope.schema import FIELDS
@@ -122,3 +123,26 @@ def test_the_paths_of_a_damaged_tree_are_short_and_do_not_need_its_names():
         deep = Tree("dict", (deep,), names=("long" * 1000,))
     assert [len(path) for path in deep.paths("result")] == [LONGEST_PATH] * 2
     assert Tree("list", (leaf, Tree("dict", (leaf,), ("loss",)))).paths("result") == ["result[0]", "result[1]['loss']"]
+
+
+def with_dimension(text: str):
+    """An artifact whose argument has a symbolic dimension."""
+    envelope = read(DATA / "0.12.0.1" / "symbolic.jaxexport").envelope
+    return encode(envelope._replace(vjp=None, in_avals=(Aval("float32", (text,)),)))
+
+
+@pytest.mark.parametrize("what", ["power", "powers", "long"])
+def test_a_dimension_that_jax_would_read_for_long_is_refused(what):
+    """One level below the limit is read, one above is refused: jax itself is never asked."""
+
+    def dimension(more: int) -> str:
+        return {
+            "power": f"b^{MAX_POWER + more}",
+            "powers": f"b^2*c^{MAX_POWER + more - 2}",
+            "long": "b" * (MAX_DIMENSION + more),
+        }[what]
+
+    (aval,) = read_bytes(with_dimension(dimension(0))).envelope.in_avals
+    assert aval.shape == (dimension(0),)
+    with pytest.raises(ArtifactError, match="a symbolic dimension that jax reads in a second"):
+        read_bytes(with_dimension(dimension(1)))

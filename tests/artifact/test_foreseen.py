@@ -4,10 +4,10 @@ from pathlib import Path
 
 from export_core.artifact import read
 from export_core.artifact.audit import PLATFORMS, belongs, foreseen
-from export_core.features.inspect.facts import describe
+from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import audit_text, screen
 from export_core.policy.terms import Terms
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.stable_targets import stable_targets
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -13,7 +13,7 @@ from export_core.artifact.envelope.fields import ByteSpan
 from export_core.artifact.readers import Reader, loads, needs, readers_of
 from export_core.artifact.unread import vhlo_tables
 from export_core.releases import load_calendar
-from export_core.releases.entries import CalendarEntry, calendar_entries
+from export_core.releases.calendar_entries import CalendarEntry, calendar_entries
 from tools.vhlo_tables import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases

@@ -13,7 +13,7 @@ from export_core.artifact.envelope.fields import UnknownField
 from export_core.artifact.readers import Reader, loads
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
-from export_core.releases.entries import CalendarEntry, shipped_entries, shipped_runtimes
+from export_core.releases.calendar_entries import CalendarEntry, shipped_entries, shipped_runtimes
 from tools.calendar_entries import entries_of_shipped_runtimes
 
 GOLDEN = Path(__file__).parents[2] / "golden"

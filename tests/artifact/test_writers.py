@@ -7,7 +7,7 @@ from export_core.artifact.main_check import check_main
 from export_core.artifact.writers import contradiction, find_writer, writers
 from export_core.policy.load_check import check
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 
 RELEASES = shipped_entries()
 

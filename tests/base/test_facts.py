@@ -10,9 +10,10 @@ from export_core.base.facts import Fact, check_facts, told_facts
 from export_core.base.feature import Feature
 from export_core.matrix.result import Result
 from export_core.run.errors import RunError
-from export_core.run.results import RESULTS, read_results
+from export_core.run.results import RESULTS
 from tests.making import result
 from tools.schemas import schema
+from tools.stored_results import read_results
 
 
 class Size(enum.StrEnum):
@@ -67,7 +68,7 @@ def test_a_fact_of_another_type_is_no_result(tmp_path):
     line = msgspec.json.encode(weighed(grams=5)).replace(b'"grams":5', b'"grams":"5"')
     (tmp_path / RESULTS).write_bytes(line + b"\n")
     with pytest.raises(RunError, match=r"results.jsonl:1: not a result: `facts.weight.grams`: expected"):
-        list(read_results(tmp_path))
+        read_results(tmp_path)
 
 
 def test_no_module_is_imported_for_facts_that_nobody_has_said(monkeypatch):

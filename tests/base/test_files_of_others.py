@@ -22,7 +22,7 @@ from making import ARTIFACTS, golden, manifest, write_golden
 
 import export_core
 from export_core.artifact import read, read_bytes
-from export_core.artifact.archive import Found, LeftOut, artifact_in, read_archive
+from export_core.artifact.folders import Found, LeftOut, artifact_in, read_folders
 from export_core.base import untrusted
 from export_core.base.atomic import write_whole
 from export_core.base.errors import ExportCompatError
@@ -41,13 +41,14 @@ from export_core.policy.known_issues import known_issues
 from export_core.policy.load import load_policy, read_releases
 from export_core.policy.terms import Terms
 from export_core.releases import ReleaseError, load_calendar
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.project_releases import read_calendar
 from export_core.releases.wheels import read_wheel
 from export_core.run.errors import RunError
 from export_core.run.plan_record import recorded_plan
-from export_core.run.results import read_results, read_summary
+from export_core.run.results import read_summary
 from pytest_jaxexport.unused_goldens import is_named_in
+from tools.stored_results import read_results
 
 ROOT = Path(__file__).parents[2]
 MLP = ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"
@@ -72,7 +73,7 @@ def listed(path: Path) -> object:
 
 
 def inventory_row(path: Path) -> None:
-    (file,) = read_archive(functools.partial(inventory.inventory_row, Terms(shipped_entries())), [str(path)], LeftOut())
+    (file,) = read_folders(functools.partial(inventory.inventory_row, Terms(shipped_entries())), [str(path)], LeftOut())
     if file.error:
         raise ExportCompatError(f"{file.path}: {file.error}")
 
@@ -106,7 +107,7 @@ PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a manifest": ("golden.yaml", load_manifest),
     "arrays of a golden": ("inputs.npz", from_npz),
     "a summary": ("summary.json", lambda path: read_summary(path.parent)),
-    "results": ("results.jsonl", lambda path: list(read_results(path.parent))),
+    "results": ("results.jsonl", lambda path: read_results(path.parent)),
     "a plan": ("plan.json", no_plan),
     "the record of a conversion": ("a.jaxexport.converted.json", beside),
 }
@@ -284,8 +285,8 @@ def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
 
 
 OWN = {
-    "data of the package": "artifact/unread readers/placement goldens/verify matrix/outcome releases/calendar "
-    "releases/entries releases/stable_targets report/svg report/page policy/model",
+    "data of the package": "artifact/unread knowledge/entries readers/placement goldens/verify matrix/outcome "
+    "releases/calendar releases/calendar_entries releases/stable_targets report/svg report/page policy/model",
     "data of a package that is installed": "releases/runtimes",
     "the package itself": "features/why/explain/bundle",
     "the package itself, and the system's": "matrix/cache_keys",
@@ -294,14 +295,14 @@ OWN = {
     "an open file": "goldens/adopt goldens/arrays releases/wheels",
     "what a program of ours wrote into a scratch folder": "features/convert/programs "
     "features/why/reduce/reduced_program",
-    "a job in a scratch folder": "features/convert/rewriting/export_again features/convert/rewriting/program "
-    "features/why/reduce/editing/program",
-    "an environment in the user's cache": "readers/environment readers/installed features/why/bisect/report",
+    "a job in a scratch folder": "features/convert/rewriting/export_again features/convert/rewriting/rewriting_program "
+    "features/why/reduce/editing/editing_program",
+    "an environment in the user's cache": "readers/environment readers/installed features/why/bisect/bisection_report",
     "what is installed": "readers/packages",
     "files whose hashes were compared; the system's": "readers/worker/jaxlib_worker",
     "a module that the core has just written": "runtimes/litert_worker runtimes/pjrt_worker runtimes/stablehlo_worker "
     "runtimes/tensorflow_worker",
-    "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/running",
+    "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/dead_processes",
     "a module that the test itself has imported": "export/case",
     "files beside the program itself": "features/why/explain/bundle_script policy/model",
     "a page that it has written, in a browser": "cli/report",
@@ -368,7 +369,7 @@ def test_deep_results_are_an_error(tmp_path, text):
     for name in ("results.jsonl", "summary.json", "plan.json"):
         (tmp_path / name).write_bytes(data)
     with pytest.raises(RunError, match=r"results\.jsonl:1: not a result: "):
-        list(read_results(tmp_path))
+        read_results(tmp_path)
     with pytest.raises(RunError, match=r"summary\.json: not a summary that this version reads: "):
         read_summary(tmp_path)
     with pytest.raises(RunError, match=r"plan\.json: not a plan that this version reads: "):

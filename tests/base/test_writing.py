@@ -19,17 +19,17 @@ ROOT = Path(__file__).parents[2]
 OTHERS = {
     "the writer": "base/atomic",
     "a scratch folder that this process has made": "base/scratch features/convert/proof features/convert/programs "
-    "features/convert/rewriting/export_again features/convert/rewriting/program features/remote/job "
-    "features/why/reduce/editing/program features/why/reduce/failing_alike features/why/reduce/reduced_program "
+    "features/convert/rewriting/export_again features/convert/rewriting/rewriting_program features/remote/job "
+    "features/why/reduce/editing/editing_program features/why/reduce/failing_alike features/why/reduce/reduced_program "
     "numbers/measuring_noise numbers/shows_nothing numbers/user_code readers/cell readers/worker/first_run "
     "run/golden_writing runtimes/stablehlo_worker runtimes/tensorflow_worker ../pytest_jaxexport/second_export",
     "the same; texts of --dump-ir, no links followed": "readers/worker/jaxlib_worker",
     "the same; what modules a reader imports, in the user's cache, under a name that must be free": (
         "readers/worker/program"
     ),
-    "an environment in the user's cache": "readers/build readers/inventory",
+    "an environment in the user's cache": "readers/build readers/cached_environments",
     "a database in the user's cache": "matrix/cached_replay",
-    "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/running",
+    "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/dead_processes",
     "bytes in memory": "goldens/arrays readers/packages",
     "an open descriptor, or /dev/null": "cli/app cli/output features/inspect/screen numbers/user_program "
     "../pytest_jaxexport/second_run",

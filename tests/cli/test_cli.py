@@ -170,7 +170,7 @@ def test_bad_input_of_a_real_process_is_one_line_too(words, project):
 
 def test_nox_says_of_an_unusable_policy_with_the_prefix_and_lists_its_sessions(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("golden: typo")
-    (tmp_path / "noxfile.py").write_text("from pytest_jaxexport.sessions import register\nregister()\n")
+    (tmp_path / "noxfile.py").write_text("from pytest_jaxexport.nox_sessions import register\nregister()\n")
     command = [sys.executable, "-m", "nox", "--list"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0

@@ -8,7 +8,8 @@ from commands import process
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
-from export_core.run.results import read_results, read_summary
+from export_core.run.results import read_summary
+from tools.stored_results import read_results
 
 CASES = ("waves", "keys", "every_dtype", "x64", "cholesky", "eigh", "other_numbers")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from export_core.artifact import Artifact, audit, read
-from export_core.features.inspect.facts import describe
+from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import changes_between
 from export_core.goldens import GoldenStore
 from export_core.policy.terms import Terms
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 BOTH = ("0.9.2-cpu", "0.12.0.1-cpu")

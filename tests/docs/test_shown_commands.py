@@ -20,7 +20,7 @@ PAGES = [
     *(path for path in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in path.parts),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
-NOX = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("noxfile.py", "pytest_jaxexport/sessions.py"))
+NOX = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("noxfile.py", "pytest_jaxexport/nox_sessions.py"))
 SESSIONS = set(re.findall(r"^ *def (\w+)\(session: ", NOX, re.MULTILINE))
 PASSED_ON = {"compat_matrix": "matrix", "backfill": "goldens backfill"}
 """What the sessions of a user's noxfile give their words to."""

@@ -14,8 +14,8 @@ import pytest
 
 from export_core.judge import Judgement
 from export_core.report.page_data import cell_link
-from export_core.run.results import read_results
 from tools.printed import check, read
+from tools.stored_results import read_results
 
 pytestmark = pytest.mark.browser
 

@@ -19,8 +19,8 @@ from export_core.export.meshes import concrete_mesh, shard_layout
 from export_core.goldens.store import staged_goldens
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
-from export_core.policy.run_options import RunOptions
-from export_core.readers.cell import Cell, Limits, request_of
+from export_core.policy.run_options import CellLimits, RunOptions
+from export_core.readers.cell import Cell, request_of
 from export_core.readers.worker import jaxlib_worker
 from export_core.releases import load_calendar
 from export_core.run.golden_writing import OwnReader
@@ -205,7 +205,7 @@ def test_a_reader_places_arguments_as_the_test_gave_them(exported):
     produced = add_checks(exported(jnp.cos, X, **OVER_X), [call])
     with staged_goldens((produced.manifest, produced.files)) as (golden,):
         cell = Cell(golden, load_calendar().release(golden.manifest.writer.jaxlib), "cpu")
-        request = msgspec.to_builtins(request_of(cell, golden.folder, Limits()))
+        request = msgspec.to_builtins(request_of(cell, golden.folder, CellLimits()))
         (check,) = (check for check in request["checks"] if check["name"] == "call1")
         (sharding,) = jaxlib_worker.shardings_on(jax.devices(), produced.exported, [X], check)
     assert (dict(sharding.mesh.shape), sharding.spec) == ({"a": 2, "b": 2}, SPEC("b"))

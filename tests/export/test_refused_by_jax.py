@@ -23,7 +23,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from export_core.export.errors import ExportError
-from export_core.export.refusals import describe_callbacks
+from export_core.export.refusals import describe_callbacks, lost_kind
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "reference" / "cases.md").read_text(encoding="utf-8").split())
 X = np.ones((4, 2), np.float32)
@@ -221,3 +221,18 @@ def test_a_call_that_is_in_no_equation_is_reported_as_such(monkeypatch):
     assert "EQX_ON_ERROR" not in text
     monkeypatch.setitem(sys.modules, "equinox", object())
     assert "EQX_ON_ERROR=off" in describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="needs jax 0.12: arrays that are unreduced by max")
+def test_a_result_that_is_unreduced_by_max_is_refused_with_the_reason():
+    from jax.sharding import UnreducedKind
+
+    with jax.set_mesh(jax.make_mesh((4,), ("a",))):
+        for kind, expected in ((UnreducedKind.max, "result 0 is unreduced over a by max"), (UnreducedKind.sum, "")):
+            spec = P(None, unreduced={"a"}, unreduced_kind=kind)
+            reduce = lax.reduce_max if kind is UnreducedKind.max else lax.reduce_sum
+            whole = jax.export.export(jax.jit(lambda x, r=reduce, s=spec: r(x, axes=(0,), out_sharding=s)))(
+                jax.device_put(np.ones((8, 4), np.float32), P("a"))
+            )
+            assert expected in (found := lost_kind("t", whole))
+            assert bool(found) == bool(expected)

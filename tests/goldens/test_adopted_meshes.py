@@ -21,7 +21,8 @@ from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.adopted_mesh import mesh_for, parse_mesh, parse_specs, specs_for
 from export_core.goldens.manifest_file import dump_manifest, load_manifest
 from export_core.matrix import Cell, Verdict
-from export_core.readers.cell import Limits, request_of
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import request_of
 from export_core.readers.environment import this_interpreter
 from export_core.releases.calendar import load_calendar, version_key
 
@@ -169,7 +170,7 @@ def test_specs_are_for_arguments_that_have_none(tmp_path):
     artifact = artifact_with(tmp_path, in_shardings=(None, None))
     specs = specs_for(artifact, {"data": 2, "model": 2}, parse_specs("P(('data', 'model')), None"))
     assert specs == ("PartitionSpec(('data', 'model'))", None)
-    request = request_of(Cell(adopted(specs), load_calendar().release("0.9.2"), "cpu"), tmp_path, Limits())
+    request = request_of(Cell(adopted(specs), load_calendar().release("0.9.2"), "cpu"), tmp_path, CellLimits())
     assert request.checks[0].specs == ((("data", "model"),), None)
     assert json.loads(msgspec.json.encode(request))["checks"][0]["specs"] == [[["data", "model"]], None]
 

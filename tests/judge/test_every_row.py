@@ -9,7 +9,7 @@ from rows import write_rows
 
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.run.results import read_results
+from tools.stored_results import read_results
 
 READER = "0.12.0.1"  # 216 days after the writer
 INSIDE, OUTSIDE = "windows: {backward: 216 days}\n", "windows: {backward: 215 days}\n"

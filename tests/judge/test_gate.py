@@ -17,7 +17,8 @@ from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
 from export_core.run.errors import RunError
-from export_core.run.results import RESULTS, read_results, read_summary, write_summary
+from export_core.run.results import RESULTS, read_summary, write_summary
+from tools.stored_results import read_results
 
 LEFTOVER = KnownFailure(
     ("gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", added=day("2026-10-01"), expires=day("2026-12-01")
@@ -82,7 +83,7 @@ def test_a_summary_counts_and_names_what_it_was_made_with():
 def test_results_and_summary_read_as_they_were_written(tmp_path):
     (tmp_path / RESULTS).write_bytes(b"".join(safe_json(each) + b"\n" for each in (PASS, BROKEN, NOT_RUN)))
     write_summary(tmp_path, summary(PASS, BROKEN))
-    assert list(read_results(tmp_path)) == [PASS, BROKEN, NOT_RUN]
+    assert read_results(tmp_path) == [PASS, BROKEN, NOT_RUN]
     read = read_summary(tmp_path)
     assert msgspec.json.encode(read) == msgspec.json.encode(summary(PASS, BROKEN))
 
@@ -92,7 +93,7 @@ def test_a_message_of_any_text_stays_on_its_line(tmp_path):
     odd = result(Verdict.ERROR, Judgement.BROKEN, **text)
     assert len(safe_json(odd).splitlines()) == 1
     (tmp_path / RESULTS).write_bytes(safe_json(odd) + b"\n")
-    assert list(read_results(tmp_path)) == [odd]
+    assert read_results(tmp_path) == [odd]
 
 
 @pytest.mark.parametrize("bad", [b"", b"{", b"{}", b"null", b'{"case": 1}', b"\xff"])
@@ -100,14 +101,14 @@ def test_a_line_that_is_no_result_is_an_error_that_names_it(tmp_path, bad):
     good = msgspec.json.encode(PASS)
     (tmp_path / RESULTS).write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
     with pytest.raises(RunError, match=r"results\.jsonl:2: not a result: "):
-        list(read_results(tmp_path))
+        read_results(tmp_path)
 
 
 def test_a_verdict_that_nobody_knows_is_an_error(tmp_path):
     (tmp_path / RESULTS).write_bytes(msgspec.json.encode(PASS).replace(b'"pass"', b'"passed"'))
     said = "results.jsonl:1: not a result: `verdict`: expected a value that this version knows, found 'passed'"
     with pytest.raises(RunError, match=re.escape(said)):
-        list(read_results(tmp_path))
+        read_results(tmp_path)
 
 
 def test_finished_results_are_ordered_by_reader_case_and_writer():

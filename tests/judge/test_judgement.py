@@ -97,8 +97,8 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
         "seconds custom_calls direction days promised promised_until judgement reproduce flaky device driver foreseen "
-        "max_noise_error allowed outputs as_written cost timings test converted upstream "
-        "deployed looks_like processors cause facts"
+        "forecast max_noise_error allowed outputs as_written cost timings test converted devices upstream "
+        "deployed looks_like processors cause control facts"
     )
     assert {*line["writer"]} == {"jax", "jaxlib", "platform", "built"}
     assert {*line["reader"]} == {"jax", "jaxlib", "built", "runtime"}
@@ -153,7 +153,7 @@ def test_a_converted_golden_that_works_is_reported_as_such(verdict, shown):
 
 
 def test_what_fails_shows_its_known_issue(tmp_path):
-    (tmp_path / "issues.yaml").write_text("- {id: mine, title: It dies, todo: Wait, message: died, verdicts: [crash]}")
+    (tmp_path / "issues.yaml").write_text("- {id: mine, title: It dies, todo: Wait, message: died, outcome: crash}")
     policy = Policy(known_issues=str(tmp_path / "issues.yaml"))
     made = golden()
     outcome = new_result(Cell(made, release(NEWEST), "cpu"), Stage.RUN, Verdict.CRASH, "died")

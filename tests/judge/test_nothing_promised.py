@@ -125,11 +125,11 @@ def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
     ],
 )
 def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy, partial):
-    assert summarize([SAME], policy=policy, selection=Selection(**selection).described()).partial == partial
+    assert summarize([SAME], policy=policy, selection=Selection(**selection).as_recorded()).partial == partial
 
 
 def test_every_report_says_which_part_it_was():
-    made = summarize([SAME], selection=Selection(cases=("t.*",)).described(), shard=Shard(1, 7))
+    made = summarize([SAME], selection=Selection(cases=("t.*",)).as_recorded(), shard=Shard(1, 7))
     assert made.partial == "shard 1/7, only cases t.*"
     assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."
     told = document([SAME], made)

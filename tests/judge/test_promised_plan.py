@@ -37,7 +37,9 @@ def run_of_plan(folder: str, selection: Selection, as_of: datetime.date, policy:
         judge_again(result(Verdict.PASS, writer="0.9.2", reader=cell.reader.name, case="t.a"), policy, as_of)
         for cell in plan.cells
     ]
-    finished(Path(folder), *passed, selection=selection.described(), as_of=as_of, later=dict(plan.later), policy=policy)
+    finished(
+        Path(folder), *passed, selection=selection.as_recorded(), as_of=as_of, later=dict(plan.later), policy=policy
+    )
 
 
 @pytest.fixture
@@ -90,12 +92,12 @@ def test_a_plan_lacks_nothing_on_its_own_day(readers, only, as_of, golden, load)
         for cell in plan.cells
         if not cell.reader.runtime
     ]
-    assert missing_promised(ran, policy, selection.described(), as_of) == {}
+    assert missing_promised(ran, policy, selection.as_recorded(), as_of) == {}
     # A release that is named stays the same: only what words mean is made anew.
     named = readers.split(",") if "window" not in readers else []
     if promised := [cell for cell in ran if cell.promised and cell.reader.name not in named and readers != "0.9.2"]:
         rest = [cell for cell in ran if cell is not promised[-1]]
-        assert missing_promised(rest, policy, selection.described(), as_of) == {promised[-1].reader.name: 1}
+        assert missing_promised(rest, policy, selection.as_recorded(), as_of) == {promised[-1].reader.name: 1}
 
 
 def test_goldens_by_later_writers_are_said_and_missing_later(golden, cwd, jaxexport):

@@ -14,7 +14,7 @@ from export_core.base.exit_code import ExitCode
 from export_core.base.feature import hooks
 from export_core.matrix import Verdict
 from export_core.matrix.verdicts import VERDICTS as TABLE
-from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
+from export_core.matrix.verdicts import WORST_FIRST, FindingKind, Judgement
 from export_core.report import view
 from export_core.report.document import CompareRuns, MakeFindings
 
@@ -28,7 +28,7 @@ KINDS = {
     )
     for value in vars(module).values()
     for kind in (value.values() if isinstance(value, dict) else [value])
-    if isinstance(kind, Kind)
+    if isinstance(kind, FindingKind)
 } | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
 
 

@@ -17,7 +17,7 @@ from replaying import StubEnvironments, replayed
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
-from export_core.matrix import Cell, Limits, Result, Verdict, cache_keys
+from export_core.matrix import Cell, CellLimits, Result, Verdict, cache_keys
 from export_core.matrix.cache_keys import ExecutionKeys, OutcomeKeys
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 FILES = {ARTIFACT: "a", INPUTS: "i", OUTPUTS: "o"}
 PLAIN = golden("t.a", files=FILES)
 READER = release("0.12.0.1")
-LIMITS = Limits(timeout=60.0, memory=1 << 30)
+LIMITS = CellLimits(timeout=60.0, memory=1 << 30)
 
 
 # --- what decides an outcome ------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def environment(lock: str = "lock", reader: Release = READER, **variables: str) 
     return Environment(reader, Path("python"), variables, lock)
 
 
-def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None = None, allow: str = "") -> str:
+def key(made: Golden = PLAIN, limits: CellLimits = LIMITS, where: Environment | None = None, allow: str = "") -> str:
     where = where or environment()
     options = ReplayOptions(load_calendar(), Policy(allow={allow: "why"}), limits)
     return OutcomeKeys(options).of(Cell(made, where.release, "cpu"), where)

@@ -16,8 +16,8 @@ from export_core.numbers import compare
 from export_core.numbers.compare import Difference, comparison_of
 from export_core.numbers.diagnosis import Diagnosis
 from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS, call_noise
-from export_core.policy.run_options import of_cell
-from export_core.readers.cell import WRONG_PLATFORM, Limits, request_of
+from export_core.policy.run_options import CellLimits, of_cell
+from export_core.readers.cell import WRONG_PLATFORM, request_of
 from export_core.readers.placement import Mode, Target
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import load_calendar
@@ -163,7 +163,7 @@ def test_a_worker_is_told_where_each_call_takes_and_puts_its_arrays(tmp_path):
         Check("no", inputs="no.npz", refused="no"),
     )
     cell = cell_of(options=Options(("cpu",), mesh=mesh), checks=calls, flags={"jax_enable_x64": True})
-    request = request_of(cell, tmp_path, Limits(timeout=7, memory=5, repeat=3))
+    request = request_of(cell, tmp_path, CellLimits(timeout=7, memory=5, repeat=3))
     folder = cell.golden.folder.resolve()
     same, both = tuple(mesh.items()), tuple(other.items())
     assert [(each.name, each.vjp, each.inputs, each.outputs, each.mesh, each.place) for each in request.checks] == [
@@ -175,17 +175,17 @@ def test_a_worker_is_told_where_each_call_takes_and_puts_its_arrays(tmp_path):
         ("no", 0, str(folder / "no.npz"), None, same, "own"),
     ]
     assert (request.devices, request.x64, request.timeout, request.memory, request.repeat) == (8, True, 7, 5, 3)
-    assert of_cell(Limits()).keys() <= set(request.__struct_fields__)
-    assert request_of(cell_of(), tmp_path, Limits(timeout=0)).timeout == 1e9, "JSON has no infinity"
+    assert of_cell(CellLimits()).keys() <= set(request.__struct_fields__)
+    assert request_of(cell_of(), tmp_path, CellLimits(timeout=0)).timeout == 1e9, "JSON has no infinity"
     assert {each.dump for each in request.checks} == {None}
 
 
 @pytest.mark.parametrize(("mode", "is_described"), [(Mode.COMPILE, True), (Mode.RUN, False)])
 def test_a_worker_compiles_for_a_described_device_and_runs_where_it_is(mode, is_described, tmp_path):
     target = Target("cuda", "cuda12", "h100")
-    described = request_of(cell_of("cuda", mode, target, options=Options(("cuda",))), tmp_path, Limits()).described
+    described = request_of(cell_of("cuda", mode, target, options=Options(("cuda",))), tmp_path, CellLimits()).described
     assert (described is not None) == is_described
-    assert request_of(cell_of("cuda", mode, options=Options(("cuda",))), tmp_path, Limits()).described is None
+    assert request_of(cell_of("cuda", mode, options=Options(("cuda",))), tmp_path, CellLimits()).described is None
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_worker_is_told_the_files_of_a_golden_and_where_to_put_text(tmp_path):
     content = files() | {"my_types.register.py": b""}
     own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), content)
     cell = Cell(own, release("0.12.0.1"), "cpu")
-    request = request_of(cell, tmp_path, Limits(), tmp_path / "dump")
+    request = request_of(cell, tmp_path, CellLimits(), tmp_path / "dump")
     folder = own.folder.resolve()
     assert request.artifact == str(folder / ARTIFACT)
     assert request.register == (("my_types", str(folder / "my_types.register.py")),)

@@ -11,7 +11,7 @@ import yaml
 from making import NEWEST, release
 
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Limits, Result, Verdict
+from export_core.matrix import Cell, CellLimits, Result, Verdict
 from export_core.matrix.replay import replay as replay_cells
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import ReaderEnvironments
@@ -45,7 +45,7 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
             or any(name in golden.manifest.case for name in (".test_accelerators.", ".test_without_outputs."))
         )
     ]
-    environments, options = ReaderEnvironments(CALENDAR), ReplayOptions(CALENDAR, limits=Limits(jobs=2))
+    environments, options = ReaderEnvironments(CALENDAR), ReplayOptions(CALENDAR, limits=CellLimits(jobs=2))
     outcomes = replay_cells(cells, environments.build, options)
     return {outcome.case.rpartition(".")[2]: outcome for _, outcome in outcomes}
 

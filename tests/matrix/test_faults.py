@@ -15,6 +15,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,13 +23,13 @@ from making import make_wheel
 from replaying import AWAKE, StubEnvironments
 from write_goldens import GARBAGE
 
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers import build as module
 from export_core.readers.build import EnvironmentLocks, Recipe
-from export_core.readers.environment import Environment, cell_variables
+from export_core.readers.environment import Environment, cell_variables, problem_of_imported
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker import client as pool
 from export_core.readers.worker.client import ForkingWorker, start_worker
@@ -245,7 +246,7 @@ def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, 
     def again(*, anew: bool) -> tuple[Verdict, str, int]:
         requests.clear()
         cache = OutcomeCache(tmp_path)
-        options = ReplayOptions(load_calendar(), limits=Limits(timeout=1.5), cache=not anew)
+        options = ReplayOptions(load_calendar(), limits=CellLimits(timeout=1.5), cache=not anew)
         environments = StubEnvironments(lambda placement: where, lambda placement: where)
         once = functools.partial(replay, options=options, start=start)
         ((_, outcome),) = replay_unknown([cell], cache, environments, options, once)
@@ -393,6 +394,28 @@ def test_damage_that_no_size_shows_is_healed(run, here, environment_of, damage, 
     assert not file.with_name("planted.pth").exists()
     culprit = "planted.pth" if damage is planted else "sitecustomize.py"
     assert any("is built again: " in note and culprit in note for note in notes), notes
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_worker_of_another_release_runs_no_cell(run, here, environment_of, fork):
+    """Its files may be those of another release although the names of its metadata and all sizes fit."""
+    other = msgspec.structs.replace(here, jaxlib="0.0.1")
+
+    def of_another_release(release: object) -> Environment:
+        return dataclasses.replace(environment_of(release), release=other)
+
+    (outcome,) = run("waves", environment_of=of_another_release, start=start_worker, fork=fork).values()
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert f"expected jax {here.jax} and jaxlib 0.0.1, found jax {here.jax} and jaxlib {here.jaxlib}" in outcome.message
+
+
+@pytest.mark.parametrize("imported", [7, ["jax"], {"jax": 1}, {"jax": "\x1b[31m0.9.2", "jaxlib": "0.9.2"}])
+def test_whatever_a_worker_says_that_it_imported_is_shown(imported, here, tmp_path):
+    built = Environment(here, Path(sys.executable), {}, folder=tmp_path)
+    problem = problem_of_imported(built, imported)
+    assert problem.startswith(f"{tmp_path}: expected jax {here.jax} and jaxlib {here.jaxlib}, found ")
+    assert problem.isprintable()
+    assert problem_of_imported(dataclasses.replace(built, folder=None), imported) == ""
 
 
 def test_a_sound_environment_is_looked_at_once_and_stays(run, here, environment_of, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from making import golden, release
 from replaying import StubEnvironments, replayed
 
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import deciding_first, replay
 from export_core.matrix.replay_options import ReplayOptions
@@ -80,7 +80,7 @@ def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, ke
         built[reader.jax] += 1
         return this_interpreter(reader)
 
-    outcomes = replayed(in_two_readers, environment_of, limits=Limits(jobs=1, timeout=60.0), start=kept.start)
+    outcomes = replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=kept.start)
     assert [cell.promised for cell, _ in outcomes] == [True, True, False, False]
     assert set(built.values()) == {1}
 

@@ -14,14 +14,13 @@ from export_core.matrix.outcome import CallResults, machine_fault, outcome_of
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import CompareError
 from export_core.numbers.compare import Difference
-from export_core.policy.run_options import GIB
-from export_core.readers.cell import Limits
+from export_core.policy.run_options import GIB, CellLimits
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import load_calendar
 
 NO_DRIVER = "operation cuInit(0) failed"
-OPTIONS = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=7, memory=3 * GIB // 2))
+OPTIONS = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1, timeout=7, memory=3 * GIB // 2))
 
 
 def ended(stage, end, *, reader="0.12.0.1", mode=Mode.RUN, calls=(), without_outputs="", **reply):
@@ -61,7 +60,7 @@ def test_a_verdict_says_whether_the_cell_works_fails_and_was_compared():
 def test_what_a_compiler_cannot_do_without_a_driver_says_nothing_of_the_artifact(platform, mode, message, verdict):
     cell = Cell(golden(), release("0.12.0.1"), platform, mode)
     reply = Reply(Stage.COMPILE, "error", type="XlaRuntimeError", message=message)
-    outcome = outcome_of(cell, reply, Path("nowhere"), ReplayOptions(load_calendar(), limits=Limits(jobs=1)))
+    outcome = outcome_of(cell, reply, Path("nowhere"), ReplayOptions(load_calendar(), limits=CellLimits(jobs=1)))
     assert (outcome.verdict, outcome.stage) == (verdict, Stage.COMPILE)
     assert message in outcome.message
 

@@ -13,7 +13,7 @@ import pytest
 from replaying import START, misbehaving, replayed
 
 import export_core.matrix.replay as matrix_run
-from export_core.matrix import Cell, Limits, Result, Verdict
+from export_core.matrix import Cell, CellLimits, Result, Verdict
 from export_core.readers.cell import request_of
 from export_core.readers.environment import this_interpreter, with_variables
 from export_core.readers.errors import EnvironmentFailed, WorkerDied
@@ -220,7 +220,7 @@ def test_no_cell_outlives_a_worker_that_was_killed(goldens, here, tmp_path):
 
 
 def _request(golden, folder):
-    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, Limits(timeout=60, memory=0))
+    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, CellLimits(timeout=60, memory=0))
 
 
 def _wait_for(what):
@@ -277,7 +277,7 @@ def test_a_platform_that_cannot_be_run_here_is_not_run(goldens, here):
 
 def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
     cells = [Cell(goldens[case], here, "cpu") for case in ("waves", "hangs", "both")]
-    outcomes = replayed(cells, this_interpreter, limits=Limits(jobs=2, timeout=0))
+    outcomes = replayed(cells, this_interpreter, limits=CellLimits(jobs=2, timeout=0))
     assert next(outcomes)[1].verdict is Verdict.PASS
     closing = threading.Thread(target=outcomes.close, daemon=True)
     closing.start()

@@ -191,16 +191,16 @@ def test_a_nightly_of_an_index_is_dated_by_its_version():
     plan = planned(readers=NIGHTLY, indexes=("https://user:secret@nightlies.example/simple",))
     assert plan.readers == (Release(jax=NIGHTLY, jaxlib=NIGHTLY, built=day("2026-11-20")),)
     assert plan.sources.options()[0] == "--index=https://user:secret@nightlies.example/simple"
-    assert "secret" not in str(plan.selection.described())
+    assert "secret" not in str(plan.selection.as_recorded())
     newer = planned(readers=f"{NIGHTLY}-jax0.13.0.dev20261121", indexes=("https://nightlies.example",))
     assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]
 
 
 def test_a_selection_is_written_down_without_what_nobody_asked_for():
     usual = {"readers", "platforms", "cases", "writers", "whole"}
-    assert Selection().described().keys() == usual
-    assert Selection(cases=("a",)).described().keys() == usual
-    assert Selection(touching="0.9.2", wheels=("w",)).described().keys() == usual | {"touching", "wheels"}
+    assert Selection().as_recorded().keys() == usual
+    assert Selection(cases=("a",)).as_recorded().keys() == usual
+    assert Selection(touching="0.9.2", wheels=("w",)).as_recorded().keys() == usual | {"touching", "wheels"}
 
 
 def dated(folder: Path, *days: str) -> None:

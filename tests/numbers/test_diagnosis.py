@@ -91,6 +91,11 @@ PLANTED = {
     "float32": ("rounded to float32", lambda rng, x: narrowed(x, np.float32), ("double",)),
     "rounding": ("rounding: errors of both signs", rounding, FLOATING),
     "garbage": ("no pattern: errors as large", garbage, ARRAYS),
+    "beyond": (
+        "beyond the range: up to ",
+        lambda rng, x: (x.astype(np.float64) * 0 + rng.uniform(1e9, 2e9, x.shape)).astype(x.dtype),
+        ("double", "integers"),
+    ),
 }
 PAIRS = [(pattern, name) for pattern, (_, _, names) in PLANTED.items() for name in names]
 

@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 from export_core.artifact import read_bytes, tracing
-from export_core.artifact.bounded import bounded_outputs
+from export_core.artifact.bounded_outputs import bounded_outputs
 from export_core.artifact.bytecode import listing
 from export_core.artifact.bytecode.listing import Line
 from export_core.export import api

@@ -103,3 +103,50 @@ def test_a_crash_is_the_releases_fault_and_reported(written):
     assert told.text.startswith("NOT REPLAYABLE: test_a.test_crash")
     assert "This is not a broken promise: the golden's own writer cannot replay it." in told.text
     assert "BROKEN PROMISE" not in written.again.text
+
+
+KEY, SYMBOLIC, FLAGS = (
+    "give it its key as an argument",
+    "`==` is False where it does not hold for every size",
+    "XLA_FLAGS=",
+)
+EQUAL_SIZES = "lambda x, y: x.sum() + y.sum() if x.shape == y.shape else x.sum() - y.sum()"
+FITTING = {  # the marker, the function, its arguments, and the only hint that fits it
+    "other_key_each_time": (*("", "lambda x: x + jax.random.normal(jax.random.key(next(calls)), x.shape)", ONES, KEY),),
+    "equal_sizes": ('symbolic_shapes=("a", "b")', EQUAL_SIZES, f"{ONES}, {ONES}", SYMBOLIC),
+    "counter": ("", "lambda x: x + next(calls)", ONES, ""),
+}
+NUMBERS_DIFFER = "import itertools\nimport jax, jax.numpy as jnp, numpy as np, pytest\n\ncalls = itertools.count()\n"
+NUMBERS_DIFFER += "".join(
+    TEST.format(name=name, marked=marked, call=f"export_golden(jax.jit({function}), {arguments})")
+    for name, (marked, function, arguments, _) in FITTING.items()
+)
+FAST = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+@pytest.mark.export_compat()
+def test_fast(export_golden):
+    x = np.float32([1, np.nan, 3])
+    export_golden(jax.jit(lambda x: jnp.where(jnp.isnan(x), 7, x)), x)
+"""
+
+
+@pytest.fixture(scope="module")
+def differing(projects: Projects) -> SimpleNamespace:
+    return SimpleNamespace(update=projects(test_a=NUMBERS_DIFFER).pytest("--update-goldens"))
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_the_hint_fits_what_is_exported(name, differing):
+    told = differing.update[f"test_{name}"].text
+    assert "it ran with different numbers. The fault is in what was exported" in told
+    *_, fitting = FITTING[name]
+    assert [hint for hint in (KEY, SYMBOLIC, FLAGS) if hint in told] == ([fitting] if fitting else [])
+
+
+def test_fast_math_of_this_process_is_named(projects):
+    fast = "--xla_cpu_enable_fast_math=true --xla_cpu_fast_math_honor_nans=false"
+    told = projects(test_a=FAST).pytest("--update-goldens", environment={"XLA_FLAGS": fast})["test_fast"].text
+    assert "Its outputs were computed with other flags than its replay: nothing was stored." in told
+    assert f"XLA_FLAGS='{fast}' in this process alone" in told
+    assert "`environment: [XLA_FLAGS]`" in told

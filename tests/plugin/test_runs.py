@@ -107,3 +107,45 @@ def test_modules_that_are_replayed_are_put_where_dump_ir_says(projects):
     refused = project.pytest("--dump-ir", "pytest.ini")
     assert refused.code == 4
     assert "--dump-ir: cannot make the folder" in refused.text
+
+
+NOTHING_IS_TRIED = """
+from export_core.export import golden_checks
+
+def tried(*args, **kwargs):
+    raise AssertionError("tried again")
+
+golden_checks.derivatives = golden_checks._require_refusal = golden_checks._shardings_of = tried
+"""
+TRIED = (
+    TESTS
+    + """
+@pytest.mark.export_compat(mesh={"a": 2}, in_specs=(jax.sharding.PartitionSpec("a"),))
+def test_devices(export_golden):
+    export_golden(jax.jit(jnp.sin), np.arange(8.0))
+
+@pytest.mark.export_compat(symbolic_shapes="b")
+def test_shapes(export_golden):
+    export_golden(jax.jit(jnp.sin), np.arange(8.0)).refused(np.ones((2, 2)))
+"""
+)
+
+
+def test_what_an_unchanged_export_does_is_not_tried_again(projects):
+    """Derivatives, refusals and shardings of results would take longer than all else that a marked test does."""
+    project = projects(test_a=TRIED)
+    with (project.folder / "pytest.ini").open("a") as ini:
+        ini.write("export_devices = 2\n")
+    assert project.pytest("--update-goldens", cold=True).code == 0
+    project.write(conftest=NOTHING_IS_TRIED)
+    assert project.pytest(cold=True).code == 0
+    for old, new in (("jnp.sin", "jnp.cos"), ("np.arange(8.0)", "np.arange(1, 9.0)")):
+        project.write(test_a=TRIED.replace(old, new))
+        run = project.pytest(cold=True)
+        assert {name.rpartition(".")[2]: "tried again" in told.text for name, told in run.tests.items()} == {
+            "test_wave": True,
+            "test_devices": True,
+            "test_shapes": True,
+        }
+    project.write(test_a=TRIED.replace("np.ones((2, 2))", "np.ones((2, 3))"))
+    assert "tried again" in project.pytest(cold=True)["test_shapes"].text

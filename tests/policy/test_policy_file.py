@@ -14,7 +14,7 @@ from commands import assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_core.features.inspect.facts import STABLEHLO_YEARS
+from export_core.features.inspect.artifact_facts import STABLEHLO_YEARS
 from export_core.policy import Policy, PolicyError, find_policy
 from export_core.policy.entries import Required, WindowDays
 from export_core.policy.load import read_policy

@@ -21,9 +21,10 @@ from commands import wait_for
 from export_core.matrix import Cell
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.cell import Limits, request_of
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import request_of
 from export_core.readers.environment import JAXLIB_WORKER, Environment, this_interpreter
-from export_core.readers.worker.client import PROGRAM, ForkingWorker, WorkerDied, notes_file
+from export_core.readers.worker.client import PROGRAM, ForkingWorker, WorkerDied, prepare_notes
 from export_core.readers.worker.program import read_notes
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -47,7 +48,7 @@ class Started:
 
 
 def plain_request(golden, folder: Path):
-    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, Limits(timeout=60, memory=0))
+    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, CellLimits(timeout=60, memory=0))
 
 
 @pytest.fixture
@@ -237,7 +238,7 @@ def test_why_no_more_processes_are_started_ahead_is_said_once(here, goldens, tmp
     environment = dataclasses.replace(this_interpreter(here), half=half)
     cells = [Cell(goldens[name], here, "cpu") for name in ("waves", "both", "keys", "x64")]
     notes: list[str] = []
-    options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
+    options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
     assert {outcome.verdict for _, outcome in replay(cells, lambda _: environment, options, notify=notes.append)} == {
         "pass"
     }
@@ -272,13 +273,13 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
 
 def test_imports_of_the_first_cell_are_noted_for_the_next_worker(here, environment, goldens, tmp_path):
     plain = this_interpreter(here)
-    notes = Path(notes_file(plain))
+    notes = Path(prepare_notes(plain))
     notes.write_text("{")  # no notes
     assert ends(ForkingWorker(plain), goldens["waves"], tmp_path) == "ok"
     noted = json.loads(notes.read_text())
     assert "jax._src.interpreters.mlir" in noted
     assert [path.name for path in notes.parent.iterdir()] == [notes.name]
-    Path(notes_file(environment)).write_text(json.dumps(["marking", "no.such.module", *noted]))
+    Path(prepare_notes(environment)).write_text(json.dumps(["marking", "no.such.module", *noted]))
     worker = ForkingWorker(environment)
     assert (tmp_path / "mark").read_text() == "imported"
     assert ends(worker, goldens["waves"], tmp_path) == "ok"
@@ -294,7 +295,7 @@ def test_notes_that_are_none_are_no_notes(tmp_path, text):
 def test_without_a_folder_for_notes_cells_run_all_the_same(here, cache, goldens, tmp_path):
     cache.parent.write_text("a file")
     plain = this_interpreter(here)
-    assert notes_file(plain) == ""
+    assert prepare_notes(plain) == ""
     assert ends(ForkingWorker(plain), goldens["waves"], tmp_path) == "ok"
 
 
@@ -307,7 +308,7 @@ def test_a_note_that_the_worker_dies_of_is_dropped(environment, tmp_path, module
     half = tmp_path / "half.py"
     half.write_text("LEARNS_MODULES = True\ndef warm(): pass\ndef run(*_): pass\n")
     environment = dataclasses.replace(environment, half=half)
-    notes = Path(notes_file(environment))
+    notes = Path(prepare_notes(environment))
     notes.write_text(json.dumps([module]))
     with pytest.raises(WorkerDied, match=problem):
         ForkingWorker(environment)

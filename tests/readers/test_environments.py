@@ -20,8 +20,8 @@ from making import make_wheel, release
 
 from export_core.base.processes import deciding_variables, kernels_in_words
 from export_core.readers import build as module
+from export_core.readers import cached_environments, hardware, installed
 from export_core.readers import environment as environments
-from export_core.readers import hardware, installed, inventory
 from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,
@@ -267,7 +267,7 @@ def test_a_note_of_a_build_of_another_shape_is_none(tmp_path, text):
     (tmp_path / "ready.json").write_text(text)
     with EnvironmentLocks() as locks:
         assert module.find_built(tmp_path, locks) is None
-    assert inventory._describe(tmp_path).is_built is False
+    assert cached_environments._describe(tmp_path).is_built is False
 
 
 @pytest.mark.parametrize("checked", ["null", "", "[1, 2]"])

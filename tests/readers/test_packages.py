@@ -16,13 +16,13 @@ from export_core.matrix import Cell
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
+from export_core.policy.run_options import CellLimits
 from export_core.readers import environment as environments
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, uv_command
-from export_core.readers.cell import Limits
+from export_core.readers.cached_environments import cached_environments
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.inventory import cached_environments
-from export_core.readers.packages import constraints_of, import_problems, installed_packages, own_requirement
+from export_core.readers.packages import constraints_of, import_problems, installed_packages, make_own_requirement
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
@@ -161,7 +161,7 @@ def test_the_policys_packages_are_in_every_readers_environment(monkeypatch):
         raise EnvironmentFailed("not built here")
 
     monkeypatch.setattr(environments, "build", fake)
-    options = ReplayOptions(load_calendar(), Policy(reader_packages=("optax==0.2.5",)), Limits(jobs=1))
+    options = ReplayOptions(load_calendar(), Policy(reader_packages=("optax==0.2.5",)), CellLimits(jobs=1))
     with ReaderEnvironments(load_calendar()) as plain, pytest.raises(EnvironmentFailed):
         plain.build(Placement(release("0.12.0.1")))
     list(replay_here([Cell(golden("t.a"), release("0.12.0.1"), "cpu")], options))
@@ -196,23 +196,23 @@ def installed(tmp_path) -> Distribution:
 
 
 def test_what_is_installed_is_installed_again_as_it_is(installed, tmp_path):
-    requirement = own_requirement(installed)
+    requirement = make_own_requirement(installed)
     install(requirement, tmp_path / "there")
     assert content(tmp_path / "there") == content(tmp_path / "here")
     assert content(tmp_path / "there")["more.py"] == "changed = True"
-    assert own_requirement(installed) == requirement, "the same code is the same environment"
+    assert make_own_requirement(installed) == requirement, "the same code is the same environment"
     (tmp_path / "here" / "fork" / "more.py").write_text("changed = 2")
-    assert own_requirement(installed) != requirement, "and other code is another one"
+    assert make_own_requirement(installed) != requirement, "and other code is another one"
 
 
 def test_a_lost_file_is_reported(installed, tmp_path):
     (tmp_path / "here" / "fork" / "more.py").unlink()
     with pytest.raises(EnvironmentFailed, match=r"one of its files cannot be read: .*more\.py.*Install"):
-        own_requirement(installed)
+        make_own_requirement(installed)
 
 
 def test_an_editable_folder_is_installed_as_such(tmp_path):
     info = tmp_path / "fork-1.0.dist-info"
     info.mkdir()
     (info / "direct_url.json").write_text(json.dumps({"url": "file:///a%20b/fork", "dir_info": {"editable": True}}))
-    assert own_requirement(PathDistribution(info)) == "-e/a b/fork"
+    assert make_own_requirement(PathDistribution(info)) == "-e/a b/fork"

@@ -19,7 +19,7 @@ from export_core.export.produce import ProducedGolden, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import MANIFEST, OUTPUTS, sha256
-from export_core.matrix import Cell, Limits, Result, Verdict
+from export_core.matrix import Cell, CellLimits, Result, Verdict
 from export_core.readers.environment import Environment, cell_variables
 from export_core.readers.worker import client
 from export_core.releases import load_calendar
@@ -123,7 +123,7 @@ def outcomes(store, tmp_path_factory, here, warm_starts) -> dict[str, Result]:
             cells,
             lambda r: Environment(r, Path(sys.executable), cell_variables()),
             load_calendar(),
-            limits=Limits(jobs=2, timeout=120),
+            limits=CellLimits(jobs=2, timeout=120),
         )
         return {outcome.case: outcome for _, outcome in found}
 

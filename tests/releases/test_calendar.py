@@ -16,7 +16,7 @@ from export_core.policy.run_options import Selection
 from export_core.readers.errors import PlacementError
 from export_core.readers.placement import parse_platform
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, Windows, load_calendar
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.project_releases import contradiction
 
 CALENDAR = load_calendar()

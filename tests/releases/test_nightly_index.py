@@ -17,7 +17,7 @@ from making import NEWEST
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.run.results import read_results
+from tools.stored_results import read_results
 
 pytestmark = pytest.mark.matrix
 ROOT = Path(__file__).parents[2]

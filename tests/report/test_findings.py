@@ -378,11 +378,14 @@ def test_a_cause_names_the_leaf_of_each_output_that_jumps_in_its_goldens():
     [
         ("died\nsomewhere", "died"),
         ("uv failed with status 2:\n  no wheel\nhint", "uv failed with status 2: no wheel"),
+        ("Failed to serialize;\n\n  it needs 1.22\nhint", "Failed to serialize; it needs 1.22"),
         ("", ""),
     ],
 )
-def test_a_first_line_that_ends_with_a_colon_has_the_next_one(message, line):
+def test_a_first_line_that_ends_with_a_colon_or_semicolon_has_the_next_one(message, line):
     assert first_line(message) == line
+    causes = summarize([crash(message=message)]).causes
+    assert [cause.message for cause in causes] == [line or "crash"]
 
 
 ROUNDING = "rounding: errors of both signs, at most 2^-21 of the largest element"

@@ -27,7 +27,7 @@ from rich.console import Console
 from export_core.base.text import for_markdown, plain_text, safe_json, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
-from export_core.features.compare_runs.comparison import BaselineDifference, CellDifference, Change, as_comparison
+from export_core.features.compare_runs.comparison import BaselineDifference, CellDifference, Change, as_run_difference
 from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.features.forecast.forecast import forecast, forecast_lines
 from export_core.goldens import Check, Golden, GoldenError, GoldenStore, Manifest, Options, verify
@@ -300,7 +300,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "policy show": lambda results, summary: printed(
         policy_text(msgspec.convert(summary.policy, Policy), {}, results[0].message)
     ),
-    "comparison": lambda *run: html_page(document(*run, as_comparison(changed(*run)))),
+    "comparison": lambda *run: html_page(document(*run, as_run_difference(changed(*run)))),
     "badge": lambda results, summary: badge_svg(badge(summary)),
     "map of a page": lambda *run: map_svg(release_map(Run(*run)), links=True),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
@@ -508,5 +508,5 @@ def test_commands_print_through_one_function_only():
         "features/inspect/screen.py": 1,
         "features/backfill/backfill.py": 1,
         "features/why/explain/bundle_script.py": 9,
-        "features/why/reduce/editing/program.py": 1,
+        "features/why/reduce/editing/editing_program.py": 1,
     }

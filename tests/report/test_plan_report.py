@@ -10,7 +10,7 @@ from rich.console import Console
 
 from export_core.goldens import Options
 from export_core.matrix import Plan, Selection, make_plan
-from export_core.readers.inventory import EnvironmentsCost
+from export_core.readers.cached_environments import EnvironmentsCost
 from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
 from export_core.report.plan_report import MOST_JOBS, github_jobs, plan_report, print_plan_report
 

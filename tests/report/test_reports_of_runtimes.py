@@ -29,6 +29,7 @@ from export_core.report.plan_report import github_jobs, print_plan_report
 from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
 from export_core.report.terminal import print_report
+from export_core.report.view import broken_cell
 from export_core.report.wording import began_and_ended, promise_line, window_line
 from export_core.run.run import Run
 
@@ -260,3 +261,64 @@ def test_costs_of_a_runtime_are_named_in_words():
 def test_what_fails_in_another_runtime_is_reported_to_that():
     (failing,) = (finding for finding in document(RESULTS).findings if finding.results)
     assert "report it to tensorflow;" in dict(failing.details)["to do"]
+
+
+# --- other numbers where nothing is promised --------------------------------------------------------------------------
+
+
+def other_numbers(*versions, **changes):
+    """What a report of one golden says that gives other numbers in these releases of iree, and is right in jaxlib."""
+    changes = {"stage": Stage.COMPARE, "message": "output 0: far", "max_abs_error": 0.5, **changes}
+    plain = result(Verdict.NUMERICS, Judgement.BROKEN, promised=False, **changes)
+    cells = [of_runtime(plain, f"iree=={version}", "2026-10-28") for version in versions]
+    return document([result(), *cells])
+
+
+def test_other_numbers_break_no_promise_where_nothing_is_promised():
+    told = other_numbers("3.13.0")
+    (finding,) = (one for one in told.findings if one.results)
+    assert (finding.title, told.run.summary.exit_code) == ("OTHER NUMBERS", 1)
+    assert "ran with different numbers; iree promises nothing." in finding.sentence
+    assert "breaks the promise" not in finding.text
+    assert finding.brief.endswith(
+        "Only iree 3.13.0 (built 2026-10-28) ran it: whether another release agrees is not known."
+    )
+    assert dict(finding.details)["to do"].startswith("This runtime promises nothing, and a silently wrong number")
+    assert "jaxexport explain --cases tests.test_a.test_f" in dict(finding.details)["to do"]
+    assert told.headline[0].startswith("BROKEN: 1 cell with other numbers in runtimes that promise nothing")
+    assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
+
+
+def test_several_releases_that_differ_are_counted():
+    (finding,) = (one for one in other_numbers("3.9.0", "3.13.0").findings if one.results)
+    assert finding.sentence.endswith("None of the 2 releases of iree that ran it agrees with the writer.")
+
+
+def test_numbers_that_look_like_rounding_moved():
+    (finding,) = (
+        one for one in other_numbers("3.13.0", looks_like="rounding: errors of both signs").findings if one.results
+    )
+    assert finding.title == "NUMBERS MOVED"
+
+
+@pytest.mark.parametrize(
+    ("differs", "is_garbage"),
+    [
+        ({"max_abs_error": None}, True),  # one side is not finite
+        ({"looks_like": "the elements that differ are zero"}, True),
+        ({"looks_like": "beyond the range: up to 3e+12, where at most 4.5 was expected"}, True),
+        ({"looks_like": "as if computed in bfloat16: errors of about 2^-9 of each value"}, False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("runtime", [True, False])
+def test_no_rule_is_suggested_for_garbage(differs, is_garbage, runtime):
+    if runtime:
+        told = other_numbers("3.13.0", **differs)
+    else:
+        wrong = {"stage": Stage.COMPARE, "message": "output 0: far", "max_abs_error": 0.5, **differs}
+        told = document([result(), result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.11.0", **wrong)])
+    (finding,) = (one for one in told.findings if one.results)
+    to_do = dict(finding.details)["to do"]
+    assert ("allow them with a rule" in to_do) is not is_garbage
+    assert ("No rule allows such numbers" in to_do) is is_garbage

@@ -16,7 +16,7 @@ from export_core.base.processes import DEVICES, KERNELS, SYSTEM
 from export_core.cli.app import main
 from export_core.goldens import GoldenStore
 from export_core.judge.gate import RunIdentity
-from export_core.matrix import Limits, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix import CellLimits, Selection, Verdict, cache_keys, make_plan
 from export_core.matrix.result import new_result
 from export_core.numbers import user_source
 from export_core.numbers.user_source import source_hash
@@ -202,7 +202,7 @@ def test_an_explanation_takes_no_result_by_anything_else(project, monkeypatch):
     assert choose(asked).result is None
 
 
-READERS = {"read_run", "read_results", "read_summary", "plan_of", "recorded_plan"}
+READERS = {"read_run", "results_in", "read_summary", "plan_of", "recorded_plan"}
 USES = {
     "cli/judge.py: judge": "judge",
     "cli/report.py: report": "report",
@@ -212,7 +212,7 @@ USES = {
     "run/merge.py: _finished": "the joining of shards",
     "run/merge.py: merge_shards": "the joining of shards",
     "run/plan_record.py: plan_of": "reads a plan for the others",
-    "run/results.py: Journal._continues": "--resume",
+    "run/results.py: Journal._take_up": "--resume",
     "run/results.py: read_run": "reads a run for the others",
     "run/session.py: _whole_plan": "takes the day of a run that is continued, whose plan --resume compares",
 }
@@ -333,7 +333,7 @@ def test_git_is_asked_once_and_a_run_without_it_has_no_commit(repository, jaxexp
 def record(*goldens, policy: Policy = Policy()) -> PlanRecord:  # noqa: B008 - it is frozen
     chosen = goldens or (golden("t.a"), golden("t.b"))
     plan = make_plan(chosen, load_calendar(), Windows(), Selection(readers="0.12.0.1"), load_calendar().today())
-    return record_of(plan, policy, Limits())
+    return record_of(plan, policy, CellLimits())
 
 
 def test_one_digest_covers_every_part(project):

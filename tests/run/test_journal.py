@@ -17,7 +17,7 @@ from making import day, golden, manifest, result, write_golden
 from export_core.base.text import safe_json
 from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
-from export_core.matrix import Limits, Selection, Verdict, cache_keys, make_plan
+from export_core.matrix import CellLimits, Selection, Verdict, cache_keys, make_plan
 from export_core.matrix.result import WriterOf, new_result
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
@@ -29,7 +29,8 @@ from export_core.releases.runtimes import RuntimeRefusal, known_runtimes
 from export_core.run import plan_record, session
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
-from export_core.run.results import FINISHED, LOCK, RESULTS, SUMMARY, Journal, read_results, results_so_far
+from export_core.run.results import FINISHED, LOCK, RESULTS, SUMMARY, Journal, results_so_far
+from tools.stored_results import read_results
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -43,7 +44,7 @@ def record(
     **selection,
 ) -> PlanRecord:
     plan = make_plan(goldens, load_calendar(), Windows(), Selection(**{"readers": "0.12.0.1", **selection}), as_of)
-    return record_of(plan, policy, Limits(timeout=timeout, jobs=jobs))
+    return record_of(plan, policy, CellLimits(timeout=timeout, jobs=jobs))
 
 
 def begun(folder: Path, *lines: bytes, made: PlanRecord | None = None) -> None:
@@ -372,7 +373,7 @@ def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
 def test_an_unfinished_run_believes_no_date_or_judgement(tmp_path, changes, continues):
     goldens = [golden("t.a", "0.9.2")]
     plan = make_plan(goldens, load_calendar(), Windows(300, 21), Selection("0.12.0.1"), day("2026-11-21"))
-    made = record_of(plan, Policy(windows=WindowDays(300, 21)), Limits())
+    made = record_of(plan, Policy(windows=WindowDays(300, 21)), CellLimits())
     line = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1")
     begun(tmp_path, safe_json(msgspec.structs.replace(line, **changes)), made=made)
     with Journal(tmp_path, made, resume=True) as journal:
@@ -392,7 +393,7 @@ def test_a_password_in_a_policy_is_neither_stored_nor_missed():
 def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
     written = [result(reader=reader, message="as before") for reader in ("0.10.2", "0.11.0")]
     (tmp_path / RESULTS).write_bytes(b"".join(safe_json(each) + b"\n" for each in written))
-    first, second = read = list(read_results(tmp_path))
+    first, second = read = read_results(tmp_path)
     assert read == written
     assert all(getattr(first, name) is getattr(second, name) for name in ("writer", "golden", "message"))
 

@@ -15,7 +15,7 @@ from making import make_wheel
 from replaying import replayed
 
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.readers.build import cache_folder
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
@@ -125,7 +125,7 @@ def test_an_environment_that_loses_a_file_is_rebuilt(small, tmp_path, monkeypatc
     goldens = [golden for golden in GoldenStore(small / "golden").goldens() if golden.manifest.case in CASES]
     cells = [Cell(golden, reader, "cpu") for golden in goldens]
     said: list[str] = []
-    found = list(replayed(cells, environment_of, calendar, limits=Limits(jobs=2), notify=said.append))
+    found = list(replayed(cells, environment_of, calendar, limits=CellLimits(jobs=2), notify=said.append))
     assert {outcome.verdict for _, outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
     assert len(asked) == 2
     assert any("again: the environment broke: " in text and "mhlo.py" in text for text in said), said

@@ -180,13 +180,16 @@ def test_failures_of_two_runtimes_have_two_causes():
     assert one.series != other.series
 
 
-def test_known_issues_of_jaxlib_are_not_looked_for_in_another_runtime(monkeypatch):
-    monkeypatch.setattr(judgement, "upstream_of", lambda *_: "an-issue")
-    reply = Reply(Stage.RUN, "error", type="ValueError", message="whatever")
-    for name, expected in ((NEWEST, "an-issue"), (IREE, "")):
+def test_a_cell_shows_only_known_issues_of_its_runtime(tmp_path):
+    (tmp_path / "issues.yaml").write_text(
+        "- {id: of-jaxlib, title: a, todo: b, outcome: error, message: whatever}\n"
+        "- {id: of-iree, title: a, todo: b, outcome: error, message: whatever, consumer: iree}\n"
+    )
+    policy, reply = Policy(known_issues=str(tmp_path / "issues.yaml")), Reply(Stage.RUN, "error", message="whatever")
+    for name, expected in ((NEWEST, "of-jaxlib"), (IREE, "of-iree")):
         cell = dataclasses.replace(cell_of("0.9.2"), reader=planned([golden(jaxlib="0.9.2")], readers=name).readers[0])
         outcome = outcome_of(cell, reply, Path("outputs"), ReplayOptions(CALENDAR))
-        assert judgement.judge(outcome, cell.golden, Policy()).upstream == expected
+        assert judgement.judge(outcome, cell.golden, policy).upstream == expected
 
 
 # --- what cannot be asked of it, and what it says ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.reference import api, commands, files, messages, plugin, policy, variables, verdicts
+from tools.reference import api, commands, files, knowledge, messages, plugin, policy, variables, verdicts
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference"
 PARTS: dict[str, Callable[[], str]] = {
@@ -20,6 +20,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **files.PARTS,
     **verdicts.PARTS,
     **messages.PARTS,
+    **knowledge.PARTS,
     **variables.PARTS,
     **api.PARTS,
 }

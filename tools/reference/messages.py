@@ -9,6 +9,7 @@ from typing import Any
 from export_core.matrix.outcome import load_driver_needs, load_refusals
 from export_core.policy.known_issues import known_issues
 from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
+from export_core.releases.runtimes import JAXLIB
 from tools.reference.markdown import code, table
 
 Entries = Mapping[str, JaxRelease] | Mapping[str, JaxlibRelease]
@@ -18,21 +19,27 @@ def issues() -> str:
     """A section for each known upstream issue."""
     parts = []
     for issue in known_issues():
+        if issue.consumer != JAXLIB:  # knowledge.md has them
+            continue
         link = f" [Report]({issue.issue})." if issue.issue else ""
         reason = f" Any reader: {issue.any_reader}" if issue.any_reader else ""
         facts = {
-            "readers": issue.readers and f"jaxlib {issue.readers}",
+            "readers": issue.readers and f"{issue.consumer} {issue.readers}",
             "writers": issue.written_before and f"jaxlib before {issue.written_before}",
             "platforms": ", ".join(issue.platforms),
-            "verdict": " or ".join(map(code, issue.verdicts)),
-            "stage": " or ".join(map(code, issue.stages)),
+            "verdict": " or ".join(map(code, issue.shown_by)),
+            "stage": code(issue.stage),
             "message": code(issue.message),
-            "custom calls": ", ".join(map(code, issue.calls)),
-            "types": code(issue.types),
+            **{name: _words(value) for name, value in (issue.concerns.given if issue.concerns else {}).items()},
         }
         has = "; ".join(f"{name} {value}" for name, value in facts.items() if value)
         parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\nTo do: {issue.todo}\n\nCells: {has}.{reason}\n")
     return "\n".join(parts)
+
+
+def _words(value: object) -> str:
+    """What an entry says of an artifact, for people."""
+    return ", ".join(code(str(part)) for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def refusals() -> str:

@@ -6,7 +6,7 @@ import ast
 import inspect
 from typing import Any
 
-from pytest_jaxexport import sessions
+from pytest_jaxexport import nox_sessions
 from pytest_jaxexport.marker import all_keywords
 from pytest_jaxexport.settings import add_options
 from tools.reference.api import documented
@@ -60,9 +60,9 @@ def marker_keywords() -> str:
     )
 
 
-def nox_sessions() -> str:
+def sessions_text() -> str:
     """The sessions that `register` defines, with their docstrings."""
-    tree = ast.parse(inspect.getsource(sessions.register))
+    tree = ast.parse(inspect.getsource(nox_sessions.register))
     rows = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.decorator_list:
@@ -88,5 +88,5 @@ PARTS = {
     "pytest options": pytest_options,
     "ini keys": ini_keys,
     "marker keywords": marker_keywords,
-    "nox sessions": nox_sessions,
+    "nox sessions": sessions_text,
 }

@@ -37,8 +37,8 @@ LINKS = {
 
 
 def whole(schema: dict[str, Any]) -> dict[str, Any]:
-    """The type that a schema is about."""
-    definition: dict[str, Any] = schema["$defs"][name_of(schema)]
+    """The type that a schema is about, or that of each item of a list."""
+    definition: dict[str, Any] = schema["$defs"][name_of(schema.get("items", schema))]
     return definition
 
 

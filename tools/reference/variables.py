@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from export_core.base import processes
-from export_core.readers import environment, installer
+from export_core.readers import environment, uv_settings
 from tools.reference.markdown import code, table
 
 READ: dict[tuple[str, ...], str] = {
@@ -58,15 +58,15 @@ def given() -> str:
 
 def of_an_installation() -> str:
     """The variables and the keys of uv's configuration that count when an environment of a reader is built."""
-    credentials = [f"UV_INDEX_*{ending}" for ending in installer.CREDENTIALS]
+    credentials = [f"UV_INDEX_*{ending}" for ending in uv_settings.CREDENTIALS]
     rows = [
-        ("the package index, which decides what is installed", installer.INDEX_VARIABLES),
+        ("the package index, which decides what is installed", uv_settings.INDEX_VARIABLES),
         ("its passwords", credentials),
-        ("proxies, in capitals or not", installer.PROXIES),
-        ("paths of certificates, of passwords and of uv's own folders", installer.PATH_VARIABLES),
-        ("how uv fetches and stores", installer.OTHER_VARIABLES),
-        ("keys of uv.toml that decide what is installed", installer.INDEX_KEYS),
-        ("other keys of uv.toml", installer.OTHER_KEYS),
+        ("proxies, in capitals or not", uv_settings.PROXIES),
+        ("paths of certificates, of passwords and of uv's own folders", uv_settings.PATH_VARIABLES),
+        ("how uv fetches and stores", uv_settings.OTHER_VARIABLES),
+        ("keys of uv.toml that decide what is installed", uv_settings.INDEX_KEYS),
+        ("other keys of uv.toml", uv_settings.OTHER_KEYS),
     ]
     return table(("of", "names"), [(what, ", ".join(map(code, names))) for what, names in rows])
 

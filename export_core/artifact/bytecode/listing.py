@@ -127,7 +127,7 @@ class _Lister:
         region.next += len(types)
         known: Mapping[int, list[int]] = region.known
         if name == "vhlo.func_v1":
-            known = self._function(attributes, properties)
+            known = self._begin_function(attributes, properties)
         else:
             head = self._head(number, attributes, properties)
             self._lines.append(Line(*head, types, values, region.depth, region.platforms))
@@ -164,7 +164,7 @@ class _Lister:
             for _ in range(block.operations):
                 self._operation(cursor, region)
 
-    def _function(self, attributes: int, properties: int) -> dict[int, list[int]]:
+    def _begin_function(self, attributes: int, properties: int) -> dict[int, list[int]]:
         """Begin the lines of a function. Returns its arguments that follow from the platform alone."""
         texts, own = self._texts, self._own("vhlo.func_v1", attributes, properties)
         name, visibility = (str(texts.attribute(own[key])) if key in own else "" for key in _SYMBOL)

@@ -1,5 +1,6 @@
 """The decoder of the envelope: from flatbuffer tables to typed fields, for formats 1 to 12 and what may follow."""
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -12,6 +13,10 @@ from export_core.artifact.errors import LIMIT, ArtifactError, guarded
 Made = TypeVar("Made")
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
+MAX_DIMENSION = 4096  # letters of a symbolic dimension
+MAX_POWER = 1000  # the sum of the powers in one: jax multiplies each out, and needs a tenth of a second for these
+DIMENSION = f"{LIMIT} jax itself would need unbounded time: export the function with a simpler dimension."
+_POWER = re.compile(r"\^ *([0-9]+)")
 NEW = 12  # visits that making an object counts for: it takes far more memory than file
 
 
@@ -171,9 +176,17 @@ class _Decoder:
             else:
                 dtype = self.name_of(s.DTYPES, number, "dtype", table)
             memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
-            return f.Aval(dtype, tuple(map(_dim, shape)), memory)
+            return f.Aval(dtype, tuple(self.dim(text, table) for text in shape), memory)
 
         return self.shared(table, f.Aval, (kind, number, space, shape), make)
+
+    def dim(self, text: str, table: Table) -> f.Dim:
+        # No size has 20 digits (2**63 has 19), and int() refuses some thousands of digits with an error of its own.
+        if text.isascii() and text.isdigit() and len(text) < 20:
+            return int(text)
+        if problem := _costly(text):
+            raise table.error("a symbolic dimension that jax reads in a second", problem, advice=DIMENSION)
+        return text
 
     def shardings(
         self, indices: int, full: int, unique: list[f.NamedSharding], meshes: list[f.AbstractMesh]
@@ -264,6 +277,10 @@ class _Decoder:
 _LEAF = f.Tree("leaf")
 
 
-def _dim(text: str) -> f.Dim:
-    # No size has 20 digits (2**63 has 19), and int() refuses some thousands of digits with an error of its own.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
+def _costly(text: str) -> str:
+    """Say what of a symbolic dimension takes jax too long to read; empty for nothing."""
+    # https://github.com/jax-ml/jax/issues/38020
+    if len(text) > MAX_DIMENSION:
+        return f"one of {len(text)} letters"
+    powers = sum(int(power[:6]) for power in _POWER.findall(text))
+    return f"powers of more than {MAX_POWER} in all" if powers > MAX_POWER else ""

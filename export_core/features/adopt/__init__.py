@@ -3,6 +3,6 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={"goldens add": "commands:add"},
+    commands={"goldens add": "adopt_command:add"},
     schemas={"artifacts": ("archive:ArtifactList", "artifacts.yaml: what belongs to each artifact of an archive")},
 )

@@ -19,7 +19,7 @@ from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_w
 from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus, staged_goldens
 from export_core.goldens.verify import check_read_whole
-from export_core.matrix import Limits, MatrixError, Result, Selection, Verdict
+from export_core.matrix import CellLimits, MatrixError, Result, Selection, Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay import replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
@@ -287,7 +287,7 @@ class Adoption:
         """
         outside = []
         by_id = {draft.id: draft for draft in drafts}
-        options = ReplayOptions(self.policy.calendar(), self.policy, Limits())
+        options = ReplayOptions(self.policy.calendar(), self.policy, CellLimits())
         with staged_goldens(*((draft.manifest, draft.files) for draft in drafts)) as goldens:
             cells = []
             for golden in goldens:

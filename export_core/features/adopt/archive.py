@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from export_core.artifact import ArtifactError
-from export_core.artifact.archive import LeftOut, artifact_in, files_of
+from export_core.artifact.folders import LeftOut, artifact_in, files_of
 from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular

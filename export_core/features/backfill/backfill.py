@@ -17,7 +17,7 @@ from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, interpreter_for, uv_command
 from export_core.readers.environment import requirements, writer_variables
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.packages import own_requirement
+from export_core.readers.packages import make_own_requirement
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
@@ -143,7 +143,7 @@ def _build_writer(
     recipe = Recipe(
         f"writer-{release.jaxlib}",
         interpreter.python,
-        (*requirements(release, calendar, sources), "pytest", own_requirement(), *requirements_here(install)),
+        (*requirements(release, calendar, sources), "pytest", make_own_requirement(), *requirements_here(install)),
         "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)",
         decides + sources.content(release),
         sources.options(),

@@ -22,13 +22,13 @@ from export_core.judge.gate import BONUS_LOST, exit_code_of, lost_bonuses, summa
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.result import Result, WriterOf, by_build_date, grouped
-from export_core.matrix.verdicts import WORST_FIRST, Judgement, Kind
+from export_core.matrix.verdicts import WORST_FIRST, FindingKind, Judgement
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release
 from export_core.releases.names import title_of
-from export_core.report.document import Comparison, Finding, by_kind, capped
+from export_core.report.document import Finding, RunDifference, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
 from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader
 from export_core.run.errors import IncompleteResults, RunError
@@ -218,16 +218,16 @@ def _text(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-CAVEAT = Kind("CAVEAT", 0, "bold yellow")
+CAVEAT = FindingKind("CAVEAT", 0, "bold yellow")
 CHANGED = {
-    Change.REGRESSED: Kind("REGRESSED", 1, "bold red", is_open=True),
-    Change.FIXED: Kind("fixed", 2, "green", is_open=True),
-    Change.CHANGED: Kind("changed", 3),
-    Change.NEW: Kind("new", 4),
-    Change.GONE: Kind("gone", 5),
+    Change.REGRESSED: FindingKind("REGRESSED", 1, "bold red", is_open=True),
+    Change.FIXED: FindingKind("fixed", 2, "green", is_open=True),
+    Change.CHANGED: FindingKind("changed", 3),
+    Change.NEW: FindingKind("new", 4),
+    Change.GONE: FindingKind("gone", 5),
 }
 """The kinds of findings about a change."""
-COST = Kind("cost", 6)  # The kind of the finding about changed costs.
+COST = FindingKind("cost", 6)  # The kind of the finding about changed costs.
 _MOST = 20  # The most findings of each kind of change on the page.
 
 
@@ -292,14 +292,14 @@ class BaselineReport(msgspec.Struct, frozen=True):
     costs: list[ChangedCost] = []  # What changed in costs, the largest change first.
 
 
-def compared(run: Run, *baselines: Path) -> Comparison:
+def compared(run: Run, *baselines: Path) -> RunDifference:
     """A run compared with the newest of the runs in these folders; the others are its history.
 
     Raises `RunError` as `compare_with_baseline` does.
     """
     differences = [compare_with_baseline(run, baseline) for baseline in baselines]
     *older, newest = sorted(differences, key=lambda difference: _moment(difference.baseline))
-    return as_comparison(newest, [difference.baseline for difference in older])
+    return as_run_difference(newest, [difference.baseline for difference in older])
 
 
 def _moment(run: Run) -> tuple[str, str]:
@@ -307,13 +307,13 @@ def _moment(run: Run) -> tuple[str, str]:
     return str(run.summary.as_of), str(run.summary.identity.started or "")
 
 
-def as_comparison(difference: BaselineDifference, older: Sequence[Run] = ()) -> Comparison:
+def as_run_difference(difference: BaselineDifference, older: Sequence[Run] = ()) -> RunDifference:
     """A difference as every medium shows it. `older` are runs before the baseline, judged by the same policy."""
     runs = [*older, difference.baseline, difference.now]
     in_runs = {key: [run.by_cell.get(key) for run in runs] for key in difference.now.by_cell}
     names = [f"{number}: as of {run.summary.as_of}" for number, run in enumerate(runs[:-1], start=1)]
     changes, costs = list(_changes(difference)), list(_costs(difference))
-    return Comparison(
+    return RunDifference(
         line=baseline_line(difference),
         caveats=[Finding(CAVEAT, number, f"{text}.") for number, text in enumerate(difference.caveats)],
         changes=changes,
@@ -373,7 +373,7 @@ def _change_key(cell: CellDifference) -> tuple[str, ...]:
     return _state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes
 
 
-def _finding(group: Sequence[CellDifference], kind: Kind, number: int) -> Finding:
+def _finding(group: Sequence[CellDifference], kind: FindingKind, number: int) -> Finding:
     first, results = group[0], tuple(cell.result for cell in group)
     sentence = f"{writer_and_reader(results[0])}."
     if len(group) > 1:

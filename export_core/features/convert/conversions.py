@@ -27,7 +27,7 @@ from export_core.run.named_outputs import check_output
 
 
 @dataclass(frozen=True)
-class Target:
+class ConversionTarget:
     """A source, one reader, and where its converted artifact goes; `path` of a golden is the folder of goldens."""
 
     name: str
@@ -45,7 +45,7 @@ class Target:
         return self.path.joinpath(*Path(self.name).resolve().parts[-2:]) if self.is_golden else self.path
 
 
-def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
+def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[ConversionTarget]:
     """One target for each source and reader. See `check_targets` for what they may be.
 
     OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
@@ -56,12 +56,12 @@ def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[T
     for reader in readers:
         root = Path(out) / reader if len(readers) > 1 else Path(out)
         for name in names:
-            target = Target(name, reader, root)
+            target = ConversionTarget(name, reader, root)
             targets.append(replace(target, path=root / Path(name).name) if several and not target.is_golden else target)
     return targets
 
 
-def check_targets(targets: Sequence[Target], out: str) -> None:
+def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
     """Raise an error where two targets have the same file, or one would replace what it must not.
 
     `ConversionError` for an original, for a file that is no record in a record's place, and for a folder of goldens
@@ -119,7 +119,7 @@ class Conversions:
         """What rewrites modules, in one environment for all."""
         return ModuleRewriter(self.calendar, self.notify)
 
-    def run(self, target: Target) -> ConversionRecord:
+    def run(self, target: ConversionTarget) -> ConversionRecord:
         """Convert one source for a reader and write it: an artifact to a file, a golden into a folder of goldens.
 
         Raises `ConversionRefused`, and writes nothing, where it cannot be made into one that the reader takes;
@@ -147,16 +147,16 @@ class Conversions:
                 refusals.append(error.message())
         raise ConversionRefused(" ".join(refusals))
 
-    def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.Evidence | None:
+    def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.ProofEvidence | None:
         if golden is None and self.arrays:
             inputs, outputs = self.arrays
             return proof.given_evidence(artifact, inputs, outputs, self.calendar)
         if golden is None and self.goldens is not None:
-            golden = proof.golden_with(artifact, self.goldens)
+            golden = GoldenStore(self.goldens).with_artifact(artifact.sha256)
         return proof.evidence_of(golden) if golden else proof.made_evidence(artifact, self.calendar)
 
     def _verified(
-        self, artifact: Artifact, converted: Converted, evidence: proof.Evidence | None, target: Target
+        self, artifact: Artifact, converted: Converted, evidence: proof.ProofEvidence | None, target: ConversionTarget
     ) -> ConversionRecord:
         """Replay it in its reader, then write it. Raises `ConversionRefused` where the reader does not run it."""
         made = proof.converted_golden(evidence, converted) if evidence else None

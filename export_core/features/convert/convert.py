@@ -12,14 +12,15 @@ from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_ca
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
-from export_core.artifact.readers import CONVERT, LoadResult, Reader, loads, module_problems, needs, version_numbers
+from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs, version_numbers
 from export_core.features.convert.envelope import NAMED_SHARDINGS, format_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
+from export_core.knowledge import NO, forecast
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, ReleaseError
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.stable_targets import stable_targets
 
 UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"
@@ -116,10 +117,13 @@ def convert(
             "called. Export the function again."
         )
     calls = _calls_to_replace(artifact, envelope, reader, allow, replace_custom_calls=replace_custom_calls)
-    (load,) = loads(artifact, [reader])
+    known = forecast(artifact, reader)
+    load = known.load
     plain = shardings_in_the_way(artifact, reader)
     if load.ok and not calls and not plain and not _misses_shardings(envelope, reader):
-        return Converted(artifact, reader, UNCHANGED, f"{title} takes the original")
+        reasons = "; ".join(map(str, known.spoiled.reasons))
+        fails = f", and {known.in_words}: {reasons}" if known.spoiled.answer == NO else ""
+        return Converted(artifact, reader, UNCHANGED, f"{title} takes the original{fails}")
     try:
         done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
         if calls or plain or any(any(module_problems(module, needs(module), reader)) for module in artifact.modules):
@@ -206,7 +210,7 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     """Read what was made as any other artifact. Raises `ConversionRefused` for what the reader still refuses."""
     if _signature(original) != _signature(converted):
         raise ConversionRefused("its arguments or results differ from those of the original")
-    (load,) = loads(converted, [reader])
+    load = forecast(converted, reader).load
     problems = [
         *_reasons(load),
         *calls_not_taken(converted, reader, allow).values(),

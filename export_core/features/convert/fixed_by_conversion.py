@@ -28,11 +28,11 @@ from export_core.features.convert.convert import (
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.fix import FIX, FIXED_BY, FixByConversion, Level
 from export_core.features.convert.programs import ModuleRewriter
-from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
+from export_core.features.convert.proof import converted_golden, evidence_of, write_unstored
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import Cells, Result
-from export_core.matrix.verdicts import VERDICTS, Kind, Verdict
+from export_core.matrix.verdicts import VERDICTS, FindingKind, Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell, CellKey
@@ -132,7 +132,7 @@ def _convert(
 def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
     """The cell of the golden with the converted artifact, in a new folder."""
     made = converted_golden(evidence_of(cell.golden), converted)
-    golden = unstored_golden(*made, folder, options.policy)
+    golden = write_unstored(*made, folder, options.policy)
     return replace(cell, golden=golden.compared(cell.golden.compared_as))
 
 
@@ -170,7 +170,7 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
     return f"Convert it, and verify it there: `{command} -o OUT` (only its envelope is rewritten)."
 
 
-CONVERSION = Kind("CONVERSION", 7)
+CONVERSION = FindingKind("CONVERSION", 7)
 
 
 def conversion_findings(run: Run) -> Iterator[Finding]:

@@ -20,13 +20,15 @@ from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
 from export_core.releases import Calendar
-from export_core.releases.entries import CalendarEntry, calendar_entries
+from export_core.releases.calendar_entries import CalendarEntry, calendar_entries
 
 SECONDS = 300.0  # How long a program may take: a module of 30,000 operations takes a second.
 
 MOST_RELEASES = 2  # Releases that are tried to export an artifact again: each may have to be installed first.
 
-REWRITE, EXPORT_AGAIN = (Path(__file__).parent / "rewriting" / name for name in ("program.py", "export_again.py"))
+REWRITE, EXPORT_AGAIN = (
+    Path(__file__).parent / "rewriting" / name for name in ("rewriting_program.py", "export_again.py")
+)
 
 
 def run_program(

@@ -11,10 +11,9 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.numerics import factored_outputs
 from export_core.artifact.writers import writers
 from export_core.base.scratch import scratch_folder
-from export_core.base.untrusted import read_regular
 from export_core.features.convert.convert import UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
-from export_core.goldens import Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Manifest, Writer
+from export_core.goldens import Comparison, FactorGroup, Golden, GoldenError, Manifest, Writer
 from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.arrays import numpy_dtype
 from export_core.goldens.made_inputs import made_inputs
@@ -28,16 +27,17 @@ from export_core.matrix.selection import reader_named
 from export_core.matrix.verdicts import Verdict
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
-from export_core.readers.cell import Cell, Limits
+from export_core.policy.run_options import CellLimits
+from export_core.readers.cell import Cell
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 
 _MOST_BYTES = 1 << 28  # Of all made inputs together: a file may claim arguments of any size.
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ProofEvidence:
     """A golden as its manifest and files; `golden` is its id, None where it is in no store."""
 
     manifest: Manifest
@@ -45,37 +45,18 @@ class Evidence:
     golden: str | None = None
 
 
-def golden_with(artifact: Artifact, root: Path) -> Golden | None:
-    """The golden below a folder that has this artifact, byte for byte; None where there is none.
-
-    Raises `GoldenError` where its manifest cannot be read.
-    """
-    digest = artifact.sha256.encode()
-    for manifest in sorted(root.glob("*/*/golden.yaml")):
-        try:
-            # As bytes: only the manifest of the right golden is parsed.
-            if digest not in read_regular(manifest):
-                continue
-        except OSError:  # a link or a pipe, which no golden has
-            continue
-        for golden in GoldenStore(root).generations(manifest.parent.parent.name):
-            if golden.manifest.files.get(ARTIFACT) == artifact.sha256:
-                return golden
-    return None
-
-
-def evidence_of(golden: Golden) -> Evidence:
+def evidence_of(golden: Golden) -> ProofEvidence:
     """A golden of a store. Raises `GoldenError` where it is damaged."""
     golden.verify()
-    return Evidence(golden.manifest, golden.files(), golden.id)
+    return ProofEvidence(golden.manifest, golden.files(), golden.id)
 
 
-def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> Evidence:
+def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> ProofEvidence:
     """Arrays in files. Raises `GoldenError` for others than the artifact declares."""
-    return Evidence(*adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar)))
+    return ProofEvidence(*adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar)))
 
 
-def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
+def made_evidence(artifact: Artifact, calendar: Calendar) -> ProofEvidence | None:
     """Inputs made by rule, to see whether a reader runs the artifact at all; None where none can be made."""
     if artifact.envelope is None:
         return None
@@ -88,7 +69,7 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
     except GoldenError:
         return None
     options = structs.replace(manifest.options, without_outputs="made inputs, whose outputs are not known")
-    return Evidence(structs.replace(manifest, options=options), files)
+    return ProofEvidence(structs.replace(manifest, options=options), files)
 
 
 def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
@@ -98,7 +79,7 @@ def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
     return Writer(jax=release.jax, jaxlib=release.jaxlib, built=release.built, python=UNKNOWN, platform="cpu")
 
 
-def converted_golden(evidence: Evidence, converted: Converted) -> tuple[Manifest, dict[str, bytes]]:
+def converted_golden(evidence: ProofEvidence, converted: Converted) -> tuple[Manifest, dict[str, bytes]]:
     """The golden with the converted artifact in place of the original; the golden itself where nothing was changed."""
     if converted.way == UNCHANGED:
         return evidence.manifest, dict(evidence.files)
@@ -117,8 +98,8 @@ def converted_golden(evidence: Evidence, converted: Converted) -> tuple[Manifest
     return manifest, files
 
 
-def unstored_golden(manifest: Manifest, files: Mapping[str, bytes], folder: Path, policy: Policy) -> Golden:
-    """A golden in a new folder, under a policy. It is in no store: one that is without outputs may not be stored."""
+def write_unstored(manifest: Manifest, files: Mapping[str, bytes], folder: Path, policy: Policy) -> Golden:
+    """Write a golden into a new folder, and return it under a policy. No store has it: it may be without outputs."""
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_bytes(content)
@@ -138,7 +119,7 @@ class Proof:
 def prove(
     manifest: Manifest,
     files: Mapping[str, bytes],
-    evidence: Evidence,
+    evidence: ProofEvidence,
     converted: Converted,
     options: ReplayOptions,
     notify: Callable[[str], None],
@@ -151,8 +132,8 @@ def prove(
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
     release = reader_named(converted.reader.release.name, options.calendar)
     with scratch_folder() as scratch, opened(options.user_code, options.policy, options.limits) as user_code:
-        options = replace(options, limits=Limits(jobs=1), user_code=user_code)  # it is one cell
-        golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
+        options = replace(options, limits=CellLimits(jobs=1), user_code=user_code)  # it is one cell
+        golden = write_unstored(manifest, files, scratch / "golden", options.policy)
         notify(f"running the converted artifact in {release.title}")
         ((_, outcome),) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
         passes = outcome.verdict is Verdict.PASS

@@ -12,14 +12,14 @@ from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import change_in, cost_of
 from export_core.matrix.result import Cells, by_build_date
-from export_core.matrix.verdicts import Kind
+from export_core.matrix.verdicts import FindingKind
 from export_core.readers.worker.protocol import Timings
 from export_core.releases.names import title_of
 from export_core.report.document import Finding, RowLine
 from export_core.report.wording import amount, first_lines, times, writer_and_reader
 from export_core.run.run import Run
 
-NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
+NOT_MEASURED = FindingKind("NOT MEASURED", 7, "bold yellow")
 HEAD = ("cost of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run")
 _TO_DO = "`jaxexport report --trend cost` shows in which release it began. Then change the program or the budget."
 

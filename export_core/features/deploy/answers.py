@@ -16,7 +16,6 @@ import msgspec
 
 from export_core.artifact import Artifact, read
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax
-from export_core.artifact.readers import loads
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import did_you_mean, plain_text, plural, wrapped
 from export_core.goldens import Golden
@@ -25,10 +24,11 @@ from export_core.judge import Result
 from export_core.judge.accepted import Accepted
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
+from export_core.knowledge import NO, Forecast, forecasts
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
-from export_core.matrix.verdicts import Kind
+from export_core.matrix.verdicts import FindingKind
 from export_core.numbers.nothing_compared import nothing_compared
 from export_core.policy import Policy
 from export_core.policy.entries import ALL, DeploymentTarget, matches
@@ -47,7 +47,7 @@ from export_core.run.plan_record import by_another_tool, hash_of
 from export_core.run.results import read_run
 from export_core.run.run import Run
 
-Evidence = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
+StoredResults = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
 
 ASKED = "deploy"  # The folder, inside that of the results, for the run that answers what is unknown.
 
@@ -136,7 +136,7 @@ class Question:
 
     calendar: Calendar
     terms: Terms
-    evidence: Evidence
+    evidence: StoredResults
     issues: Mapping[str, KnownIssue]
     options: Sequence[str]
     results: Path
@@ -193,7 +193,8 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
         return Answer.YES, f"it ran in {title_of(target.release)}{_shown_by_outputs(subject, target, question)}", result
-    check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms, question.calendar))
+    reader = find_reader(target.release, question.terms, question.calendar)
+    check = check_load(subject.artifact, question.terms, reader, target.platform)
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
@@ -208,13 +209,22 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
     if target.reader and check.unpromised:
         return Answer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
+    if check.forecast.spoiled.answer == NO:
+        return Answer.NO, f"{check.forecast.in_words}: {_reasons(check.forecast)}", None
     if result is not None and result.flaky:
         return Answer.UNKNOWN, f"it ran in {title_of(target.release)}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return Answer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
     foreseen = f"may load ({'; '.join(doubts)})" if doubts else "should load"
-    return Answer.UNKNOWN, f"it {foreseen}, and no stored result shows that it runs", None
+    condition = "" if doubts else _reasons(check.forecast)
+    known = f" ({condition})" if condition else ""
+    return Answer.UNKNOWN, f"it {foreseen}{known}, and no stored result shows that it runs", None
+
+
+def _reasons(known: Forecast) -> str:
+    """Why a release is forecast not to run an artifact, or on which condition; empty where nothing is known of it."""
+    return "; ".join(map(str, known.spoiled.reasons))
 
 
 def _shown_by_outputs(subject: Subject, target: DeploymentTarget, question: Question) -> str:
@@ -239,8 +249,8 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
 def _around(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[str, str, bool]:
     """Since which release a target's own does not run it, the first later one that does, and whether that is foreseen.
 
-    That a release loads an artifact is foreseen from its bytes. It says something where the target's own release cannot
-    load it, or has a known issue that the other one no longer has; of a call that fails for another reason it does not.
+    What a release does is forecast. It says something where the target's own release cannot load it, or is known not to
+    run it; of a call that fails for another reason it does not.
     """
     # What only jax registers, no release of another runtime compiles.
     if _is_refused_on(subject.artifact, target.platform) or (target.reader and calls_of_jax(subject.artifact)):
@@ -248,7 +258,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     built = _releases(target, question.calendar)
     versions = [*built]
     readers = [find_reader(version, question.terms, question.calendar) for version in versions]
-    foreseen = dict(zip(versions, loads(subject.artifact, readers), strict=True))
+    foreseen = dict(zip(versions, forecasts(subject.artifact, readers, target.platform), strict=True))
     stored = {version: _stored(subject, version, target.platform, question) for version in versions}
     ran_in = {name for name, result in stored.items() if result and result.verdict is Verdict.PASS and ran(result)}
     own = stored[target.release]
@@ -260,7 +270,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
         result = stored[version]
         if version in ran_in:
             return True
-        if (result is not None and result.verdict.fails) or foreseen[version].ok is False:
+        if (result is not None and result.verdict.fails) or foreseen[version].spoiled.answer == NO:
             return False
         is_fixed = fixed_on is not None and built[version] >= fixed_on
         return True if by_loading or is_fixed else None
@@ -319,7 +329,7 @@ def stored_evidence(
     policy: Policy,
     day: datetime.date,
     notify: Callable[[str], None],
-) -> Evidence:
+) -> StoredResults:
     """What the runs in these folders say of goldens as they are now: the run that ended last counts.
 
     Goldens count as they are stored. A run of which anything else that decides verdicts has changed since, such as how
@@ -349,7 +359,7 @@ def stored_evidence(
             notify(f"results of {golden.id} do not count: a quirk of it has expired")
         else:
             hashes[golden.id] = hash_of(golden.manifest)
-    evidence: Evidence = {}
+    evidence: StoredResults = {}
     before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
         counted = [one for one in run.results if run.goldens.get(one.golden) == hashes.get(one.golden, "")]
@@ -453,7 +463,7 @@ def asked_pairs(
     return pairs
 
 
-TARGETS = Kind("deployment targets", 7)
+TARGETS = FindingKind("deployment targets", 7)
 _LABEL = 8
 
 

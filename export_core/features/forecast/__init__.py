@@ -1,4 +1,4 @@
-"""What becomes of goldens in the coming months: promises that end, releases that leave a window."""
+"""What becomes of goldens in the coming months, and which cells of a run did otherwise than they were forecast to."""
 
 from export_core.base.feature import Feature
 
@@ -10,5 +10,6 @@ FEATURE = Feature(
             "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",
         )
     },
+    findings="wrong:wrong_forecasts",
     picture="windows_svg:windows_picture",
 )

@@ -12,8 +12,6 @@ from operator import itemgetter
 import msgspec
 from msgspec.structs import replace
 
-from export_core.artifact.audit import calls_of_jax
-from export_core.artifact.readers import loads
 from export_core.base.text import few, plural
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
@@ -26,20 +24,22 @@ from export_core.judge.retention import (
     retention_status,
     retirement_day,
 )
+from export_core.knowledge import NO, YES
+from export_core.knowledge import forecast as forecast_of
 from export_core.matrix.result import grouped
 from export_core.policy import Policy
 from export_core.policy.entries import CustomCallChange, DeploymentTarget, KnownFailure, Quirk
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, Windows, promise
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import runtime_of
 
 MOST = 3  # Reasons in the line of a reader.
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What happens on a day."""
 
     LEAVES = "leaves"  # Goldens of a writer: no jaxlib built from this day on is promised to run them.
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 class Event(msgspec.Struct, frozen=True):
     """One thing that happens."""
 
-    kind: Kind
+    kind: EventKind
     """What happens. `kind` and `subject` stay the same where a later forecast moves the event to another day."""
     subject: str  # A jaxlib, a known failure, a deployment target or a custom call.
     text: str  # What happens, in words.
@@ -98,19 +98,17 @@ class DeployedReader(msgspec.Struct, frozen=True):
     targets: tuple[str, ...] = ()  # The deployment targets of the policy in which it runs.
 
 
-class RuntimeReader(msgspec.Struct, frozen=True):
-    """A reader in use that is not jaxlib, and what it is foreseen to make of the goldens that it has to run."""
+class ForeseenReader(msgspec.Struct, frozen=True):
+    """A reader in use, and what it is forecast to make of the goldens that it has to run."""
 
-    reader: str  # Its name, such as `tensorflow==2.21.0`.
+    reader: str  # Its name, such as `tensorflow==2.21.0` or, of a jaxlib, `0.9.2`.
     targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
     promised: tuple[datetime.date, datetime.date] | None
     """It promises to read what jaxlibs export that were built from the first of these days to the last; null where it
     promises nothing."""
     goldens: int  # How many goldens: those of their cases and platforms, or all on the CPU where it is in no target.
     unread: dict[str, list[str]]  # The goldens that it does not read, or may not, by the first reason.
-    not_run: list[str]
-    """The goldens that it does not run, though it may read them: only jax registers their custom calls, or they are for
-    several devices."""
+    not_run: dict[str, list[str]]  # The goldens that it reads, and does not run, by the first reason.
 
 
 class ForecastDay(msgspec.Struct, frozen=True):
@@ -131,7 +129,8 @@ class Forecast(msgspec.Struct, frozen=True):
     cases: int  # How many cases there are.
     generations: tuple[Generation, ...]  # All writers by build date, also those whose goldens have left the window.
     deployed: tuple[DeployedReader, ...]  # The readers in use.
-    foreseen: tuple[RuntimeReader, ...]  # The readers in use that are not jaxlib.
+    foreseen: tuple[ForeseenReader, ...]
+    """What readers in use are forecast to make of goldens: other runtimes, and jaxlibs that do not run one of them."""
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
@@ -170,7 +169,7 @@ def forecast(
         cases=len({golden.manifest.case for golden in goldens}),
         generations=tuple(_generations(goldens, windows)),
         deployed=tuple(_deployed_reader(version, calendar, windows, here) for version in in_use),
-        foreseen=tuple(foreseen_readers(runtimes, goldens, here, calendar)),
+        foreseen=tuple(foreseen_readers((*in_use, *runtimes), goldens, here, calendar)),
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=_prunable(goldens, policy, calendar, as_of),
         days=tuple(_days_ahead(goldens, policy, calendar, as_of, until)),
@@ -203,7 +202,7 @@ def _days_ahead(
         now = _prunable(goldens, policy, calendar.as_of(day), day)
         if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
             text = f"{plural(len(new), 'golden')} may be pruned from this day on"
-            events.append(Event(Kind.PRUNABLE, "goldens", text, new))
+            events.append(Event(EventKind.PRUNABLE, "goldens", text, new))
         before = now
         yield ForecastDay(day, (day - as_of).days, tuple(events), _obligations(goldens, policy, calendar, day))
 
@@ -226,7 +225,7 @@ def _writer_events(goldens: Sequence[Golden], policy: Policy) -> Iterator[DatedE
                 f"; no test can export {adopted} of them again: keep a release that runs them, since `jaxexport "
                 "convert` rewrites what a later one refuses, and extends no promise"
             )
-        yield leaves, Event(Kind.LEAVES, jaxlib, text, tuple(golden.id for golden in group))
+        yield leaves, Event(EventKind.LEAVES, jaxlib, text, tuple(golden.id for golden in group))
 
 
 def _reader_events(
@@ -241,7 +240,7 @@ def _reader_events(
             f"{windows.forward_days} days: nothing that a jaxlib built from this day on exports is promised to run in "
             "it"
         )
-        yield closes, Event(Kind.CLOSES, version, text)
+        yield closes, Event(EventKind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})
     for version in live_readers(written, calendar, windows, as_of, ()):
         day = retirement_day(calendar.built(version), written, windows)
@@ -250,7 +249,7 @@ def _reader_events(
                 f"reader {version} may be retired: no new jaxlib must run what it exports, "
                 "nor any golden that it is promised to run"
             )
-            yield day, Event(Kind.RETIRES, version, text)
+            yield day, Event(EventKind.RETIRES, version, text)
 
 
 def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
@@ -263,7 +262,7 @@ def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
             if entry.expires is not None:
                 text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
                 # By issue and scope: the number of an entry changes when another one is taken off the list.
-                yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
+                yield entry.expires, Event(EventKind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
 
 
 def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[DatedEvent]:
@@ -273,7 +272,7 @@ def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[DatedEvent]:
         for day, cases in ((target.since, "its cases"), (ended, "nothing any more")):
             if day is not None:
                 text = f"from this day on, deployment target {target} has to run {cases}"
-                yield day, Event(Kind.TARGET, target.name, text)
+                yield day, Event(EventKind.TARGET, target.name, text)
 
 
 def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> Iterator[DatedEvent]:
@@ -292,7 +291,7 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
     for step, (day, text) in steps.items():
         if day is not None:
             sentence = f"custom call {name}: {text} (owner {change.owner}, {change.issue})"
-            yield day, Event(Kind.CUSTOM_CALL, f"{name} {step}", sentence)
+            yield day, Event(EventKind.CUSTOM_CALL, f"{name} {step}", sentence)
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
@@ -349,26 +348,33 @@ def _prunable(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day
 
 def foreseen_readers(
     names: Iterable[str], goldens: Sequence[Golden], targets: Sequence[DeploymentTarget], calendar: Calendar
-) -> Iterator[RuntimeReader]:
+) -> Iterator[ForeseenReader]:
     """Foresee what each of these releases makes of the goldens. Raises `ReleaseError` for one that is not known yet."""
     terms = Terms(calendar_entries(calendar))
     for name in names:
-        runtime = runtime_of(name)
-        built = runtime.release(name.partition("==")[2], calendar).built
+        promise = _promise_of(name, calendar) if "==" in name else None
         reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
         artifacts = {golden.id: golden.read_artifact() for golden in goldens if _has_to_run(golden, own)}
         unread: dict[str, list[str]] = {}
+        not_run: dict[str, list[str]] = {}
         for golden, artifact in artifacts.items():
-            (load,) = loads(artifact, [reader])
-            if not load.ok:
-                unread.setdefault(load.reasons[0], []).append(golden)
-        not_run = [golden for golden, artifact in artifacts.items() if calls_of_jax(artifact) or artifact.devices > 1]
-        promised, ends = None, runtime.promise
-        if ends is not None:
-            first, last = datetime.timedelta(ends.backward_days), datetime.timedelta(ends.forward_days)
-            promised = built - first, built + last
-        targets_here = tuple(target.name for target in own)
-        yield RuntimeReader(name, targets_here, promised, len(artifacts), unread, not_run)
+            known = forecast_of(artifact, reader, own[0].platform if own else "cpu")
+            if known.loads.answer != YES:
+                unread.setdefault(str(known.loads.reasons[0]), []).append(golden)
+            elif known.runs.answer == NO:
+                not_run.setdefault(str(known.runs.reasons[0]), []).append(golden)
+        if "==" in name or not_run:  # of a jaxlib, its window says what it loads
+            targets_here = tuple(target.name for target in own)
+            yield ForeseenReader(name, targets_here, promise, len(artifacts), unread, not_run)
+
+
+def _promise_of(name: str, calendar: Calendar) -> tuple[datetime.date, datetime.date] | None:
+    """The build dates of the jaxlibs whose exports a release of another runtime promises to read."""
+    runtime = runtime_of(name)
+    built, ends = runtime.release(name.partition("==")[2], calendar).built, runtime.promise
+    if ends is None:
+        return None
+    return built - datetime.timedelta(ends.backward_days), built + datetime.timedelta(ends.forward_days)
 
 
 def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
@@ -389,7 +395,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     yield from map(foreseen_line, forecast.foreseen)
     yield ""
     may_go = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
-    today = (Event(Kind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
+    today = (Event(EventKind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
     before = None
     for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days):
         yield f"{day.day}  {({0: 'today', 1: 'tomorrow'}).get(day.in_days, f'in {day.in_days} days')}"
@@ -427,15 +433,15 @@ def deployed_line(reader: DeployedReader) -> str:
     return f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, {-reader.days} days too late"
 
 
-def foreseen_line(reader: RuntimeReader) -> str:
-    """What a reader that is not jaxlib is foreseen to make of the goldens, without a full stop."""
+def foreseen_line(reader: ForeseenReader) -> str:
+    """What a reader is forecast to make of the goldens, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     unread = sorted(((len(ids), reason) for reason, ids in reader.unread.items()), reverse=True)
     reads = reader.goldens - sum(count for count, _ in unread)
     parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {reads} of {plural(reader.goldens, 'golden')}"]
     parts += [f"not {count}, since {reason}" for count, reason in unread[:MOST]]
-    if reader.not_run:
-        parts.append(f"it does not run {len(reader.not_run)}, with custom calls of jax or for several devices")
+    not_run = sorted(((len(ids), reason) for reason, ids in reader.not_run.items()), reverse=True)
+    parts += [f"it does not run {count}: {reason}" for count, reason in not_run[:MOST]]
     if reader.promised:
         first, last = reader.promised
         parts.append(f"it promises to read what jaxlibs built from {first} to {last} export")

@@ -9,13 +9,13 @@ from export_core.base.feature import Feature
 FEATURE = Feature(
     quick_start="screen:quick_start",
     commands={
-        "inspect": "commands:inspect",
-        "audit": "commands:audit",
-        "diff": "commands:diff",
+        "inspect": "inspect_commands:inspect",
+        "audit": "inspect_commands:audit",
+        "diff": "inspect_commands:diff",
     },
     schemas={
         "inspect": (
-            "facts:Inspection",
+            "artifact_facts:Inspection",
             "what `jaxexport inspect --json` prints: everything that is known of one artifact",
         ),
         "inventory": (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from export_core.artifact import Artifact
 from export_core.artifact.audit import AuditFinding
-from export_core.features.inspect.facts import worst_findings
+from export_core.features.inspect.artifact_facts import worst_findings
 from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest
 from export_core.goldens.store import ARTIFACT, MANIFEST

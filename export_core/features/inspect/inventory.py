@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from export_core.artifact import Artifact
-from export_core.artifact.archive import LeftOut
+from export_core.artifact.folders import LeftOut
 from export_core.base.text import plural, printable
-from export_core.features.inspect.facts import describe
+from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import WIDTH, joined, size
 from export_core.policy.terms import Terms
 

@@ -11,13 +11,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read
-from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
+from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, foreseen_everywhere
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
 from export_core.base.errors import NOBODY_READS
 from export_core.base.text import plural, printable, printable_json, ranges, with_escaped_surrogates, without_commands
-from export_core.features.inspect.facts import (
+from export_core.features.inspect.artifact_facts import (
     RAW,
     Inspection,
     ModuleFacts,
@@ -29,13 +29,14 @@ from export_core.features.inspect.facts import (
     jaxlibs_of,
     stablehlo_promise,
 )
+from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT, Forecast, forecasts
 from export_core.policy.terms import Terms, terms_here
 from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
     from export_core.policy import Policy
     from export_core.policy.load_check import LoadCheck
-    from export_core.releases.entries import CalendarEntry
+    from export_core.releases.calendar_entries import CalendarEntry
 
 WIDTH = 14  # of the first column
 LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
@@ -150,8 +151,10 @@ def _rows(facts: Inspection) -> _Rows:
     if facts.readers and all(reader.loads is False for reader in facts.readers):
         yield "to do", _remedy(facts.readers[-1].release)
     yield "not in", _not_in(facts.readers)
+    yield from _not_run(facts.readers)
     several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
-    yield "read by", [*_runtimes(facts.runtimes), *(several if (facts.nr_devices or 1) > 1 else [])]
+    said_once = ONE_DEVICE.format(facts.nr_devices)
+    yield "read by", [*_runtimes(facts.runtimes, said_once), *(several if (facts.nr_devices or 1) > 1 else [])]
     yield "promised", _promised(facts)
 
 
@@ -176,7 +179,9 @@ def _signature(facts: Inspection) -> _Rows:
         unused = [i for i in range(number) if i not in kept]
         yield "unused", f"{'arguments' if len(unused) > 1 else 'argument'} {joined(unused)}"
     if signature.dimensions:
-        yield "dimensions", f"symbolic: {joined(signature.dimensions)}"
+        names = f"symbolic: {joined(signature.dimensions)}"
+        checked = f"each call checks {joined(signature.constraints)}, which jax keeps in the module alone"
+        yield "dimensions", [names, checked] if signature.constraints else names
 
 
 def _envelope(facts: Inspection) -> _Rows:
@@ -188,6 +193,8 @@ def _envelope(facts: Inspection) -> _Rows:
     yield "effects", joined(effects) or "none"
     yield "derivatives", f"reverse mode to order {facts.vjp_order}" if facts.vjp_order else "none"
     convention, main = f"calling convention {facts.calling_convention_version}", facts.main
+    others = {*facts.derivative_conventions} - {facts.calling_convention_version}
+    convention += f" (of derivatives {joined(sorted(others))})" if others else ""
     if main is None or not main.checked:
         yield "convention", f"{convention}, which is not known here: main was not checked"
     elif not main.problems:
@@ -270,8 +277,27 @@ def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
         yield f"{'may load in ' if open_ else ''}{spans(readers, group)}: {reason}{also}"
 
 
-def _runtimes(runtimes: Sequence[RuntimeFacts]) -> Iterator[str]:
-    """A line for each runtime, or for several that say the same; and the custom calls that none of them compiles."""
+_SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
+"""The first column of a line about releases that load an artifact, by whether they run it."""
+
+
+def _not_run(readers: Sequence[ReaderFacts]) -> _Rows:
+    """The releases that load it and are known not to run it, or on a condition, by the reasons; the latest first."""
+    groups: dict[str, dict[str, list[ReaderFacts]]] = {}
+    for reader in readers:
+        if reader.known and reader.loads:
+            name = _SPOILED.get(reader.runs, "other numbers" if reader.numbers == NO else "numbers")
+            groups.setdefault(name, {}).setdefault("; ".join(reader.known), []).append(reader)
+    for name, by_reasons in groups.items():
+        latest_first = sorted(by_reasons.items(), key=lambda item: item[1][-1].built, reverse=True)
+        yield name, [f"{spans(readers, group)}: {reasons}" for reasons, group in latest_first]
+
+
+def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
+    """A line for each runtime, or for several that say the same; and the custom calls that none of them compiles.
+
+    `of_all` is a reason that is said once, behind them.
+    """
     alike: dict[str, list[str]] = {}
     for runtime in runtimes:
         reads = [version for version, ok in runtime.reads.items() if ok]
@@ -282,6 +308,11 @@ def _runtimes(runtimes: Sequence[RuntimeFacts]) -> Iterator[str]:
             version, reasons = next(reversed(runtime.reasons.items()))
             reason, _, _ = reasons[0].partition(CONVERT)
             text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
+        if reads and (known := runtime.known.get(reads[-1])) and runtime.runs[reads[-1]] != UNKNOWN:
+            said_once = of_all, ONLY_JAX.format(joined(runtime.custom_calls))
+            own = [reason for reason in known if reason not in said_once]
+            answer = "does not run it" if runtime.runs[reads[-1]] == NO else "runs it, but"
+            text += f"; {reads[-1]} {answer}: {'; '.join(own)}" if own else ""
         alike.setdefault(text, []).append(runtime.runtime)
     for text, names in alike.items():
         yield f"{joined(names)}: {text}"
@@ -357,7 +388,7 @@ def audit_text(
     writer: str | None,
     readers: Sequence[Reader],
     artifact: Artifact,
-    of_goldens: PolicyOfGoldens = PolicyOfGoldens(),
+    of_goldens: PolicyOfGoldens | None = None,
 ) -> tuple[bool | None, str]:
     """Whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines that say so.
 
@@ -378,7 +409,7 @@ def audit_text(
         from export_core.goldens import GoldenError
 
         try:
-            of_golden = audit_as_golden(artifact, of_goldens.policy, jaxlibs_of(readers))
+            of_golden = audit_as_golden(artifact, (of_goldens or PolicyOfGoldens()).policy, jaxlibs_of(readers))
         except GoldenError as error:
             return None, str(error)
     if of_golden:
@@ -389,9 +420,8 @@ def audit_text(
     # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
-    if calls := calls_of_jax(artifact):
-        others = (reader.release.title for reader in readers if reader.release.runtime)
-        problems += [f"{title} does not compile it: {ONLY_JAX.format(joined(calls))}" for title in others]
+    known = [*forecasts(artifact, readers)]
+    problems += [line for each in known for line in _problems_in(each)]
     lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
     if artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
         lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
@@ -405,6 +435,15 @@ def audit_text(
         lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
     ok = not problems and all(finding.ok for finding in findings)
     return ok, "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _problems_in(known: Forecast) -> Iterator[str]:
+    """Why a reader that was named does not run an artifact that it loads, a line each."""
+    if known.load.ok and known.spoiled.answer == NO:
+        title = known.reader.release.title
+        yield from (
+            f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ") for reason in known.spoiled.reasons
+        )
 
 
 def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:

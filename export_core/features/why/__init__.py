@@ -3,10 +3,10 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={"explain": "commands:explain", "bisect": "commands:bisect", "reduce": "commands:reduce"},
+    commands={"explain": "why_commands:explain", "bisect": "why_commands:bisect", "reduce": "why_commands:reduce"},
     schemas={
         "bisection": (
-            "bisect.report:Bisection",
+            "bisect.bisection_report:Bisection",
             "what `jaxexport bisect --json` prints: since which release a cell fails, and what changed in it",
         ),
         "explanation": (

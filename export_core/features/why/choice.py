@@ -22,8 +22,14 @@ from export_core.matrix.reproduce_command import reproduce_command, with_setting
 from export_core.matrix.selection import reader_named
 from export_core.policy import find_policy
 from export_core.policy.entries import matches
-from export_core.policy.run_options import RESULTS, RunOptions, Selection, option_words, reproduce_options
-from export_core.readers.cell import Limits
+from export_core.policy.run_options import (
+    RESULTS,
+    CellLimits,
+    RunOptions,
+    Selection,
+    option_words,
+    reproduce_options,
+)
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
@@ -178,7 +184,7 @@ def choose(asked: Asked) -> Choice:
         asked = replace(asked, run=replace(asked.run, as_of=parse_day(match[1])))
     as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
-    limits = Limits.of(asked.run)
+    limits = CellLimits.of(asked.run)
     with opened(None, policy, limits) as user_code:
         plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of, user_code)
     (planned,) = plan.cells

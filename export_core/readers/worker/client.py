@@ -22,7 +22,7 @@ import msgspec
 
 from export_core.base.processes import kill_group
 from export_core.readers.build import LAST_LINES, cache_folder
-from export_core.readers.environment import Environment
+from export_core.readers.environment import Environment, problem_of_imported
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.program import (
     LONGEST_LINE,
@@ -61,7 +61,7 @@ class ForkingWorker:
 
     def __init__(self, environment: Environment) -> None:
         """Raises `WorkerDied` where it does not start."""
-        notes = notes_file(environment)
+        notes = prepare_notes(environment)
         self._process = start_process(environment, "serve", notes)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
@@ -81,6 +81,9 @@ class ForkingWorker:
             with contextlib.suppress(OSError):  # the notes may be what it died of
                 Path(notes).unlink()
             raise WorkerDied(f"the worker of {environment.release.title} did not start: {problem}")
+        if problem := problem_of_imported(environment, self._greeting.get("imported")):
+            self.close()
+            raise WorkerDied(problem)
 
     def submit(self, request: Request) -> Future[Reply]:
         """Run a cell in a process that is forked for it."""
@@ -184,11 +187,10 @@ class FreshInterpreters:
     def _run(self, request: Request) -> Reply:
         started = time.monotonic()
         process = start_process(self._environment, "cell")
-        transcript, ready = Transcript(), threading.Event()
+        transcript, greeting = Transcript(), dict[str, Any]()
 
         def read() -> None:
-            if read_greeting(process):
-                ready.set()
+            greeting.update(read_greeting(process))
             while data := available_bytes(process.stdout):
                 transcript.feed(data)
 
@@ -197,8 +199,10 @@ class FreshInterpreters:
             pipes.send(msgspec.to_builtins(request))
         killed_for = self._wait_until_ended(process, request)
         pipes.close()
-        if not ready.is_set() or self._closing.is_set():
-            what = "was ended" if ready.is_set() else "did not start"
+        if problem := problem_of_imported(self._environment, greeting.get("imported")):
+            raise WorkerDied(problem)
+        if not greeting or self._closing.is_set():
+            what = "was ended" if greeting else "did not start"
             raise WorkerDied(
                 f"the interpreter of {self._environment.release.title} {what}: "
                 + pipes.ended_with(f"exit status {process.returncode}")
@@ -295,7 +299,7 @@ def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     return {}
 
 
-def notes_file(environment: Environment) -> str:
+def prepare_notes(environment: Environment) -> str:
     """The path of the notes, which only save time: in the environment, or else in the cache folder; empty for none."""
     folder = environment.folder or cache_folder() / "modules"
     try:

@@ -20,6 +20,7 @@ import sys
 import time
 
 import jax
+import jaxlib.version
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as Spec
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEARNS_MODULES = True  # Cells say what they import, and later ones find it imported.
 LONGEST_DRIVER = 200
+PLUGIN = re.compile(r"(jax_(?:cuda|rocm)\d+_(?:plugin|pjrt))-(.+)\.dist-info")
 LONGEST_LIMITED = 2.0  # Seconds that all limited variants of a call may take, beside ten times that of the call.
 KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
 
@@ -89,6 +91,11 @@ def start_ahead(client: bool) -> None:
         mlir.make_ir_context()
     except Exception as error:
         print("not done ahead: %s" % error, file=sys.stderr)
+
+
+def imported() -> dict[str, str]:
+    """Return the versions of what is imported here: an environment may have another release's code under its names."""
+    return {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__}
 
 
 def has_client() -> bool:
@@ -155,7 +162,8 @@ def prepare_devices(request: dict[str, Any], say: Say) -> Any:
         devices = topologies.get_topology_desc(platform=platform, topology_name=name, **options).devices
     else:
         devices = jax.devices(platform)
-    say({"device": devices[0].device_kind, "driver": "" if described else driver_of(platform, devices[0])})
+    driver = [*other_plugins(), *([] if described else [driver_of(platform, devices[0])])]
+    say({"device": devices[0].device_kind, "driver": ", ".join(filter(None, driver))[:LONGEST_DRIVER]})
     if len(devices) < count:
         raise NoDevicesError("expected %d devices of %s, found %d" % (count, platform, len(devices)))
     return devices
@@ -356,7 +364,23 @@ def driver_of(platform: str, device: Any) -> str:
         with open("/sys/module/%s/version" % module) as file:
             versions.append("%s %s" % (module, file.read().strip()))
     versions.append(" ".join(str(getattr(device.client, "platform_version", "")).split()))
-    return ", ".join(filter(None, versions))[:LONGEST_DRIVER]
+    return ", ".join(filter(None, versions))
+
+
+def other_plugins() -> list[str]:
+    """What is installed of jax's plugins in another release than jaxlib's, in words.
+
+    jax warns of a plugin and uses it all the same: plain programs compile, and no FFI call finds its handler. It does
+    not warn of another PJRT.
+    """
+    own = jaxlib.version.__version__
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            match = PLUGIN.fullmatch(name)
+            if match:
+                found.setdefault(match[1].replace("_", "-"), match[2])  # the first on the path is imported
+    return ["%s %s beside jaxlib %s" % (name, version, own) for name, version in found.items() if version != own]
 
 
 def one_device(devices: Any) -> Any:

@@ -14,6 +14,7 @@ or in place of `run`
     start_ahead(client)             what any process does before its first cell; `client`: in a process for one cell
     has_client()                    whether this process is warm already
     LEARNS_MODULES                  whether `run_cell` says which modules later cells should find imported
+    imported()                      the versions of jax and jaxlib that are imported, which are those of the reader
 
 Of these only `run_cell` is needed. ``program.py serve NOTES HALF`` warms a half once and forks for every cell; a half
 that has more than one thread by then cannot be forked, and is told to be started by ``program.py cell HALF`` for each
@@ -78,6 +79,7 @@ class Half:
         self.start_ahead = getattr(module, "start_ahead", lambda client: None)
         self.has_client = getattr(module, "has_client", lambda: False)
         self.learns: bool = getattr(module, "LEARNS_MODULES", False)
+        self.imported: dict[str, str] = getattr(module, "imported", dict)()
 
 
 def start_half(path: str) -> Half:
@@ -606,7 +608,7 @@ class Server:
         if modules or not self.half.learns:
             self.prepare(modules)
             self.first_is_over = self.modules_known = True
-        self.say({"ready": True})
+        self.say({"ready": True, "imported": self.half.imported})
         self.selector.register(0, selectors.EVENT_READ, None)
         while True:
             # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
@@ -899,7 +901,7 @@ def main() -> None:
     threading.Thread(target=end_with_coordinator, daemon=True).start()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     half = start_half(sys.argv[2])
-    say({"ready": True})
+    say({"ready": True, "imported": half.imported})
     report_cell(half, request, say, [])
     os._exit(0)
 

@@ -6,7 +6,7 @@ import pytest
 import replaying
 
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
 from export_core.readers.worker.protocol import Stage
@@ -72,7 +72,7 @@ def replayed(export, libraries, tmp_path_factory, warm_starts):
                 cells,
                 lambda release, library=library: with_library(this_interpreter(release), library),
                 load_calendar(),
-                limits=Limits(jobs=2, timeout=60),
+                limits=CellLimits(jobs=2, timeout=60),
             )
         }
 
@@ -101,8 +101,8 @@ def test_a_reader_without_the_target_says_its_name(replayed, day, target):
 @pytest.mark.usefixtures("libraries")
 def test_the_committed_results_are_what_real_releases_say(tmp_path):
     """Those that docs/how-to/change-a-custom-call.md shows; `nox -s custom_calls` writes them."""
-    from export_core.run.results import read_results
     from studies.custom_calls.replays import run
+    from tools.stored_results import read_results
 
     def told(result):
         return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls

@@ -14,7 +14,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.run.golden_writing import FirstReplay
-from export_core.run.results import read_results
+from tools.stored_results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"
 MLP = GOLDENS / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"

@@ -12,7 +12,7 @@ from comparing import compared, difference
 from making import day, document, result
 
 from export_core.features.compare_runs import comparison as compare_runs
-from export_core.features.compare_runs.comparison import as_comparison, baseline_report
+from export_core.features.compare_runs.comparison import as_run_difference, baseline_report
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
@@ -29,7 +29,7 @@ def crash(case: str = "t.f", **changed):
 
 
 def findings(then: list[Result], now: list[Result], caveats=()) -> list[Finding]:
-    return as_comparison(difference(then, now, caveats)).findings
+    return as_run_difference(difference(then, now, caveats)).findings
 
 
 def test_a_regression_has_verdicts_dates_arithmetic_and_command():
@@ -67,12 +67,12 @@ def test_worst_changes_are_first_and_unchanged_cells_left_out():
 def test_a_cell_of_another_golden_says_so():
     plain = difference([result(case="t.f")], [crash()])
     changed = replace(plain, cells=[replace(plain.cells[0], other_golden=True)])
-    (finding,) = as_comparison(changed).findings
+    (finding,) = as_run_difference(changed).findings
     assert "  golden     not the same as in the baseline" in finding.text.splitlines()
 
 
 def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
-    assert as_comparison(difference([result(case="t.f")], [crash()])).line == (
+    assert as_run_difference(difference([result(case="t.f")], [crash()])).line == (
         "Since the baseline (as of 2026-11-21, 1 cell): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
         "Exit code 1 is that of the new run alone."
     )

@@ -12,7 +12,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.features.convert import fixed_by_conversion, proof
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, sha256
-from export_core.matrix import Limits
+from export_core.matrix import CellLimits
 from export_core.readers.environment import this_interpreter
 
 
@@ -33,7 +33,7 @@ def replayed_here(monkeypatch, environment, **options) -> None:
     """Converted artifacts are replayed in this environment, whatever their reader."""
 
     def replay_here(cells, how, *, notify):
-        return replayed(cells, environment, limits=Limits(jobs=1, timeout=60.0), **options)
+        return replayed(cells, environment, limits=CellLimits(jobs=1, timeout=60.0), **options)
 
     for module in (proof, fixed_by_conversion):
         monkeypatch.setattr(module, "replay_here", replay_here)

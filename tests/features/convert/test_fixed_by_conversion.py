@@ -11,7 +11,7 @@ from export_core.features.convert.fix import FIX, FixByConversion, Level
 from export_core.features.convert.fixed_by_conversion import can_be_tried, try_conversions, with_conversions
 from export_core.goldens import Comparison, Golden
 from export_core.judge import Judgement, judge
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import new_result
 from export_core.policy import Policy
@@ -31,7 +31,7 @@ def fixed(convert):
     """What comes of the conversion of cells, in this interpreter or, with `in_a_bad_reader`, in one that misbehaves."""
 
     def run(*cells: Cell) -> dict[str, FixByConversion]:
-        options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
+        options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
         return {cell.golden.id: fix for cell, fix in try_conversions(cells, no_modules, options, print)}
 
     return run
@@ -77,7 +77,7 @@ def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refuse
         new_result(cells[1], Stage.COMPARE, Verdict.PASS),
     ]
     before = [judge(outcome, cell.golden, Policy()) for cell, outcome in zip(cells, outcomes, strict=True)]
-    options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
+    options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
     assert with_conversions(before, cells, RunOptions(), options, print) is before
     refused, kept = with_conversions(before, cells, RunOptions(convert=True), options, print)
     assert (fix := FIX.of(refused.facts))

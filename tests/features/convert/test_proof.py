@@ -15,7 +15,7 @@ from export_core.base.tolerances import Tolerance
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.proof import Evidence
+from export_core.features.convert.proof import ProofEvidence
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, OUTPUTS
@@ -42,7 +42,7 @@ def made(way=REWRITTEN, *, module_by="", data="mlp", replaced=()):
 def evidence(artifact=ARTIFACTS / NEWEST / "mlp.jaxexport", **changes):
     """A golden with this artifact and the text of its module."""
     content = {**files(), ARTIFACT: artifact.read_bytes(), MODULE_TEXT: b"module {}"}
-    return Evidence(msgspec.structs.replace(GOLDEN.manifest, **changes), content, GOLDEN.id)
+    return ProofEvidence(msgspec.structs.replace(GOLDEN.manifest, **changes), content, GOLDEN.id)
 
 
 def proved(
@@ -66,7 +66,7 @@ def proved(
     options = msgspec.structs.replace(GOLDEN.manifest.options, platforms=platforms, without_outputs=without)
     manifest = msgspec.structs.replace(GOLDEN.manifest, options=options, **changes)
     return proof.prove(
-        *(manifest, content, Evidence(manifest, content, golden), made(replaced=replaced)),
+        *(manifest, content, ProofEvidence(manifest, content, golden), made(replaced=replaced)),
         *(ReplayOptions(load_calendar(), policy or Policy()), print),
     )
 

@@ -31,7 +31,7 @@ from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"

@@ -13,8 +13,8 @@ import pytest
 from artifacts import DATA, bare, unlisted
 from commands import assert_bad_input
 
-from export_core.artifact import archive
-from export_core.artifact.archive import ArchiveError, Found, files_of, in_parallel
+from export_core.artifact import folders
+from export_core.artifact.folders import Found, UnreadFilesError, files_of, in_parallel
 from tools.schemas import schema
 
 DAY = ("--as-of", "2026-11-22")
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_listed_is_named(folder, jaxexport, monkeypatch)
             raise PermissionError(13, "Permission denied")
         return scan(path)
 
-    monkeypatch.setattr(archive.os, "scandir", scandir)
+    monkeypatch.setattr(folders.os, "scandir", scandir)
     ended = jaxexport("inspect", folder, *DAY)
     assert (ended.code, ended.out.split(",")[0]) == (2, "1 artifact")
     assert ended.err == (
@@ -215,12 +215,12 @@ def test_many_files_are_read_by_other_processes_in_order(jobs, folder, jaxexport
     for number in range(8):
         shutil.copy(OLD, folder / f"{number}.jaxexport")
     alone = jaxexport("inspect", folder, "--json", *DAY)
-    monkeypatch.setattr(archive, "CHUNK", 2)
+    monkeypatch.setattr(folders, "CHUNK", 2)
     assert jaxexport("inspect", folder, "--json", "--jobs", jobs, *DAY) == alone
 
 
 def test_no_more_files_are_listed_than_are_read(monkeypatch):
-    monkeypatch.setattr(archive, "CHUNK", 2)
+    monkeypatch.setattr(folders, "CHUNK", 2)
     listed: list[str] = []
 
     def found():
@@ -235,9 +235,9 @@ def test_no_more_files_are_listed_than_are_read(monkeypatch):
 
 
 def test_a_process_that_is_killed_is_one_error(monkeypatch):
-    monkeypatch.setattr(archive, "CHUNK", 1)
-    monkeypatch.setattr(archive, "FEW", 2)
-    with pytest.raises(ArchiveError, match="found a process killed that read them"):
+    monkeypatch.setattr(folders, "CHUNK", 1)
+    monkeypatch.setattr(folders, "FEW", 2)
+    with pytest.raises(UnreadFilesError, match="found a process killed that read them"):
         list(in_parallel(os._exit, [1, 1, 1], 2))
 
 
@@ -262,9 +262,9 @@ def test_readers_of_files_import_nothing_of_the_working_folder(tmp_path, monkeyp
     (tmp_path / "multiprocessing.py").write_text("open('imported', 'w').close()\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
-    monkeypatch.setattr(archive, "CHUNK", 1)
-    names = ["GITHUB_TOKEN", "PYTHONSAFEPATH"] * archive.FEW
-    assert list(in_parallel(os.getenv, names, 2)) == [None, "1"] * archive.FEW
+    monkeypatch.setattr(folders, "CHUNK", 1)
+    names = ["GITHUB_TOKEN", "PYTHONSAFEPATH"] * folders.FEW
+    assert list(in_parallel(os.getenv, names, 2)) == [None, "1"] * folders.FEW
     assert not Path("imported").exists()
     assert os.environ["GITHUB_TOKEN"] == "secret"
     assert "PYTHONSAFEPATH" not in os.environ

@@ -8,7 +8,7 @@ from artifacts import DATA, bare, changed, unlisted, with_an_unknown_operation, 
 from commands import assert_bad_input
 from making import files, manifest, write_golden
 
-from export_core.artifact import archive, read
+from export_core.artifact import folders, read
 from export_core.artifact.envelope.encode import encode
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
@@ -159,8 +159,8 @@ def test_a_link_to_a_folder_is_named(jaxexport, tmp_path, words):
 def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):
     files = [CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.4.30" / "cholesky.jaxexport"]
     alone = jaxexport("audit", *files, "--jobs", "1")
-    monkeypatch.setattr(archive, "CHUNK", 1)
-    monkeypatch.setattr(archive, "FEW", 2)
+    monkeypatch.setattr(folders, "CHUNK", 1)
+    monkeypatch.setattr(folders, "FEW", 2)
     assert jaxexport("audit", *files, "--jobs", "2") == alone
 
 

@@ -7,10 +7,10 @@ import pytest
 from artifacts import DATA, bare, changed, unlisted
 
 from export_core.artifact import read
-from export_core.features.inspect.facts import ConstantFacts, Inspection, describe
+from export_core.features.inspect.artifact_facts import ConstantFacts, Inspection, describe
 from export_core.features.inspect.screen import changes_between
 from export_core.policy.terms import Terms
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 MLP = DATA / "0.12.0.1" / "mlp.jaxexport"

@@ -13,18 +13,20 @@ from artifacts import DATA, bare, changed, raw, unlisted
 from commands import assert_bad_input
 
 from export_core.artifact import DisabledCheck, read, read_bytes
+from export_core.artifact.envelope.encode import encode
 from export_core.artifact.main_check import NEWEST
-from export_core.features.inspect import facts as facts_module
-from export_core.features.inspect.facts import describe
+from export_core.features.inspect import artifact_facts
+from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import LINE, WIDTH, inspect_text, screen
 from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
-from export_core.releases.entries import calendar_entries, shipped_entries, shipped_runtimes
+from export_core.releases.calendar_entries import calendar_entries, shipped_entries, shipped_runtimes
 from tools.schemas import schema
 
 SCREENS = Path(__file__).with_name("screens")
 FILES = sorted(DATA.glob("*/*.jaxexport"))
-GOLDENS = sorted((Path(__file__).parents[3] / "golden").glob("*/*/artifact.jaxexport"))
+GOLDEN = Path(__file__).parents[3] / "golden"
+GOLDENS = sorted(GOLDEN.glob("*/*/artifact.jaxexport"))
 KINDS = (
     *("accelerators", "calls", "collectives", "conventions", "effects"),
     *("primitives", "shardings", "targets", "without_outputs"),
@@ -51,7 +53,7 @@ def test_one_screen_says_what_a_colleague_wants_to_know(path, monkeypatch):
         name: own if isinstance(own, str) else tuple(release for release in own if release.built <= WHEN)
         for name, own in shipped_runtimes().items()
     }
-    monkeypatch.setattr(facts_module, "shipped_runtimes", lambda: runtimes)
+    monkeypatch.setattr(artifact_facts, "shipped_runtimes", lambda: runtimes)
     assert screen(describe(artifact, terms)) == path.read_text(encoding="utf-8")
 
 
@@ -335,3 +337,25 @@ finally:  # it ends the process
 
 def test_shipped_entries_are_those_of_the_calendar():
     assert shipped_entries() == calendar_entries(load_calendar())
+
+
+def test_constraints_that_only_the_module_has_are_shown():
+    golden = GOLDEN / "tests.compat.test_symbolic_shapes.test_constraints" / "0.12.0.1-cpu" / "artifact.jaxexport"
+    facts = describe(read(golden), TERMS)
+    assert {"b >= 2", "b <= 8", "mod(b, 2) == 0"} <= {*facts.signature.constraints}
+    assert "each call checks" in screen(facts)
+
+
+def test_the_convention_of_a_derivative_is_shown_where_it_differs():
+    artifact = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    assert " (of derivatives" not in screen(describe(artifact, TERMS))
+    vjp = artifact.envelope.vjp._replace(calling_convention_version=9)
+    artifact = read_bytes(encode(artifact.envelope._replace(vjp=vjp)))
+    assert "(of derivatives 9, 10)" in screen(describe(artifact, TERMS))
+
+
+def test_releases_that_load_and_do_not_run_it_are_shown():
+    shown = screen(describe(read(DATA / "0.9.2" / "cholesky.jaxexport"), TERMS))
+    line = next(line for line in shown.splitlines() if line.startswith("does not run"))
+    assert "0.9.2" in line
+    assert "LAPACK calls crash in a fresh process (lapack-cold-process)" in line

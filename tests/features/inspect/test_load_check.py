@@ -19,7 +19,7 @@ from export_core.policy import load_check
 from export_core.policy.load_check import find_readers
 from export_core.policy.terms import Terms
 from export_core.releases import ReleaseError
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 MLP = CHOLESKY.with_name("mlp.jaxexport")

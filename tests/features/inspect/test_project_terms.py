@@ -16,7 +16,7 @@ from export_core.base.cache_folder import STORED_DAYS, cache_path
 from export_core.policy import Policy, terms
 from export_core.policy.load import FILE, PROJECT_FILE
 from export_core.releases import Windows
-from export_core.releases.entries import shipped_entries
+from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.project_releases import FILE as RELEASES
 
 MLP = DATA / "0.12.0.1" / "mlp.jaxexport"

@@ -24,7 +24,7 @@ from export_core.features.remote.dask_cluster import RemoteError
 from export_core.features.remote.dispatch import batches, replay_at, replay_on
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import new_result
@@ -37,7 +37,7 @@ from export_core.releases import Release, load_calendar
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 CASES = ("waves", "every_dtype", "other_numbers", "no_artifact", "x64")
-LIMITS = Limits(jobs=1, timeout=60)
+LIMITS = CellLimits(jobs=1, timeout=60)
 
 
 OPTIONS = ReplayOptions(load_calendar(), limits=LIMITS)

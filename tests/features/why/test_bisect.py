@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from making import golden, make_wheel, manifest, release, result, write_golden
 
 from export_core.features.why.bisect.bisection import edge_in, find_edge
-from export_core.features.why.bisect.report import Answer, BisectBy, Bisection, changes_between, commits_between
+from export_core.features.why.bisect.bisection_report import (
+    Answer,
+    BisectBy,
+    Bisection,
+    changes_between,
+    commits_between,
+)
 from export_core.features.why.reduce.failing_alike import Failure
 from export_core.goldens import GoldenStore
 from export_core.judge import judge_again

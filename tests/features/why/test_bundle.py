@@ -25,7 +25,7 @@ from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.explain import bundle_script
 from export_core.features.why.explain.bundle import (
     SCRIPT,
-    Program,
+    BundledProgram,
     check_new,
     program_of,
     reduced_program,
@@ -64,7 +64,7 @@ class FakeEditor:
         return ModuleSummary(refused=self.refused), b"", self.text
 
 
-def program_in(folder: Path, choice: Choice, result: Result, **text: Any) -> Program:
+def program_in(folder: Path, choice: Choice, result: Result, **text: Any) -> BundledProgram:
     """The reduced program of a folder, whose module is written as this text."""
     return reduced_program(choice, result, ReductionFolder(folder), cast("ModuleEditor", FakeEditor(**text)))
 

@@ -186,7 +186,7 @@ def test_explain_alone_explains_the_one_cause_and_breaks_no_word_at_80_columns(p
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
     whole = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
     assert "It is the cause of 2 cells." in whole
-    monkeypatch.setattr("export_core.features.why.commands.console", lambda: SimpleNamespace(width=80))
+    monkeypatch.setattr("export_core.features.why.why_commands.console", lambda: SimpleNamespace(width=80))
     narrow = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
     assert narrow.split() == whole.split()
     too_long = [line for line in narrow.splitlines() if len(line) > 80 and " " in line.strip()]

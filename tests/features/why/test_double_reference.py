@@ -23,7 +23,7 @@ from export_core.judge import Result, judge
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import new_result
-from export_core.readers.cell import Limits
+from export_core.policy.run_options import CellLimits
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -53,7 +53,7 @@ def exact(here, kept, forked_workers, editor, tmp_path):
         program = in_double(program_of(function, *args), editor)
         x64 = manifest(flags={"jax_enable_x64": True})
         golden = write_golden(GoldenStore(tmp_path / "golden"), x64)
-        options = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=60.0))
+        options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1, timeout=60.0))
         with program_reader(Cell(golden, here, "cpu"), this_interpreter(here), options, kept.start) as reader:
             (tried,) = reader.run([program])
         assert tried.works, tried.outcome.message

@@ -14,7 +14,7 @@ from test_explanation import choice_of, judged
 
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.why.bisect import bisection
-from export_core.features.why.bisect.report import changes_between
+from export_core.features.why.bisect.bisection_report import changes_between
 from export_core.features.why.explain import who_is_right
 from export_core.features.why.explain.bundle import SCRIPT, program_of, write_bundle
 from export_core.features.why.explain.explanation import explain
@@ -130,6 +130,27 @@ def test_a_known_refusal_of_a_runtime_is_the_cause_and_its_way_out_the_first_ste
     assert (found.cause, found.because) == ("not supported by the runtime", f"{message.splitlines()[0]}.")
     assert found.steps[0] == "Unroll it."
     assert "Report it" not in str(found.steps)
+
+
+@pytest.mark.parametrize(
+    ("works", "pin"),
+    [(("0.12.0.1", "litert==2.3.0"), ""), (("litert==2.3.0", "iree==3.9.0"), "Pin: it works in iree 3.9.0.")],
+)
+def test_a_pin_is_a_release_of_the_same_runtime(works, pin, choice):
+    def read_in(name):
+        (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
+        return msgspec.structs.replace(judged(choice, Verdict.PASS, **WRONG), reader=reader)
+
+    chosen = dataclasses.replace(choice, stored=tuple(map(read_in, works)))
+    steps = explain(chosen, judged(choice, Verdict.NUMERICS, **WRONG)).steps
+    assert [step for step in steps if step.startswith("Pin")] == ([pin] if pin else [])
+
+
+@pytest.mark.parametrize("looks_like", ["the elements that differ are zero", "beyond the range: up to 3e+12", ""])
+def test_no_rule_is_a_step_for_garbage(looks_like, choice):
+    steps = " ".join(explain(choice, judged(choice, Verdict.NUMERICS, **WRONG, looks_like=looks_like)).steps)
+    assert ("a rule in `numbers`" in steps) is not bool(looks_like)
+    assert ("No rule allows such numbers" in steps) is bool(looks_like)
 
 
 # --- since which release ----------------------------------------------------------------------------------------------

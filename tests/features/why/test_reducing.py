@@ -20,9 +20,9 @@ from export_core.features.why.reduce import reduction
 from export_core.features.why.reduce.failing_alike import Divergence, divergence
 from export_core.features.why.reduce.reduction import (
     STEPS,
-    Environments,
     NotReproducedError,
     Reduced,
+    ReductionEnvironments,
     ReductionFolder,
     reduce_cell,
 )
@@ -31,7 +31,7 @@ from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import judge
-from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import new_result
 from export_core.policy import Policy
@@ -94,8 +94,8 @@ def reduced(here, kept, forked_workers, tmp_path) -> Callable[..., Reduced]:
         folder = ReductionFolder(tmp_path / "reduced")
         return reduce_cell(
             Cell(golden, here, "cpu"),
-            Environments(environment, None, environment),
-            ReplayOptions(load_calendar(), limits=Limits(jobs=2, timeout=60.0)),
+            ReductionEnvironments(environment, None, environment),
+            ReplayOptions(load_calendar(), limits=CellLimits(jobs=2, timeout=60.0)),
             folder,
             folder.earlier(resume=resume),
             start=kept.start,
@@ -192,8 +192,8 @@ def test_numbers_are_followed_to_the_operation_that_differs(golden_of, here, tmp
     )
     done = reduce_cell(
         Cell(golden, here, "cpu"),
-        Environments(wrong, right, right),
-        ReplayOptions(load_calendar(), limits=Limits(jobs=2, timeout=60.0)),
+        ReductionEnvironments(wrong, right, right),
+        ReplayOptions(load_calendar(), limits=CellLimits(jobs=2, timeout=60.0)),
         ReductionFolder(tmp_path / "reduced"),
     )
     assert done.reduction.failure.startswith("numerics in stage compare")

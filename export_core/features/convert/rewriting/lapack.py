@@ -19,7 +19,7 @@ from jax._src.interpreters import mlir
 from jax._src.lax import linalg
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
-from parts import RefusedError, operations  # type: ignore[import-not-found]  # beside this file
+from parts import NotRewritableError, operations  # type: ignore[import-not-found]  # beside this file
 
 TARGET = re.compile(r"(?:lapack|blas)_[sdcz](?P<family>[a-z]+?)(?P<ffi>_ffi)?")
 _DTYPES = {
@@ -51,7 +51,7 @@ class Call(NamedTuple):
         """A parameter of the old calling convention, an operand that is a constant."""
         owner = self.operands[number].owner
         if owner.name != "stablehlo.constant":
-            raise RefusedError("a parameter of it is not a constant")
+            raise NotRewritableError("a parameter of it is not a constant")
         return int(np.asarray(ir.DenseElementsAttr(owner.attributes["value"])).reshape(-1)[0])
 
     def is_lower(self) -> bool:
@@ -60,7 +60,7 @@ class Call(NamedTuple):
 
 
 def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter[str]:
-    """Replace every call of these targets in place; return how often each was. Raises `RefusedError`."""
+    """Replace every call of these targets in place; return how often each was. Raises `NotRewritableError`."""
     done: Counter[str] = Counter()
     symbols = ir.SymbolTable(module.operation)
     for operation in operations(module):
@@ -71,8 +71,8 @@ def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter
             continue
         try:
             _replace(module, symbols, operation, target, platform)
-        except RefusedError as error:
-            raise RefusedError(f"{target} cannot be replaced: {error}") from None
+        except NotRewritableError as error:
+            raise NotRewritableError(f"{target} cannot be replaced: {error}") from None
         free = ", which XLA expands itself" if platform == "tpu" else ""
         done[f"{target} replaced by jax {jax.__version__}'s lowering for {platform}{free}"] += 1
     return done
@@ -81,7 +81,7 @@ def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter
 def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: str) -> None:
     match = TARGET.fullmatch(target)
     if match is None or match["family"] not in FAMILIES:
-        raise RefusedError("there is no function of jax for it")
+        raise NotRewritableError("there is no function of jax for it")
     results = [_shape(value.type) for value in operation.results]
     call = Call(bool(match["ffi"]), list(operation.operands), results, _config(operation), platform)
     number, function = FAMILIES[match["family"]]
@@ -92,7 +92,7 @@ def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: s
         jitted = jax.jit(functools.partial(function, call))
         exported = jax.export.export(jitted, platforms=[platform])(*shapes)
     if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in results]:
-        raise RefusedError(f"jax gives {exported.out_avals} for {results}")
+        raise NotRewritableError(f"jax gives {exported.out_avals} for {results}")
     part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
     name = mlir.merge_mlir_modules(module, f"converted_{target}", part, dst_symtab=symbols)
     used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]
@@ -106,10 +106,10 @@ def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: s
 def _shape(kind: Any) -> Any:
     tensor = ir.RankedTensorType(kind)
     if not tensor.has_static_shape:
-        raise RefusedError("it has a dynamic shape")
+        raise NotRewritableError("it has a dynamic shape")
     dtype = _DTYPES.get(str(tensor.element_type))
     if dtype is None:
-        raise RefusedError(f"it has the element type {tensor.element_type}")
+        raise NotRewritableError(f"it has the element type {tensor.element_type}")
     return jax.ShapeDtypeStruct(tuple(tensor.shape), np.dtype(dtype))
 
 
@@ -201,7 +201,7 @@ def _schur(call: Call, matrix: Any) -> tuple[Any, ...]:
 
 def _needs_lapack(call: Call) -> None:
     if call.platform != "cpu" or call.is_ffi:
-        raise RefusedError("jax has no lowering of it without LAPACK")
+        raise NotRewritableError("jax has no lowering of it without LAPACK")
 
 
 FAMILIES: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-class RefusedError(Exception):
+class NotRewritableError(Exception):
     """What is in the module, and why it cannot be rewritten."""
 
 

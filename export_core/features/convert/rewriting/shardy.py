@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
-from parts import RefusedError, attributes, operations  # type: ignore[import-not-found]  # beside this file
+from parts import NotRewritableError, attributes, operations  # type: ignore[import-not-found]  # beside this file
 
 RULE, SHARDING, XLA_SHARDING = "sdy.sharding_rule", "sdy.sharding", "mhlo.sharding"
 MANUAL = "{manual}"
@@ -29,12 +29,12 @@ def shardings_as_xlas(module: Any) -> Counter[str]:
             done[f"constraints of Shardy {WRITTEN if written else TAKEN_OUT}"] += 1
             continue
         if operation.name.startswith("sdy."):
-            raise RefusedError(f"{operation.name} has no form in XLA's shardings")
+            raise NotRewritableError(f"{operation.name} has no form in XLA's shardings")
         if RULE in own:
             del operation.attributes[RULE]  # a hint for the propagation of shardings, which has another algorithm there
             done["sharding rules of Shardy left out, which are hints"] += 1
         if others := [name for name in own if name.startswith("sdy.") and name != RULE]:
-            raise RefusedError(f"{operation.name} has {others[0]}, which has no form in XLA's shardings")
+            raise NotRewritableError(f"{operation.name} has {others[0]}, which has no form in XLA's shardings")
         if operation.name == "func.func":
             done["shardings of arguments and results written as XLA's"] += function_as_xlas(operation, own, meshes)
     return +done
@@ -59,7 +59,7 @@ def take_meshes(module: Any) -> dict[str, Mesh]:
         if operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(operation.attributes["mesh"])
             if list(mesh.device_ids):
-                raise RefusedError("a mesh of Shardy with devices in an order of its own")
+                raise NotRewritableError("a mesh of Shardy with devices in an order of its own")
             axes = map(sdy.MeshAxisAttr, mesh.axes)
             meshes[ir.StringAttr(operation.attributes["sym_name"]).value] = {axis.name: axis.size for axis in axes}
             operation.erase()
@@ -97,10 +97,12 @@ def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
     names = {mesh_name(sharding) for sharding in (*into, *out)}
     axes = {*sdy.ManualAxesAttr(own["manual_axes"])}
     if len(names) != 1 or axes != set(meshes[names.pop()]):
-        raise RefusedError("a manual computation (shard_map) over some axes of its mesh has no form in XLA's shardings")
+        raise NotRewritableError(
+            "a manual computation (shard_map) over some axes of its mesh has no form in XLA's shardings"
+        )
     *body, terminator = [inner.operation for inner in block]
     if any(inner.name == "sdy.sharding_constraint" for inner in body):
-        raise RefusedError("a sharding constraint inside a manual computation (shard_map)")
+        raise NotRewritableError("a sharding constraint inside a manual computation (shard_map)")
     with ir.InsertionPoint(manual), manual.location:
         for value, argument, sharding in zip(manual.operands, block.arguments, into, strict=True):
             whole = sharded_call("Sharding", value, value.type, manual_edge(sharding, meshes))
@@ -120,7 +122,7 @@ def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
     """The sharding of a whole operand or result of a manual computation."""
     text, opened = xla_sharding(sharding, meshes)
     if opened:
-        raise RefusedError("a manual computation (shard_map) of which Shardy splits only some dimensions")
+        raise NotRewritableError("a manual computation (shard_map) of which Shardy splits only some dimensions")
     return text or "{replicated}"
 
 
@@ -130,7 +132,7 @@ def mesh_name(sharding: Any) -> str:
         name: str = ir.FlatSymbolRefAttr(sdy.TensorShardingAttr(sharding).mesh_or_ref).value
         return name
     except ValueError:
-        raise RefusedError("a sharding of Shardy without a named mesh") from None
+        raise NotRewritableError("a sharding of Shardy without a named mesh") from None
 
 
 def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh]) -> int:
@@ -146,7 +148,7 @@ def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh
                 count += 1
                 text, opened = xla_sharding(named.pop(SHARDING), meshes)
                 if opened:
-                    raise RefusedError("an argument or result of which Shardy splits only some dimensions")
+                    raise NotRewritableError("an argument or result of which Shardy splits only some dimensions")
                 named |= {} if text is None else {XLA_SHARDING: ir.StringAttr.get(text)}
             rewritten.append(ir.DictAttr.get(named))
         operation.attributes[field] = ir.ArrayAttr.get(rewritten)
@@ -160,7 +162,7 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
     """
     sharding = sdy.TensorShardingAttr(attribute)
     if list(sharding.unreduced_axes):
-        raise RefusedError("an unreduced sharding of Shardy has no form in XLA's shardings")
+        raise NotRewritableError("an unreduced sharding of Shardy has no form in XLA's shardings")
     mesh = meshes[mesh_name(attribute)]
     parts = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
     opened = [number for number, part in enumerate(parts) if not part.is_closed]
@@ -170,9 +172,9 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
     for number, part in enumerate(parts):
         axes = list(map(sdy.AxisRefAttr, part.axes))
         if axes and number in opened:
-            raise RefusedError("a sharding of Shardy that may split a dimension further")
+            raise NotRewritableError("a sharding of Shardy that may split a dimension further")
         if any(axis.sub_axis_info is not None for axis in axes):
-            raise RefusedError("a sharding of Shardy over a part of an axis")
+            raise NotRewritableError("a sharding of Shardy over a part of an axis")
         dimensions.append([axis.name for axis in axes])
     return tiles_text(mesh, dimensions), opened
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from export_core.base.text import few, first_line
-from export_core.features.why.bisect.report import (
+from export_core.features.why.bisect.bisection_report import (
     FOUND,
     NO_ANSWER,
     NOT_REPRODUCED,

@@ -17,7 +17,7 @@ from export_core.artifact import read_bytes
 from export_core.base.atomic import put_folder
 from export_core.base.text import for_markdown, plain_text, safe_json
 from export_core.base.tolerances import FLOATS
-from export_core.features.why.bisect.report import answer
+from export_core.features.why.bisect.bisection_report import answer
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.explain.explanation import Explanation, FailureCause, InRelease
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
@@ -47,7 +47,7 @@ _TRACKER = "https://github.com/jax-ml/jax/issues"
 
 
 @dataclass(frozen=True)
-class Program:
+class BundledProgram:
     """What the script of a bundle runs: an artifact with its inputs, as files; of numbers also the outputs.
 
     `measured` is the largest absolute difference that was seen, None where it is infinite or there are no outputs.
@@ -61,7 +61,7 @@ class Program:
     text: str = ""
 
 
-def program_of(choice: Choice, result: Result) -> Program:
+def program_of(choice: Choice, result: Result) -> BundledProgram:
     """The golden's own program. Raises `WhyError` where it needs modules that a script with jax alone lacks."""
     golden = choice.cell.golden
     if golden.manifest.options.register:
@@ -72,13 +72,13 @@ def program_of(choice: Choice, result: Result) -> Program:
         )
     artifact, inputs = golden.content(ARTIFACT), golden.content(INPUTS)
     if result.verdict is not Verdict.NUMERICS:  # of a cell that does not run, outputs say nothing
-        return Program(artifact, inputs)
-    return Program(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
+        return BundledProgram(artifact, inputs)
+    return BundledProgram(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
 
 
 def bundled_program(
     choice: Choice, result: Result, reduced: ReductionFolder | None, notify: Callable[[str], None]
-) -> Program:
+) -> BundledProgram:
     """The program of a bundle: that of a reduction, else the golden's own."""
     if reduced is None:
         return program_of(choice, result)
@@ -86,7 +86,7 @@ def bundled_program(
         return reduced_program(choice, result, reduced, editor)
 
 
-def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> Program:
+def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> BundledProgram:
     """The program that `jaxexport reduce` has left in a folder.
 
     Its text is made anew from the artifact: what the folder has in its place may be anybody's, and is not read. Raises
@@ -98,7 +98,7 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, edi
     except NotEditedError as error:
         artifact = folder.path / ARTIFACT
         raise WhyError(f"{artifact}: cannot be written as text: {error}. Reduce the cell again.") from None
-    read = Program(program.artifact, program.arrays, text=text.decode(errors="replace"))
+    read = BundledProgram(program.artifact, program.arrays, text=text.decode(errors="replace"))
     outputs = folder.path / OUTPUTS
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return read
@@ -124,7 +124,7 @@ def check_new(folder: Path) -> None:
 
 
 def write_bundle(
-    folder: Path, choice: Choice, result: Result, explanation: Explanation, program: Program
+    folder: Path, choice: Choice, result: Result, explanation: Explanation, program: BundledProgram
 ) -> list[Path]:
     """Write the folder, all or nothing, and return its files.
 
@@ -150,7 +150,7 @@ def write_bundle(
     return [folder / name for name in contents]
 
 
-def script_files(choice: Choice, result: Result, program: Program) -> dict[str, bytes]:
+def script_files(choice: Choice, result: Result, program: BundledProgram) -> dict[str, bytes]:
     """The script, and what it reads: an artifact for jax, or for a runtime a module and what calls it there."""
     cell, golden = choice.cell, choice.cell.golden
     reported = f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}"
@@ -205,7 +205,7 @@ def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
     return lines
 
 
-def issue(choice: Choice, result: Result, explanation: Explanation, program: Program) -> str:
+def issue(choice: Choice, result: Result, explanation: Explanation, program: BundledProgram) -> str:
     """The text of an issue for JAX's tracker, by its template: a description, and the system."""
     reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
     python, _ = _python_and_packages(choice, reader)
@@ -247,7 +247,7 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 """
 
 
-def _module_and_releases(explanation: Explanation, program: Program) -> str:
+def _module_and_releases(explanation: Explanation, program: BundledProgram) -> str:
     """The module of a reduced program, the same artifact in other releases, and the edge of a bisection."""
     rows = "\n".join(
         f"| {for_markdown(f'jax {row.reader.jax}, ' * bool(row.reader.jax) + row.reader.title)} | {row.reader.built} "

@@ -1,6 +1,5 @@
 """Why a cell fails, on one page: the cause, its evidence, what to do now, and what would have shown it earlier."""
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -9,26 +8,29 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.audit import DISABLED
-from export_core.artifact.readers import LoadResult, Reader, loads
+from export_core.artifact.readers import LoadResult, Reader
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
 from export_core.base.text import first_line, labelled_paragraphs, plural, ranges, wrapped
-from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
+from export_core.features.why.bisect.bisection_report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
 from export_core.judge import Result, judge
-from export_core.judge.causes import is_own_writer
+from export_core.judge.causes import is_own_writer, lacks_registration
+from export_core.knowledge import YES, Forecast, forecast
+from export_core.knowledge.forecasting import MATRIX
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.replay_options import SayRemedy
-from export_core.matrix.verdicts import AUDIT_FAILED, OTHER_PROCESSOR
+from export_core.matrix.result import Control
+from export_core.matrix.verdicts import AUDIT_FAILED, DEVICE_LIMIT, NOT_TO_ALLOW, OTHER_PROCESSOR, RUN_CONTROL
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction, Release
-from export_core.releases.entries import calendar_entries
+from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
-from export_core.report.wording import cell_sentence, evidence
+from export_core.report.wording import cell_sentence, device_limit, evidence
 
 
 class FailureCause(StrEnum):
@@ -45,6 +47,7 @@ class FailureCause(StrEnum):
     """The writer or the reader does not promise one of its custom calls."""
     REGISTRATION = "missing registration"
     """The process lacks a custom call's target or a pytree node, which a library registers."""
+    DEVICE = "a limit of the device's compiler"  # The release that wrote it does not compile it for that device either.
     LACKING = "not supported by the runtime"  # A known refusal of another runtime, which names the way out.
     NUMBERS = "different numbers"  # It runs, and the outputs differ by more than the writer's noise allows.
     UNKNOWN = "not known"  # None of these.
@@ -71,14 +74,6 @@ class Explanation(msgspec.Struct, frozen=True):
     steps: tuple[str, ...]  # What to do now.
     earlier: tuple[str, ...]  # What would have shown it earlier.
     bisection: Bisection | None = None  # Since which release it fails; null where that was not asked.
-
-
-_REGISTRATION = re.compile(
-    r"no registered implementation|custom call target .* (?:not found|was not found)|unregistered|not registered"
-    r"|register_pytree|No FFI handler registered",
-    re.IGNORECASE,
-)
-"""What jax and XLA say where a process lacks a custom call's target, a pytree node or an FFI handler."""
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
@@ -112,15 +107,16 @@ def explain(
     reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     artifact = choice.cell.golden.read_artifact()
-    (load,) = loads(artifact, [reader])
+    known = forecast(artifact, reader, result.platform, MATRIX)
+    load = known.load
     calls = _not_promised(artifact, choice, reader)
     cause, because = _cause(result, load, calls, issue)
     # The command is not that of the results, which may be of another machine.
-    shown = [*_evidence(result, load, calls, issue, choice.reproduce), *references]
+    shown = [*_evidence(result, known, calls, issue, choice.reproduce), *references]
     if bisection:
         shown += answer(bisection)
     if reduced:
-        shown += _reduction(reduced, str(choice.cell.key))
+        shown += _reduction_evidence(reduced, str(choice.cell.key))
     tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
     rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
@@ -155,7 +151,7 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
             yield from wrapped(text, width, "  - ", 4)
 
 
-def _reduction(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
+def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
     """What is left of a cell that was reduced into a folder. Raises `WhyError` where the folder is of another cell."""
     reduction, steps, _ = folder.read_of(cell)
     yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
@@ -198,13 +194,16 @@ def _cause(
     if result.verdict is Verdict.NUMERICS:
         words = f"It runs, and its numbers are not those of the writer: {first_line(result.message)}"
         return FailureCause.NUMBERS, words
-    if _REGISTRATION.search(f"{result.message}\n{result.stderr}"):
+    if lacks_registration(result):
         return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."
     if calls:
         return FailureCause.CUSTOM_CALL, " ".join(calls)
+    if result.control is Control.ALIKE:
+        return FailureCause.DEVICE, device_limit(result)
     if _way_out(result):
         return FailureCause.LACKING, f"{first_line(result.message)}."
-    return FailureCause.UNKNOWN, "Nothing in the artifact predicts it, and no known issue matches it."
+    unknown = "Nothing in the artifact predicts it, and no known issue matches it."
+    return FailureCause.UNKNOWN, " ".join(filter(None, (unknown, device_limit(result))))
 
 
 def _way_out(result: Result) -> str:
@@ -215,7 +214,7 @@ def _way_out(result: Result) -> str:
 
 
 def _evidence(
-    result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
+    result: Result, known: Forecast, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
 ) -> Iterator[tuple[str, str]]:
     if issue:
         yield "known as", f"{issue.id}: readers {issue.readers}" if issue.readers else issue.id
@@ -226,7 +225,9 @@ def _evidence(
         elif label not in ("foreseen", "reproduce"):
             yield label, text
     yield "allowed", result.allowed
-    yield "artifact", "" if load.ok else "\n".join(load.reasons)
+    yield "artifact", "\n".join(known.load.reasons)
+    is_foreseen = known.load.ok and known.spoiled.answer != YES and known.spoiled.reasons
+    yield "forecast", f"{known.in_words}: {'; '.join(map(str, known.spoiled.reasons))}" if is_foreseen else ""
     yield "audit", "\n".join(calls)
     yield "reproduce", reproduce
 
@@ -245,8 +246,10 @@ def _steps(
         return
     if issue:
         yield issue.todo
-    working = [row.reader.name for row in rows if row.verdict.works]
-    if works := ranges(working, [row.reader.name for row in rows]):
+    # Of the same runtime: nobody can take a release of another one in its place.
+    known = [row for row in rows if row.reader.family == result.reader.family]
+    working = [row.reader.name for row in known if row.verdict.works]
+    if works := ranges(working, [row.reader.name for row in known]):
         yield f"Pin: it works in {title_of(works)}."
     if advice := _way_out(result):
         yield f"{advice[0].upper()}{advice[1:]}."
@@ -256,12 +259,18 @@ def _steps(
     if cause is FailureCause.PROCESSOR:
         yield OTHER_PROCESSOR.to_do
         return
+    if cause is FailureCause.DEVICE:
+        yield DEVICE_LIMIT.to_do
+        return
     if cause is FailureCause.NUMBERS:
         yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
-        yield (
-            "Allow them, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in the "
-            "marker, with the reason."
-        )
+        if result.is_garbage:
+            yield NOT_TO_ALLOW
+        else:
+            yield (
+                "Allow them, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in "
+                "the marker, with the reason."
+            )
     else:
         yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy", SayRemedy))
     if cause is FailureCause.REGISTRATION:
@@ -269,6 +278,8 @@ def _steps(
     if cause is FailureCause.CUSTOM_CALL:
         yield "Replace the operation by one without that custom call, or export for a release that promises it."
     if cause in (FailureCause.UNKNOWN, FailureCause.NUMBERS, FailureCause.CUSTOM_CALL):
+        if result.control is Control.NOT_RUN:
+            yield RUN_CONTROL.format(result.writer.jaxlib)
         if not is_bisected:
             yield f"Find the release in which it began: `{choice.command('bisect')}`."
         bundle = choice.command("explain", "--bundle", "DIR")
@@ -286,6 +297,10 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
         return
     if cause in (FailureCause.OWN_WRITER, FailureCause.PROCESSOR):
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
+        return
+    if cause is FailureCause.DEVICE:
+        platform = f"{result.platform}:{result.mode}"
+        yield f"A matrix in CI with `--platforms {platform}`, on the day it was written: its own writer shows it."
         return
     if load.ok is False:
         since = "on the day it was written" if was_known else since_built

@@ -140,7 +140,7 @@ class ProgramReader:
     def run(self, programs: Sequence[ReducedProgram]) -> list[Ran]:
         """Run programs, all at once. Raises `InfrastructureFault` where nothing is known of one."""
         self.tried += len(programs)
-        return self.run_cells([self.cell_of(program, number) for number, program in enumerate(programs)])
+        return self.run_cells([self.write_cell(program, number) for number, program in enumerate(programs)])
 
     def run_cells(self, cells: Sequence[Cell]) -> list[Ran]:
         """Run cells, and return each in their order. Raises `InfrastructureFault` where a second try fails too."""
@@ -150,8 +150,8 @@ class ProgramReader:
             raise InfrastructureFault(lost.outcome.message)
         return [ran[cell.key] for cell in cells]
 
-    def cell_of(self, program: ReducedProgram, number: int = 0) -> Cell:
-        """A program as a cell. Its golden is in the scratch folder of this number, and has a name of its own."""
+    def write_cell(self, program: ReducedProgram, number: int = 0) -> Cell:
+        """Write a program as a golden, with a name of its own, into a scratch folder by number; return its cell."""
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
         golden = self.cell.golden

@@ -26,11 +26,11 @@ from export_core.features.why.choice import WhyError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.readers.environment import Environment
 
-PROGRAM = Path(__file__).with_name("editing") / "program.py"
+PROGRAM = Path(__file__).with_name("editing") / "editing_program.py"
 SECONDS = 60.0  # How long one change may take.
 LONGEST_REPLY = 64 << 20
 
-Edit = tuple[str | int, ...]  # A change: see editing/program.py.
+Edit = tuple[str | int, ...]  # A change: see editing/editing_program.py.
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -181,7 +181,7 @@ class ReductionFolder:
 # --- the reduction ----------------------------------------------------------------------------------------------------
 
 
-class Environments(NamedTuple):
+class ReductionEnvironments(NamedTuple):
     """Where a reduction runs: the failing reader, one that says what is right, and the newest release for editing."""
 
     failing: Environment
@@ -221,14 +221,14 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
             if good or (choice.result and choice.result.verdict is Verdict.NUMERICS):
                 raise
             notify(f"continuing without a second reader: {error}")
-        used = Environments(failing, other, environments.build(choice.newest))
+        used = ReductionEnvironments(failing, other, environments.build(choice.newest))
         notify(f"running {cell.key} as it is, then smaller and smaller programs")
         return reduce_cell(cell, used, choice.options, folder, earlier, notify=notify)
 
 
 def reduce_cell(
     cell: Cell,
-    environments: Environments,
+    environments: ReductionEnvironments,
     options: ReplayOptions,
     folder: ReductionFolder,
     earlier: Reduced | None = None,
@@ -376,7 +376,7 @@ class _Run:
                 "golden of this name. Name another folder."
             )
         # A folder may be from anywhere: nothing in it is compiled before its custom calls are known.
-        if problem := audit_problem(self.failing.cell_of(earlier.program).golden, self.failing.options.policy):
+        if problem := audit_problem(self.failing.write_cell(earlier.program).golden, self.failing.options.policy):
             raise WhyError(f"{self.folder.path}: the program in it fails in its audit: {problem}")
         self.program = self._written_again(earlier.program, self.folder.path / ARTIFACT)
         if not self.oracle.fails_alike(self.program):

@@ -10,10 +10,10 @@ ALIAS = "tf.aliasing_output"  # Of an argument of main: the number of the result
 
 _UNCOUNTED = ("func.func", "func.return", "stablehlo.return", "sdy.mesh", "sdy.return")
 
-Source = dict[str, Any]  # What an argument or result of the changed main is: see program.py.
+Source = dict[str, Any]  # What an argument or result of the changed main is: see editing_program.py.
 
 
-class RefusedError(Exception):
+class NotEditableError(Exception):
     """Why a module cannot be changed in this way."""
 
 
@@ -29,7 +29,7 @@ class Program:
         self.tokens = tokens
         function = self.functions().get("main")
         if function is None or len(function.regions[0].blocks) != 1:
-            raise RefusedError("it has no function main of one block")
+            raise NotEditableError("it has no function main of one block")
         self.main = function
         self.body = function.regions[0].blocks[0]
         self.sources: list[Source] = [{"was": number} for number in range(len(self.body.arguments) - leading)]

@@ -1,6 +1,6 @@
 """Nox sessions for the noxfile of a project, in two lines:
 
-from pytest_jaxexport.sessions import register
+from pytest_jaxexport.nox_sessions import register
 register()
 """  # noqa: D415 - the two lines are the point
 

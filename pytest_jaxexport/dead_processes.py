@@ -1,4 +1,4 @@
-"""The marked test that runs in a process, on disk: one that kills its process can tell it no other way.
+"""The tests in which processes of pytest died, on disk: one that kills its process can tell it no other way.
 
 Each process of pytest with marked tests has a file, which is locked for as long as the process lives. What is in a file
 that nobody locks is the test in which its process died.
@@ -74,7 +74,7 @@ def tests_of_dead_processes(root: Path) -> list[str]:
     return tests
 
 
-def told(test: str) -> str:
+def line_about(test: str) -> str:
     """One line about a test in whose middle a process died."""
     return (
         f"{test} was running when its process of pytest died: what it exports or calls may have ended it. With "

@@ -128,7 +128,7 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
 
     With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
     """
-    from export_core.artifact.archive import LeftOut, no_artifacts
+    from export_core.artifact.folders import LeftOut, no_artifacts
     from export_core.cli.steps import Steps
     from export_core.features.adopt.adoption import NOT_ADDED, Adoption
     from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive

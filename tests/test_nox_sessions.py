@@ -10,7 +10,7 @@ import pytest
 from making import manifest, write_golden
 
 from export_core.goldens import GoldenStore
-from pytest_jaxexport import sessions
+from pytest_jaxexport import nox_sessions
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def registered(tmp_path, monkeypatch):
         def session(function=None, *, name="", **_):
             def define(function):
                 called = name or function.__name__
-                monkeypatch.setattr(sessions, "_jaxexport", lambda _, *words: ran.__setitem__(called, words))
+                monkeypatch.setattr(nox_sessions, "_jaxexport", lambda _, *words: ran.__setitem__(called, words))
                 function(SimpleNamespace(posargs=[]))
                 return function
 
             return define(function) if function else define
 
         monkeypatch.setattr(nox, "session", session)
-        sessions.register()
+        nox_sessions.register()
         return ran
 
     return register
@@ -61,13 +61,13 @@ def test_the_sessions_are_those_of_the_policys_readers_and_platforms(registered)
 
 
 def test_a_session_of_a_reader_has_a_folder_of_its_own():
-    assert sessions._as_folder("dist/jaxlib-1.whl") == "dist-jaxlib-1.whl"
+    assert nox_sessions._as_folder("dist/jaxlib-1.whl") == "dist-jaxlib-1.whl"
 
 
 def test_with_a_broken_policy_only_these_sessions_fail(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("windows: 3\n")
     (tmp_path / "noxfile.py").write_text(
-        "import nox\nfrom pytest_jaxexport.sessions import register\nregister()\n"
+        "import nox\nfrom pytest_jaxexport.nox_sessions import register\nregister()\n"
         "@nox.session(venv_backend='none')\ndef own(session):\n    session.log('the project is fine')\n"
     )
 
@@ -86,6 +86,6 @@ def test_with_a_broken_policy_only_these_sessions_fail(tmp_path):
 def test_a_file_of_the_project_takes_the_place_of_no_library(tmp_path):
     (tmp_path / "click.py").write_text("import sys; sys.exit(0)")
     commands = []
-    sessions._jaxexport(SimpleNamespace(run=lambda *words, **_: commands.append(words)), "--version")
+    nox_sessions._jaxexport(SimpleNamespace(run=lambda *words, **_: commands.append(words)), "--version")
     done = subprocess.run(commands[0], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert version("pytest-jaxexport") in done.stdout

@@ -1,4 +1,4 @@
-"""The files of an archive, of any size, read in parallel: never more of them in memory than are being read."""
+"""The artifacts in folders of any size, read in parallel: never more of them in memory than are being read."""
 
 import functools
 import multiprocessing
@@ -28,14 +28,14 @@ _LINK = "a link to a folder"
 AHEAD = 4  # chunks for each process that wait
 
 
-class ArchiveError(ExportCompatError):
-    """An archive that could not be read to its end."""
+class UnreadFilesError(ExportCompatError):
+    """Folders whose artifacts could not all be read."""
 
     exit_code = 3
 
 
 class LeftOut(Counter[str]):
-    """The files of an archive that are no artifacts, counted by kind, and the names of its links to folders."""
+    """The files in folders that are no artifacts, counted by kind, and the names of links to folders."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class LeftOut(Counter[str]):
 
 
 class Found(NamedTuple):
-    """Something in an archive: a file, or what is left out or cannot be listed, and why."""
+    """Something in a folder: a file, or what is left out or cannot be listed, and why."""
 
     path: str
     named: bool = False
@@ -128,7 +128,7 @@ class ReadFile(NamedTuple, Generic[Result]):
     left_out: str = ""
 
 
-def read_archive(
+def read_folders(
     read: Callable[[Artifact], Result],
     paths: Sequence[str],
     left_out: LeftOut,
@@ -143,7 +143,7 @@ def read_archive(
 
     Raises:
         ArtifactError: there is no artifact.
-        ArchiveError: a process was killed.
+        UnreadFilesError: a process was killed.
     """
     is_empty = True
     files = files_of(paths, hidden=hidden)
@@ -170,7 +170,7 @@ def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Res
 
 
 def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
-    """The error where there is no artifact: more likely than an empty archive, another folder was meant."""
+    """The error where there is no artifact: more likely than an empty folder, another one was meant."""
     known = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
     advice = " ".join([known, *left_out.lines()])
     found = f"none in {plural(left_out.total(), 'file')}"
@@ -178,7 +178,7 @@ def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
 
 
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
-    """What `read`, which other processes import, returns of each, in order. `ArchiveError` where one was killed."""
+    """What `read`, which other processes import, returns of each, in order. `UnreadFilesError` where one was killed."""
     files = iter(found)
     chunks = iter(lambda: list(islice(files, CHUNK)), [])
     first = list(islice(chunks, FEW))
@@ -201,7 +201,7 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
             while pending:
                 yield from pending.popleft().result()
         except BrokenProcessPool:
-            raise ArchiveError(
+            raise UnreadFilesError(
                 "expected all files to be read, found a process killed that read them, most likely for its memory. "
                 "With --jobs 1 less memory is needed."
             ) from None

@@ -18,7 +18,7 @@ from making import make_wheel, release
 from export_core.features.backfill import backfill
 from export_core.policy import Policy
 from export_core.readers import build as module
-from export_core.readers import installer
+from export_core.readers import uv_settings
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, find_python
 from export_core.readers.environment import ReaderEnvironments, Sources
 from export_core.readers.errors import EnvironmentFailed
@@ -174,7 +174,7 @@ def test_an_installation_gets_these_variables_only(tmp_path, home, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in passed | dropped:
         monkeypatch.setenv(name, "a-value")
-    with installer.shared_installer() as place:
+    with uv_settings.shared_place() as place:
         told = {name: value for name, value in place.variables.items() if "a-value" in value}
         assert place.variables["UV_CONFIG_FILE"] == str(place.folder / "uv.toml")
     assert told.keys() == passed
@@ -190,7 +190,7 @@ def test_of_the_users_configuration_only_what_is_listed_counts(tmp_path, home, m
     machine = tmp_path / "xdg_config_dirs" / "uv"
     machine.mkdir(parents=True)
     (machine / "uv.toml").write_text('index-url = "https://other"\nno-proxy = ["b"]\noffline = true\n')
-    with installer.shared_installer() as place:
+    with uv_settings.shared_place() as place:
         told = tomllib.loads((place.folder / "uv.toml").read_text())
     assert told == {
         "index-url": "https://me:s3cret@index",
@@ -200,7 +200,7 @@ def test_of_the_users_configuration_only_what_is_listed_counts(tmp_path, home, m
         "index": [{"name": "mine", "url": str(home / "simple"), "default": True}],
         "pip": {"no-index": True},
     }
-    assert "s3cret" not in json.dumps(installer.index_settings())
+    assert "s3cret" not in json.dumps(uv_settings.index_settings())
 
 
 def test_what_the_user_has_set_reaches_uv(project, home, wheels):
@@ -212,7 +212,7 @@ def test_what_the_user_has_set_reaches_uv(project, home, wheels):
 def test_a_configuration_that_is_no_toml_is_reported(home):
     (home / "uv.toml").write_text("index = [")
     with pytest.raises(EnvironmentFailed, match=r"uv\.toml: expected uv's configuration in TOML: "):
-        installer.index_settings()
+        uv_settings.index_settings()
 
 
 # --- an environment's name --------------------------------------------------------------------------------------------
@@ -226,10 +226,10 @@ def test_what_decides_the_content_decides_the_name(cache, home, wheels, monkeypa
         monkeypatch.setenv("UV_INDEX_URL", url)
         names.add(plain.folder)
     monkeypatch.delenv("UV_INDEX_URL")
-    for key in installer.INDEX_KEYS:
+    for key in uv_settings.INDEX_KEYS:
         (home / "uv.toml").write_text(f'{key} = ["x"]')
         names.add(plain.folder)
-    assert len(names) == 5 + len(installer.INDEX_KEYS)
+    assert len(names) == 5 + len(uv_settings.INDEX_KEYS)
     (home / "uv.toml").write_text("offline = true")
     assert plain.folder == before, "where packages are fetched from decides, not how"
 
@@ -294,8 +294,8 @@ def test_no_python_that_is_started_imports_from_the_working_folder():
 
 def test_modules_that_start_python_themselves_start_it_safely():
     having = [path for path in source_files() if re.search(r"multiprocessing|ProcessPool", path.read_text())]
-    assert [path.name for path in having if path.name != "processes.py"] == ["archive.py"]
-    (archive,) = (ast.parse(path.read_text()) for path in having if path.name == "archive.py")
+    assert [path.name for path in having if path.name != "processes.py"] == ["folders.py"]
+    (archive,) = (ast.parse(path.read_text()) for path in having if path.name == "folders.py")
     starts = ("ProcessPoolExecutor(", "pool.submit(")
     safely = [
         node
@@ -314,7 +314,7 @@ def test_every_start_of_uv_runs_where_no_project_is():
     calls = [node for node in nodes("find_uv_bin") if isinstance(node, ast.Call)]
     starts = [ast.unparse(node) for node in calls if ast.unparse(node.func) in starting]
     assert len(starts) == 6, starts
-    assert [text for text in starts if not ("installer)" in text or "place" in text or "cwd=os.sep" in text)] == []
+    assert [text for text in starts if not ("place" in text or "cwd=os.sep" in text)] == []
 
 
 def source_files() -> list[Path]:

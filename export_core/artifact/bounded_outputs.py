@@ -1,4 +1,4 @@
-"""Which results of a module have bounds: those of tanh, erf, a sigmoid, a softmax or a clamp."""
+"""Which outputs of a module have bounds: those of tanh, erf, a sigmoid, a softmax or a clamp."""
 
 import math
 import re
@@ -50,7 +50,7 @@ class _Bounds(Trace):
         fills: list[float] = []
         while made := self._made(value):
             if made.made_by.name != "select":
-                by = self._function(made)
+                by = self._bounding_function(made)
                 bounds = (-1.0, 1.0) if by in ("tanh", "erf") else (0.0, 1.0)
                 return Bounded(by, bounds, tuple(fills)) if by else self._clamp(made, tuple(fills))
             _, *sides = made.operands
@@ -62,7 +62,7 @@ class _Bounds(Trace):
             fills += [number for number in numbers if number is not None]
         return None
 
-    def _function(self, made: Value) -> Bounds | None:
+    def _bounding_function(self, made: Value) -> Bounds | None:
         """The function that makes a value, unless it is a clamp."""
         match made.made_by.name:
             case "tanh":

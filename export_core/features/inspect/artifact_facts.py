@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from export_core.artifact import Artifact, Module, as_dict
 from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_of_jax, foreseen_everywhere
-from export_core.artifact.main_check import check_main, dimension_names, is_known
-from export_core.artifact.readers import Needs, Reader, loads, needs, readers_of, readers_of_runtime
+from export_core.artifact.main_check import check_main, dimension_constraints, dimension_names, is_known
+from export_core.artifact.readers import Needs, Reader, needs, readers_of, readers_of_runtime
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
+from export_core.knowledge import Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
-from export_core.releases.entries import CalendarEntry, shipped_runtimes
+from export_core.releases.calendar_entries import CalendarEntry, shipped_runtimes
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
@@ -34,6 +35,7 @@ class SignatureFacts(NamedTuple):
     out_tree: str | None  # The tree of the results, null for a bare module.
     kept: tuple[int, ...] | None  # The arguments that the module uses, by number; null for a bare module.
     dimensions: tuple[str, ...]  # The names of symbolic dimensions.
+    constraints: tuple[str, ...]  # What each call checks of them, such as `b >= 2`.
 
 
 class ConstantFacts(NamedTuple):
@@ -62,11 +64,15 @@ class ModuleFacts(NamedTuple):
 
 
 class ReaderFacts(NamedTuple):
-    """Whether a release loads it."""
+    """Whether a release loads and runs it."""
 
     release: CalendarEntry  # The release, of jaxlib.
     loads: bool | None  # true, false, or null if that is unknown.
     reasons: tuple[str, ...]  # Why not.
+    compiles: str  # Whether it compiles it, as far as is known: yes, `yes, but`, unknown or no.
+    runs: str  # Whether it runs it, likewise.
+    numbers: str  # Whether its results are those of the writer, likewise.
+    known: tuple[str, ...]  # Why the first of these answers that is no yes is none, with the ids of entries.
 
     @property
     def jaxlib(self) -> str:
@@ -85,7 +91,7 @@ class ReaderFacts(NamedTuple):
 
     def shown(self) -> tuple[str, ...]:
         """Return the names of what `as_dict` gives."""
-        return "jaxlib", "jax", "built", "loads", "reasons"
+        return "jaxlib", "jax", "built", "loads", "reasons", "compiles", "runs", "numbers", "known"
 
 
 class RuntimeFacts(NamedTuple):
@@ -94,6 +100,8 @@ class RuntimeFacts(NamedTuple):
     runtime: str  # Its name.
     reads: dict[str, bool | None]  # Whether each release reads it; null where that is not known.
     reasons: dict[str, tuple[str, ...]]  # Of each release that does not read it, or may not: why, and what to do.
+    runs: dict[str, str]  # Whether each release runs it, as far as is known: yes, `yes, but`, unknown or no.
+    known: dict[str, tuple[str, ...]]  # Of each release that reads it: why it does not run it, or on which condition.
     custom_calls: tuple[str, ...]  # The custom calls that it does not compile: only jax registers them.
 
 
@@ -156,6 +164,7 @@ class Inspection(NamedTuple):
     unordered_effects: tuple[str, ...] = ()  # The names of unordered effects.
     vjp_order: int = 0  # How many orders of derivatives it has.
     calling_convention_version: int | None = None  # The version of its calling convention; null for a bare module.
+    derivative_conventions: tuple[int, ...] = ()  # The versions of those of its derivatives, by order.
     main: MainFacts | None = None  # The check of `main`; null for a bare module.
     disabled_checks: tuple[str, ...] = ()  # Safety checks that jax.export left out.
     unknown_fields: tuple[str, ...] = ()  # Fields of the envelope that this reader does not know.
@@ -193,10 +202,7 @@ def describe(
         foreseen=foreseen_everywhere(artifact, next(iter((*jaxlibs, *newest)), None)),
         modules=tuple(_module(module, artifact.data) for module in artifact.modules),
         writer=writer,
-        readers=tuple(
-            ReaderFacts(load.reader.release, load.ok, load.reasons)
-            for load in loads(artifact, readers_of(releases).values())
-        ),
+        readers=tuple(_reader(known) for known in forecasts(artifact, readers_of(releases).values())),
         runtimes=tuple(_runtimes(artifact, terms)) if runtimes else (),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
@@ -213,6 +219,7 @@ def describe(
         unordered_effects=envelope.unordered_effects,
         vjp_order=envelope.vjp_order,
         calling_convention_version=envelope.calling_convention_version,
+        derivative_conventions=tuple(level.calling_convention_version for level in envelope.levels[1:]),
         main=MainFacts(is_known(envelope), tuple(check_main(artifact))),
         disabled_checks=tuple(map(str, envelope.disabled_checks)),
         unknown_fields=tuple(f"{field.table}[{field.index}]" for field in unknown),
@@ -241,13 +248,33 @@ def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFind
     return tuple(next((x for x in alike if not x.ok), alike[0]) for alike in zip(*audited, strict=True))
 
 
+def _reader(known: Forecast) -> ReaderFacts:
+    load = known.load
+    reasons = () if load.ok is False else tuple(str(reason) for reason in known.spoiled.reasons)
+    return ReaderFacts(
+        release=load.reader.release,
+        loads=load.ok,
+        reasons=load.reasons,
+        compiles=known.compiles.answer,
+        runs=known.runs.answer,
+        numbers=known.numbers.answer,
+        known=reasons,
+    )
+
+
 def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:
     calls, runtimes = calls_of_jax(artifact), shipped_runtimes()
     readers = [reader for name in runtimes for reader in readers_of_runtime(name, runtimes, terms.releases)]
-    for name, alike in groupby(loads(artifact, readers), lambda load: load.reader.release.family):
-        by = {load.reader.release.version: load for load in alike}
-        reasons = {version: load.reasons for version, load in by.items() if load.reasons}
-        yield RuntimeFacts(name, {version: load.ok for version, load in by.items()}, reasons, calls)
+    for name, alike in groupby(forecasts(artifact, readers), lambda known: known.reader.release.family):
+        by = {known.reader.release.version: _reader(known) for known in alike}
+        yield RuntimeFacts(
+            name,
+            {version: facts.loads for version, facts in by.items()},
+            {version: facts.reasons for version, facts in by.items() if facts.reasons},
+            {version: facts.runs for version, facts in by.items()},
+            {version: facts.known for version, facts in by.items() if facts.known},
+            calls,
+        )
 
 
 def _signature(artifact: Artifact) -> SignatureFacts:
@@ -260,11 +287,12 @@ def _signature(artifact: Artifact) -> SignatureFacts:
             str(envelope.in_tree),
             str(envelope.out_tree),
             envelope.module_kept_var_idx,
-            tuple(dimension_names(envelope.in_avals)),
+            (names := tuple(dimension_names(envelope.in_avals))),
+            dimension_constraints(artifact) if names else (),
         )
     if main is None:
-        return SignatureFacts("", (), (), None, None, None, ())
-    return SignatureFacts("main", main.inputs, main.outputs, None, None, None, ())
+        return SignatureFacts("", (), (), None, None, None, (), ())
+    return SignatureFacts("main", main.inputs, main.outputs, None, None, None, (), ())
 
 
 def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:

@@ -18,9 +18,15 @@ from making import day, make_wheel
 from export_core.cli.app import jaxexport
 from export_core.readers import build as locks_module
 from export_core.readers.build import READY, EnvironmentLocks, Recipe, build, find_built
+from export_core.readers.cached_environments import (
+    EnvironmentsCost,
+    cached_environments,
+    expected_cost,
+    remove,
+    to_clean,
+)
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
-from export_core.readers.inventory import EnvironmentsCost, cached_environments, expected_cost, remove, to_clean
 from export_core.readers.placement import TYPICAL, Mode, Placement, parse_targets
 from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
 

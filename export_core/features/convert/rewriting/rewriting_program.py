@@ -1,7 +1,7 @@
 """The program that rewrites modules: runs in a process of its own, in the environment of the newest release.
 
-``program.py FOLDER`` reads job.json in the folder and the modules beside it (0.bc, 1.bc, …), and writes each again
-(0.out, 1.out, …), then result.json:
+``rewriting_program.py FOLDER`` reads job.json in the folder and the modules beside it (0.bc, 1.bc, …), and writes each
+again (0.out, 1.out, …), then result.json:
 
     {"modules": 2, "stablehlo": "1.13.3", "shardy": true, "replace": ["lapack_spotrf_ffi"], "platform": "tpu",
      "plain": false}
@@ -20,7 +20,7 @@ import shardy  # type: ignore[import-not-found]  # beside this file, as the next
 from jaxlib import _jax, version
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
-from parts import RefusedError, attributes, operations  # type: ignore[import-not-found]
+from parts import NotRewritableError, attributes, operations  # type: ignore[import-not-found]
 
 LONGEST_REASON = 400
 
@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
         counts = [f"{what}: {count}" for what, count in done.items()]
         rewrites = [f"modules written for StableHLO {job['stablehlo']}", *counts]
         result = {"rewrites": rewrites, "by": version.__version__}
-    except RefusedError as refused:
+    except NotRewritableError as refused:
         result = {"refused": str(refused)[:LONGEST_REASON]}
     except Exception as error:  # a part of jaxlib that is not as it was: nothing is written
         result = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
@@ -81,11 +81,11 @@ def written(module: Any, target: str) -> bytes:
 
 
 def attempt(what: str, function: Any, *args: Any) -> Any:
-    """Call a function of jaxlib. Raises `RefusedError` for what it raises."""
+    """Call a function of jaxlib. Raises `NotRewritableError` for what it raises."""
     try:
         return function(*args)
     except Exception as error:  # what it raises differs by release
-        raise RefusedError(f"{what}: {' '.join(str(error).split())}") from error
+        raise NotRewritableError(f"{what}: {' '.join(str(error).split())}") from error
 
 
 if __name__ == "__main__":

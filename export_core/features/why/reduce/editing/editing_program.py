@@ -1,6 +1,7 @@
 """The program that changes modules: serves one reduction, in the environment of the newest release.
 
-``program.py`` reads one JSON object a line from stdin and answers each with one line on what stdout was at the start:
+``editing_program.py`` reads one JSON object a line from stdin, and answers each with one line on what stdout was at
+the start:
 
     {"module": PATH, "leading": 1, "tokens": 0}
     {"names": [NAME, …], "arguments": [SOURCE, …], "results": [SOURCE, …], "edits": {KIND: [EDIT, …]}}
@@ -51,8 +52,8 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 from program_parts import (  # type: ignore[import-not-found]  # beside this file
+    NotEditableError,
     Program,
-    RefusedError,
     attributes,
     blocks_of,
     name_of,
@@ -90,7 +91,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             reply = answer(json.loads(line))
-        except RefusedError as refused:
+        except NotEditableError as refused:
             reply = {"refused": str(refused)[:LONGEST_REASON]}
         except Exception as error:  # whatever MLIR raises: this candidate is none
             reply = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
@@ -155,7 +156,7 @@ def described(program: Program) -> dict[str, Any]:
 
 
 def applied(program: Program, edits: list[Edit]) -> Program:
-    """Make these changes. Returns the changed program, which may be another one. Raises `RefusedError`."""
+    """Make these changes. Returns the changed program, which may be another one. Raises `NotEditableError`."""
     if edits and edits[0][0] == "size":
         ((_, size, to),) = edits
         return _with_size(program, size, to)
@@ -221,7 +222,7 @@ def _inline_calls(program: Program) -> None:
     functions = program.functions()
     while calls := [one for one in program.operations() if one.name == "func.call"]:
         if len(program.operations()) > MOST_OPERATIONS:
-            raise RefusedError(f"it has more than {MOST_OPERATIONS} operations once its functions are inlined")
+            raise NotEditableError(f"it has more than {MOST_OPERATIONS} operations once its functions are inlined")
         for call in calls:
             called = functions[call.attributes["callee"].value]
             copy = called.clone(ir.InsertionPoint(called)).operation
@@ -249,7 +250,7 @@ def _with_size(program: Program, size: int, to: int) -> Program:
         changed = re.sub(pattern.replace(b"%d", b"%d" % size), b"%d" % to, text)
         with contextlib.suppress(ir.MLIRError):
             return Program(ir.Module.parse(changed), program.leading, program.tokens)
-    raise RefusedError(f"what has the size {size} cannot have the size {to}")
+    raise NotEditableError(f"what has the size {size} cannot have the size {to}")
 
 
 # --- values and their types -------------------------------------------------------------------------------------------
@@ -355,14 +356,14 @@ _SIGNIFICANT = {"exponent_bits": 11, "mantissa_bits": 52}
 
 
 def _make_double(program: Program) -> None:
-    """Make the module compute in double precision. Raises `RefusedError` where that is not known to be the same."""
+    """Make the module compute in double precision. Raises `NotEditableError` where that is not known to be the same."""
     operations = program.operations()
     kept = [result for operation in operations for result in _change(operation)]
     blocks = [block for operation in operations for block in blocks_of(operation)]
     values = [result for operation in operations for result in operation.results]
     values += [argument for block in blocks for argument in block.arguments]
     if not any(_NARROW.search(str(value.type)) for value in values):
-        raise RefusedError("it computes in double precision, or without floats")
+        raise NotEditableError("it computes in double precision, or without floats")
     for value in values:
         if value not in kept:
             value.set_type(_double(value.type))
@@ -374,7 +375,7 @@ def _make_double(program: Program) -> None:
 def _double(kind: Any) -> Any:
     text = str(kind)
     if match := _UNKNOWN.search(text):
-        raise RefusedError(f"it computes in {match[0]}")
+        raise NotEditableError(f"it computes in {match[0]}")
     return ir.Type.parse(_NARROW.sub("f64", text)) if _NARROW.search(text) else kind
 
 
@@ -397,7 +398,7 @@ def _change(operation: Any) -> list[Any]:
             target = text_of(own["call_target_name"])
             other = re.sub(r"^lapack_([sc])", lambda match: f"lapack_{_LAPACK[match[1]]}", target)
             if other == target and not target.startswith(_FOR_ALL_TYPES):
-                raise RefusedError(f"it calls {target}, which is not known in double precision")
+                raise NotEditableError(f"it calls {target}, which is not known in double precision")
             operation.attributes["call_target_name"] = ir.StringAttr.get(other)
     return []
 
@@ -410,7 +411,7 @@ def _widen(constant: Any) -> None:
     # As it is printed: MLIR for Python reads no bfloat16 and nothing complex. Unverified: a module that is half changed
     # would be printed in another form.
     if not (match := _CONSTANT.search(constant.get_asm(assume_verified=True))):
-        raise RefusedError(f"it has a constant of {kind} that cannot be read")
+        raise NotEditableError(f"it has a constant of {kind} that cannot be read")
     name, elements = _DTYPES[match["element"]], match["elements"]
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     shape = tuple(map(int, match["shape"].split("x")[:-1]))

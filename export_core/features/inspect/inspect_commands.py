@@ -15,12 +15,11 @@ import click
 from export_core.base.errors import PREFIX
 from export_core.base.text import did_you_mean, plural
 from export_core.cli.click_options import PATH, day_of, declared, goldens_option, json_option, policy_of, policy_option
-from export_core.cli.goldens import find_golden
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
-    from export_core.artifact.archive import LeftOut, ReadFile
+    from export_core.artifact.folders import LeftOut, ReadFile
     from export_core.artifact.readers import Reader
     from export_core.goldens import Golden
     from export_core.policy.terms import Terms
@@ -71,11 +70,11 @@ class _Asked:
         from export_core.goldens import GoldenError, GoldenStore
 
         if is_golden:
-            return find_golden(GoldenStore(path.parent.parent), f"{path.parent.name}/{path.name}")
+            return GoldenStore(path.parent.parent).find(f"{path.parent.name}/{path.name}")
         store = GoldenStore(Path(self.goldens or policy_of(self.policy_file).goldens))
         case, cases = name.partition("/")[0], {golden.manifest.case for golden in store.goldens()}
         if case in cases:
-            return find_golden(store, name)
+            return store.find(name)
         if hint := did_you_mean(case, cases):
             raise GoldenError(f"{name}: expected a file, a folder, or a golden in {store.root}, found none.{hint}")
         return None  # a file that does not exist
@@ -130,8 +129,8 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
     Of a DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and virtual
     environments are left out unless they are named.
 
-    Exit codes with --readers: 0 all of them load it, and every custom call is promised or allowed; 1 one does not, or
-    a call is not promised; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
+    Exit codes with --readers: 0 all of them load it, none is known not to run it, and every custom call is promised or
+    allowed; 1 for any other; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
     jaxlib, a call counts as promised unless only jax registers it. Without: 0, or 2 where a file cannot be read.
     """
     golden = asked.golden(names[0]) if len(names) == 1 else None
@@ -173,13 +172,13 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
         ExportCompatError: there is no artifact, or the policy cannot be used.
     """
     from export_core.artifact import as_dict
-    from export_core.artifact.archive import read_archive
+    from export_core.artifact.folders import read_folders
     from export_core.features.inspect.inventory import Inventory, InventoryRow, inventory_row
 
     terms = asked.terms()
     inventory = Inventory(day_of(asked.as_of), terms.releases[-1].jaxlib if terms.releases else "")
     row_of = functools.partial(inventory_row, terms)
-    for file in read_archive(row_of, paths, inventory.left_out, asked.jobs, hidden=False):
+    for file in read_folders(row_of, paths, inventory.left_out, asked.jobs, hidden=False):
         row = file.result or InventoryRow(file.path, file.error)
         inventory.add(row)
         if as_json:
@@ -211,10 +210,10 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     artifacts below it are audited, and those with problems are shown. Of a golden, the writer is that of its
     golden.yaml, and what the marker allowed counts, as in a matrix.
 
-    Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
-    be read.
+    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named reader
+    is known not to run it, 2 a file cannot be read.
     """
-    from export_core.artifact.archive import LeftOut, read_archive
+    from export_core.artifact.folders import LeftOut, read_folders
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
@@ -225,7 +224,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     auditing = functools.partial(
         audit_text, terms, writers, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
     )
-    ended = _show_each(read_archive(auditing, asked.files(names), left_out, asked.jobs), below=below)
+    ended = _show_each(read_folders(auditing, asked.files(names), left_out, asked.jobs), below=below)
     if below:
         others = plural(left_out.total(), "other file")
         echo(
@@ -271,7 +270,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
     from export_core.artifact import Artifact
-    from export_core.artifact.archive import LeftOut, artifact_in, files_of, read_archive
+    from export_core.artifact.folders import LeftOut, artifact_in, files_of, read_folders
     from export_core.features.inspect.screen import compare
 
     if len(names) != 2 or len({*map(os.path.isdir, names)}) != 1:
@@ -281,7 +280,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
     left_out = LeftOut()
-    ended = _show_each(read_archive(comparing, [old], left_out, asked.jobs), below=below)
+    ended = _show_each(read_folders(comparing, [old], left_out, asked.jobs), below=below)
     for file in files_of([new] if below else []):
         other = old + file.path.removeprefix(new)
         if file.left_out:

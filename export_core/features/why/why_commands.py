@@ -197,7 +197,7 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
     """
     from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of
-    from export_core.features.why.bisect.report import BisectBy, bisect_lines
+    from export_core.features.why.bisect.bisection_report import BisectBy, bisect_lines
 
     message = "Interrupted. The same command runs only what is not in the cache."
     with _interrupted_with(message), Steps(quiet=quiet) as notify:

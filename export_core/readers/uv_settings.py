@@ -56,15 +56,15 @@ _DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDO
 
 
 @dataclass(frozen=True)
-class Installer:
-    """The folder in which commands run that install packages, and the variables that they get."""
+class CommandPlace:
+    """Where a command runs that builds an environment: its folder, and the variables that it gets."""
 
     folder: Path
     variables: Mapping[str, str]
 
 
 @contextlib.contextmanager
-def shared_installer() -> Iterator[Installer]:
+def shared_place() -> Iterator[CommandPlace]:
     """Give an empty folder, the user's own configuration and the variables that an installation needs.
 
     Raises `EnvironmentFailed` for a configuration that cannot be read.
@@ -73,14 +73,14 @@ def shared_installer() -> Iterator[Installer]:
     with scratch_folder() as folder:
         # With a file that is named, uv looks for no other, neither in a working folder nor above it.
         write_new(folder / "uv.toml", [_as_toml(configuration).encode()])
-        yield Installer(folder, {**_variables(), "UV_CONFIG_FILE": str(folder / "uv.toml")})
+        yield CommandPlace(folder, {**_variables(), "UV_CONFIG_FILE": str(folder / "uv.toml")})
 
 
 @contextlib.contextmanager
-def project_installer(project: str) -> Iterator[Installer]:
+def project_place(project: str) -> Iterator[CommandPlace]:
     """Give a project's folder, and all variables but the caller's settings of Python and jax."""
     passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
-    yield Installer(Path(project), {**passed, "JAX_PLATFORMS": "cpu"})
+    yield CommandPlace(Path(project), {**passed, "JAX_PLATFORMS": "cpu"})
 
 
 def index_settings() -> list[tuple[str, str]]:

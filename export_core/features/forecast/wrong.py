@@ -1,0 +1,38 @@
+"""Where a run did otherwise than its forecast: an entry of the knowledge base is missing, or no longer true."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from export_core.base.text import plural
+from export_core.judge import Result
+from export_core.knowledge import NO, YES
+from export_core.matrix.verdicts import FindingKind
+from export_core.report.document import Finding
+from export_core.report.wording import first_lines
+from export_core.run.run import Run
+
+WRONG_FORECAST = FindingKind("FORECAST", 8, "bold yellow")
+_TO_DO = (
+    "Tell the maintainers of pytest-jaxexport, whose knowledge of this reader is not right. "
+    "Until then, a table that `known_issues` of the policy names can say it."
+)
+
+
+def wrong_forecasts(run: Run) -> Iterator[Finding]:
+    """Two findings at most: cells that failed and were forecast to work, and cells that worked and were not."""
+    failed = [result for result in run.results if result.verdict.fails and result.forecast == YES]
+    worked = [result for result in run.results if result.verdict.works and _is_refusal(result)]
+    if failed:
+        yield _finding(failed, 0, "forecast to work, and failed", lambda result: f"{result.verdict}, {result.ending}")
+    if worked:
+        yield _finding(worked, 1, "forecast to fail, and worked", lambda result: result.forecast.partition(": ")[2])
+
+
+def _is_refusal(result: Result) -> bool:
+    """Whether a cell of the artifact as it is was forecast to fail."""
+    return result.forecast.partition(": ")[0] == NO and not result.converted
+
+
+def _finding(results: Sequence[Result], number: int, what: str, why: Callable[[Result], str]) -> Finding:
+    lines = [f"{result.golden} in {result.reader.title} on {result.platform}: {why(result)}" for result in results]
+    details = (("cells", first_lines(lines)), ("to do", _TO_DO))
+    return Finding(WRONG_FORECAST, number, f"{plural(len(results), 'cell')} {what}.", details, tuple(results))

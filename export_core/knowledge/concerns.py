@@ -1,0 +1,113 @@
+"""Whether an artifact is one that an entry is about. Each question is answered once for an artifact, when it is asked.
+
+Whatever reads a module raises `ArtifactError` where it cannot be read.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
+
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.bytecode.sections import STRINGS, Tables
+
+_VERSIONED = re.compile(r"vhlo\.(\w+?)_v\d+")
+WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
+_WIDE_TYPES = re.compile(r"(?:^|[x<])(?:f64|u?i64|complex<f64>)")
+DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+
+
+class About:
+    """What entries ask of one artifact, its derivatives included."""
+
+    def __init__(self, artifact: Artifact):
+        self.artifact = artifact
+
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        """The targets of its custom calls."""
+        return frozenset(call.target for call in self.artifact.custom_calls)
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """Its operations without the versions of VHLO: ``stablehlo.sort``, ``sdy.mesh``."""
+        names = {name for module in self.artifact.modules for name in module.op_names}
+        return frozenset(_VERSIONED.sub(r"stablehlo.\1", name) for name in names)
+
+    @cached_property
+    def types(self) -> str:
+        """Its types, one a line."""
+        return "\n".join(dict.fromkeys(kind for module in self.artifact.modules for kind in module.types))
+
+    @cached_property
+    def dialects(self) -> frozenset[str]:
+        """The dialects in it."""
+        return frozenset(name for module in self.artifact.modules for name in module.dialects)
+
+    @cached_property
+    def devices(self) -> int:
+        """How many devices it needs, of what the envelope and the meshes inside say the most."""
+        meshes = (mesh for module in self.artifact.modules if "sdy" in self.dialects for mesh in module.meshes)
+        return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])
+
+    @cached_property
+    def is_symbolic(self) -> bool:
+        """Whether an argument has a symbolic dimension."""
+        if self.artifact.envelope is None:
+            return any("?" in kind for kind in self._inputs)
+        return any(isinstance(dim, str) for aval in self.artifact.envelope.in_avals for dim in aval.shape)
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether an argument is 64 bits wide."""
+        if self.artifact.envelope is None:
+            return any(_WIDE_TYPES.search(kind) for kind in self._inputs)
+        return any(aval.dtype in WIDE for aval in self.artifact.envelope.in_avals)
+
+    @cached_property
+    def donates(self) -> bool:
+        """Whether an argument is donated."""
+        main = self.artifact.module.main
+        return main is not None and any(name in attributes for attributes in main.arg_attrs for name in DONATED)
+
+    @property
+    def _inputs(self) -> tuple[str, ...]:
+        main = self.artifact.module.main
+        return main.inputs if main is not None else ()
+
+    def names(self, text: str) -> bool:
+        """Whether it has an attribute: ``sdy attribute 12`` by dialect and code, anything else by a text in it."""
+        return any(_names(module.tables, text) for module in self.artifact.modules)
+
+
+def _names(tables: Tables, text: str) -> bool:
+    dialect, is_coded, code = text.partition(" attribute ")
+    if is_coded and code.isdigit():
+        return (dialect, int(code)) in tables.codes(tables.attributes)
+    strings = tables.sections[STRINGS]
+    return tables.data.find(text.encode(), strings.at, strings.end) >= 0
+
+
+def _any_matches(names: Iterable[str], globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs for name in names)
+
+
+HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
+    "operations": lambda about, globs: _any_matches(about.operations, globs),
+    "dialects": lambda about, names: any(name in about.dialects for name in names),
+    "devices": lambda about, least: about.devices >= least,
+    "symbolic": lambda about, wanted: about.is_symbolic is wanted,
+    "x64": lambda about, wanted: about.is_wide is wanted,
+    "attributes": lambda about, texts: any(map(about.names, texts)),
+    "calls": lambda about, globs: _any_matches(about.calls, globs),
+    "donated": lambda about, wanted: about.donates is wanted,
+    "types": lambda about, pattern: re.search(pattern, about.types) is not None,
+}
+"""How each key of an entry's `concerns` is answered, the cheapest question first."""
+
+
+def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
+    """Whether an artifact has all that an entry is about."""
+    return all(holds(about, concerns[key]) for key, holds in HOLDS.items() if key in concerns)

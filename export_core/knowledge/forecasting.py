@@ -1,0 +1,197 @@
+"""What a consumer will do with an artifact, from its bytes and from what is known of the consumer; nothing is run.
+
+Four answers: does it load the artifact, compile it, run it, and give its writer's numbers. Each is `YES`, `NO`,
+`YES_BUT` (on a condition, or not each time) or `UNKNOWN`, with reasons. What does not load does not run, so that an
+answer is never better than the one before it.
+
+Whatever takes an artifact raises `ArtifactError` where a module of it cannot be read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.audit import ONLY_JAX, calls_of_jax, looked_up
+from export_core.artifact.readers import LoadResult, Reader, loads
+from export_core.knowledge.concerns import About, is_concerned
+from export_core.knowledge.entries import Entry, entries_of
+from export_core.releases.stable_targets import stable_targets
+
+YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
+_FROM_BEST = (YES, YES_BUT, UNKNOWN, NO)
+
+LOADS, COMPILES, RUNS, NUMBERS = range(4)
+_QUESTION = {"read": LOADS, "deserialize": LOADS, "module": LOADS, "lower": COMPILES, "compile": COMPILES, "run": RUNS}
+"""The first question whose answer an entry spoils, by its stage. Of the last one, `compare`, only the numbers."""
+
+ONE_DEVICE = "it runs artifacts for one device, and this one is for {}"
+"""What is said of another runtime than jaxlib, with the number of devices."""
+X64, DEVICES = "jax_enable_x64", "devices"
+"""What a reader of jaxlib may have: 64-bit numbers, and as many devices as an artifact needs."""
+MATRIX = (X64, DEVICES)  # What the cells of a matrix have.
+
+
+class Reason(NamedTuple):
+    """Why an answer is no yes."""
+
+    text: str  # What happens, or what is not known, without a full stop.
+    todo: str = ""  # What to do, a sentence; empty where the text says it.
+    entry: str = ""  # The id of the entry that says so; empty where the bytes of the artifact do.
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.entry})" if self.entry else self.text
+
+
+class Answer(NamedTuple):
+    """An answer with its reasons, of which the first decides."""
+
+    answer: str  # One of `YES`, `YES_BUT`, `UNKNOWN` and `NO`.
+    reasons: tuple[Reason, ...] = ()  # Why it is not `YES`.
+
+
+class Forecast(NamedTuple):
+    """What a reader will do with an artifact on a platform."""
+
+    reader: Reader  # The reader.
+    platform: str  # The platform.
+    loads: Answer  # Whether it loads the artifact: deserializes it, and parses its module.
+    compiles: Answer  # Whether it lowers and compiles it.
+    runs: Answer  # Whether a call ends with results.
+    numbers: Answer  # Whether the results are those of the writer.
+
+    @property
+    def load(self) -> LoadResult:
+        """Whether it loads the artifact, as true, false or None where that is not known, and why not."""
+        ok = {YES: True, NO: False}.get(self.loads.answer)
+        return LoadResult(self.reader, ok, tuple(reason.text for reason in self.loads.reasons))
+
+    @property
+    def spoiled(self) -> Answer:
+        """The first answer that is no, else the first that is unknown or has a condition, else the last."""
+        answers = self.loads, self.compiles, self.runs, self.numbers
+        return next(
+            (each for wanted in (NO, UNKNOWN, YES_BUT) for each in answers if each.answer == wanted), self.numbers
+        )
+
+    @property
+    def in_words(self) -> str:
+        """What it will do, in a few words and without reasons."""
+        for answer, what in ((self.loads, "load"), (self.compiles, "compile"), (self.runs, "run")):
+            if answer.answer == NO:
+                return f"does not {what} it"
+        if self.numbers.answer == NO:
+            return "runs it with other numbers"
+        words = {YES: "runs it", YES_BUT: "runs it, but", UNKNOWN: "may run it"}
+        return words[self.runs.answer if self.numbers.answer == YES else self.numbers.answer]
+
+
+def usual_platform(artifact: Artifact) -> str:
+    """The platform that is meant where none is named: the CPU if it was exported for it, else its first one."""
+    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
+    return "cpu" if "cpu" in platforms or not platforms else platforms[0]
+
+
+def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: Sequence[str] = ()) -> Forecast:
+    """Say what one reader will do with an artifact.
+
+    Args:
+        artifact: The artifact.
+        reader: A jaxlib, or a release of another runtime.
+        platform: The platform; without one, `usual_platform`.
+        settings: The reader's flags, beside its defaults.
+    """
+    return next(forecasts(artifact, (reader,), platform, settings))
+
+
+def forecasts(
+    artifact: Artifact, readers: Iterable[Reader], platform: str = "", settings: Sequence[str] = ()
+) -> Iterator[Forecast]:
+    """Say what each of these readers will do with an artifact, as `forecast` does."""
+    platform, about = platform or usual_platform(artifact), About(artifact)
+    concerned: dict[str, list[Entry]] = {}
+    own_settings = tuple(settings)
+    for load in loads(artifact, readers):
+        family = load.reader.release.family
+        if family not in concerned:
+            of = entries_of(family or "jaxlib")
+            concerned[family] = [entry for entry in of if is_concerned(about, entry.concerns)]
+        found: list[list[tuple[str, Reason]]] = [[], [], [], []]
+        known = {True: YES, False: NO, None: UNKNOWN}[load.ok]
+        found[LOADS] += [(known, Reason(text)) for text in load.reasons]
+        if load.ok is not False:  # what it does not load, it does not run
+            for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
+                found[question].append((answer, reason))
+            for entry in concerned[family]:
+                for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
+                    found[question].append((answer, reason))
+        yield Forecast(load.reader, platform, *_answers(found))
+
+
+def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
+    """The four answers, each with the reasons of those before it that are as bad."""
+    before: list[tuple[str, Reason]] = []
+    for own in found:
+        before = [*before, *own]
+        worst = max((answer for answer, _ in before), key=_FROM_BEST.index, default=YES)
+        yield Answer(worst, tuple(dict.fromkeys(reason for answer, reason in before if answer == worst)))
+
+
+def _by_bytes(
+    about: About, reader: Reader, platform: str, settings: tuple[str, ...]
+) -> Iterator[tuple[int, str, Reason]]:
+    """What the bytes say beside whether it loads, each with the first question whose answer it spoils."""
+    artifact, title = about.artifact, reader.release.title
+    envelope, devices = artifact.envelope, about.devices
+    if reader.release.runtime:
+        if targets := calls_of_jax(artifact):
+            yield COMPILES, NO, Reason(ONLY_JAX.format(", ".join(targets)))
+        if devices > 1:
+            yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
+        return
+    is_lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
+    if envelope is not None and platform not in envelope.platforms and not is_lifted:
+        yield COMPILES, NO, Reason(f"it was exported for {', '.join(envelope.platforms)}, and not for {platform}")
+    if artifact.unread:
+        yield COMPILES, UNKNOWN, Reason("parts of it are not read")
+    if missing := sorted(looked_up(artifact, platform) - stable_targets(reader.release.jax)):
+        calls = ", ".join(missing)
+        yield COMPILES, YES_BUT, Reason(f"it calls {calls}, which {title} does not promise to have")
+    if platform != "cpu":
+        todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
+        yield COMPILES, UNKNOWN, Reason(f"nothing is known of what {title} does on {platform}", todo)
+    if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
+        said = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
+        yield COMPILES, YES_BUT, Reason(said)
+    elif devices > 1 and DEVICES not in settings:
+        yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
+
+
+def _by_entry(
+    entry: Entry, about: About, reader: Reader, platform: str, settings: tuple[str, ...]
+) -> Iterator[tuple[int, str, Reason]]:
+    """What an entry says that concerns an artifact, with the first question whose answer it spoils."""
+    question = NUMBERS if entry.outcome in ("numerics", "overwritten") else _QUESTION.get(entry.stage, NUMBERS)
+    reason = Reason(entry.title, entry.todo, entry.id)
+    built = reader.release.built
+    if not built:  # a release outside the calendar can have it or not
+        if entry.holds_for(entry.since or "0", platform, settings):
+            yield question, UNKNOWN, reason
+        return
+    if not entry.holds_for(built, platform, settings):
+        return
+    writers = _written_before(entry, about)
+    if writers != NO:
+        yield question, NO if entry.is_sure and writers == YES else YES_BUT, reason
+
+
+def _written_before(entry: Entry, about: About) -> str:
+    """Whether an artifact is by a writer of an entry: `YES_BUT` where only some of the possible writers are."""
+    if not entry.written_before:
+        return YES
+    from export_core.artifact.writers import find_writer
+    from export_core.releases.calendar_entries import shipped_entries
+
+    releases = shipped_entries()
+    possible = {*find_writer(about.artifact, releases).possible}
+    are = {release.built < entry.written_before for release in releases if release.jaxlib in possible}
+    return YES if are == {True} else YES_BUT if True in are else NO

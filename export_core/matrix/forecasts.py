@@ -1,0 +1,68 @@
+"""What the cells of a plan are forecast to do, from artifacts and from what is known of their readers."""
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+
+from export_core.artifact import ArtifactError
+from export_core.artifact.readers import Reader
+from export_core.goldens import GoldenError
+from export_core.knowledge import YES, Answer, forecasts
+from export_core.knowledge.forecasting import MATRIX
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.readers.cell import Cell, CellKey
+from export_core.readers.placement import Mode
+from export_core.releases import Calendar, Release
+from export_core.releases.calendar_entries import calendar_entries
+
+
+class CellForecasts:
+    """Forecasts of cells, in words. Those of one golden are made together, when the first of them is asked for."""
+
+    def __init__(self, cells: Iterable[Cell], calendar: Calendar) -> None:
+        self._calendar = calendar
+        self._left: dict[str, list[Cell]] = {}  # by golden
+        for cell in cells:
+            self._left.setdefault(cell.golden.id, []).append(cell)
+        self._readers: dict[Release, Reader] = {}
+        self._texts: dict[CellKey, str] = {}
+
+    @functools.cached_property
+    def _terms(self) -> Terms:
+        return Terms(calendar_entries(self._calendar))
+
+    def of(self, cell: Cell) -> str:
+        """The forecast of a cell: `yes`, or another answer with its reasons.
+
+        Empty where the golden must be refused, or its artifact cannot be read.
+        """
+        if (cells := self._left.pop(cell.golden.id, None)) is not None:
+            for platform in dict.fromkeys(each.platform for each in cells):
+                self._texts |= self._of_golden([each for each in cells if each.platform == platform])
+        return self._texts.get(cell.key, "")
+
+    def _of_golden(self, cells: Sequence[Cell]) -> Iterator[tuple[CellKey, str]]:
+        """The forecasts of cells of one golden on one platform."""
+        golden, platform = cells[0].golden, cells[0].platform
+        if platform in golden.manifest.options.refused_on:
+            return
+        try:
+            artifact = golden.read_artifact()
+            known = forecasts(artifact, map(self._reader, (cell.reader for cell in cells)), platform, MATRIX)
+            for cell, each in zip(cells, known, strict=True):
+                yield cell.key, in_words(each.compiles if cell.mode is Mode.COMPILE else each.numbers)
+        except (GoldenError, ArtifactError):  # the cell itself says so
+            return
+
+    def _reader(self, release: Release) -> Reader:
+        if release not in self._readers:
+            reader = find_reader(release.name, self._terms, self._calendar)
+            # One jaxlib may be read with several jax.
+            self._readers[release] = reader._replace(release=reader.release._replace(jax=release.jax))
+        return self._readers[release]
+
+
+def in_words(answer: Answer) -> str:
+    """An answer with its reasons: ``no: LAPACK calls crash in a fresh process (lapack-cold-process)``."""
+    reasons = "; ".join(map(str, answer.reasons))
+    return answer.answer if answer.answer == YES or not reasons else f"{answer.answer}: {reasons}"

@@ -1,0 +1,183 @@
+"""One function says what a consumer will do with an artifact; each command that is asked says the same."""
+
+from pathlib import Path
+
+import pytest
+from making import ARTIFACTS, day
+
+import export_core
+from export_core.artifact import Artifact, read
+from export_core.artifact.audit import ONLY_JAX
+from export_core.artifact.readers import Reader
+from export_core.features.convert.convert import find_reader
+from export_core.features.forecast.forecast import foreseen_readers
+from export_core.features.inspect.artifact_facts import describe
+from export_core.features.inspect.screen import audit_text
+from export_core.goldens import Golden, GoldenStore
+from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT, Forecast, forecast, forecasts, usual_platform
+from export_core.knowledge.forecasting import MATRIX
+from export_core.matrix import Cell
+from export_core.matrix.forecasts import CellForecasts, in_words
+from export_core.policy.load_check import check_load
+from export_core.policy.terms import Terms
+from export_core.releases import load_calendar
+from export_core.releases.calendar import Release
+from export_core.releases.calendar_entries import shipped_entries
+
+ROOT = Path(__file__).parents[2]
+CALENDAR, TERMS = load_calendar(), Terms(shipped_entries())
+STORE = GoldenStore(ROOT / "golden")
+READERS = tuple(
+    find_reader(name, CALENDAR)
+    for name in (
+        *("0.6.2", "0.8.1", "0.9.2", "0.10.1", "0.10.2", "0.11.1", "0.12.0.1"),
+        *("tensorflow==2.21.0", "savedmodel==2.21.0", "iree==3.13.0", "litert==2.3.0", "pjrt==0.12.0.1"),
+    )
+)
+GOLDENS = [golden for golden in STORE.goldens() if golden.manifest.writer.platform == "cpu"][::9]
+FILES = sorted(ARTIFACTS.glob("*/*.jaxexport"))
+
+
+def newest(file: str, writer: str = "0.12.0.1") -> Artifact:
+    return read(ARTIFACTS / writer / f"{file}.jaxexport")
+
+
+def of(artifact: Artifact, reader: str, platform: str = "", *settings: str) -> Forecast:
+    return forecast(artifact, find_reader(reader, CALENDAR), platform, settings)
+
+
+def answers(known: Forecast) -> tuple[str, str, str, str]:
+    return tuple(answer.answer for answer in known[2:])
+
+
+# --- the answers ------------------------------------------------------------------------------------------------------
+
+
+def test_what_loads_and_concerns_no_entry_runs():
+    assert answers(of(newest("mlp"), "0.12.0.1")) == (YES, YES, YES, YES)
+
+
+def test_what_does_not_load_does_not_run():
+    known = of(newest("cholesky"), "0.9.2")
+    assert answers(known) == (NO, NO, NO, NO)
+    assert "custom_call_v2 came with" in known.runs.reasons[0].text
+    assert known.load.reasons == tuple(reason.text for reason in known.loads.reasons)
+
+
+def test_lapack_loads_in_0_9_2_and_crashes_there():
+    known = of(newest("cholesky", "0.9.2"), "0.9.2")
+    assert answers(known) == (YES, YES, NO, NO)
+    assert known.runs.reasons[0].entry == "lapack-cold-process"
+    assert known.in_words == "does not run it"
+    assert answers(of(newest("cholesky", "0.9.2"), "0.10.0")) == (YES, YES, YES, YES)
+
+
+def test_a_platform_that_it_was_not_exported_for_is_refused():
+    known = of(newest("mlp"), "0.12.0.1", "tpu")
+    assert answers(known) == (YES, NO, NO, NO)
+    assert str(known.compiles.reasons[0]) == "it was exported for cpu, and not for tpu"
+
+
+def test_nothing_is_known_of_accelerators():
+    platforms = newest("platforms")
+    assert usual_platform(platforms) == "cpu"
+    assert of(platforms, "0.12.0.1", "tpu").runs.answer == UNKNOWN
+
+
+def test_devices_are_needed_and_a_matrix_has_them():
+    sharded = newest("sharded")
+    known = of(sharded, "0.12.0.1")
+    assert (known.compiles.answer, known.runs.answer) == (YES, YES_BUT)
+    assert str(known.runs.reasons[0]) == f"it needs {sharded.devices} devices"
+    assert of(sharded, "0.12.0.1", "cpu", *MATRIX).runs.answer == YES
+
+
+def test_a_runtime_with_one_device_runs_nothing_for_several():
+    for name in ("iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0"):
+        known = of(newest("sharded"), name)
+        assert known.runs.answer == NO
+
+
+def test_only_jax_registers_calls_of_lapack():
+    known = of(newest("cholesky", "0.9.2"), "tensorflow==2.21.0")
+    assert known.compiles.answer == NO
+    assert known.compiles.reasons[0].text.startswith(ONLY_JAX.partition("{")[0])
+
+
+def test_a_release_outside_the_calendar_may_have_what_others_have():
+    reader = find_reader("0.9.2", CALENDAR)
+    reader = reader._replace(release=reader.release._replace(built=""))
+    assert forecast(newest("cholesky", "0.9.2"), reader).runs.answer == UNKNOWN
+
+
+def test_an_answer_is_never_better_than_the_one_before_it():
+    order = (YES, YES_BUT, UNKNOWN, NO)
+    for file in FILES:
+        for known in forecasts(read(file), READERS):
+            ranks = [order.index(answer) for answer in answers(known)]
+            assert ranks == sorted(ranks)
+            assert all(answer.reasons for answer in known[2:] if answer.answer != YES)
+
+
+# --- all who are asked ------------------------------------------------------------------------------------------------
+
+
+def test_at_least_60_artifacts_are_asked_about():
+    assert len(GOLDENS) + len(FILES) >= 60
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_commands_about_a_file_agree(file):
+    everybody_agrees(read(file))
+
+
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.id)
+def test_commands_about_a_golden_agree(golden):
+    artifact = golden.read_artifact()
+    everybody_agrees(artifact)
+    planned_agree(golden, artifact)
+
+
+def everybody_agrees(artifact: Artifact) -> None:
+    """Ask inspect, audit, check and can-i-deploy."""
+    facts = describe(artifact, TERMS)
+    jaxlibs = {reader.jaxlib: reader for reader in facts.readers}
+    runtimes = {facts.runtime: facts for facts in facts.runtimes}
+    for reader in READERS:
+        known, release = forecast(artifact, reader), reader.release
+        check = check_load(artifact, TERMS, reader)
+        assert check.forecast == known
+        assert (check.ok is False) == (known.numbers.answer == NO or bool(check.unpromised))
+        if release.runtime:
+            runtime = runtimes[release.family]
+            assert runtime.reads[release.version] == known.load.ok
+            assert runtime.runs[release.version] == known.runs.answer
+        else:
+            own = jaxlibs[release.jaxlib]
+            assert (own.loads, own.reasons) == (known.load.ok, known.load.reasons)
+            assert (own.compiles, own.runs, own.numbers) == answers(known)[1:]
+        text = audit_text(TERMS, None, (reader,), artifact)[1]
+        assert (f"{release.title} {known.in_words}" in text) == (known.load.ok is True and known.spoiled.answer == NO)
+        assert str(check) == str(export_core.check(artifact.data, release.name))
+
+
+def planned_agree(golden: Golden, artifact: Artifact) -> None:
+    """Ask the plan of a matrix, and the forecast of readers in use."""
+    if golden.manifest.options.refused_on:
+        return
+    cells = [Cell(golden, release_of(reader), "cpu") for reader in READERS]
+    planned = CellForecasts(cells, CALENDAR)
+    told = foreseen_readers([reader.release.name for reader in READERS], [golden], [], CALENDAR)
+    not_run = {each.reader for each in told if each.not_run}
+    is_for_cpu = "cpu" in golden.manifest.options.platforms
+    for reader, cell in zip(READERS, cells, strict=True):
+        assert planned.of(cell) == in_words(forecast(artifact, reader, "cpu", MATRIX).numbers)
+        plain = forecast(artifact, reader, "cpu")
+        is_foreseen = is_for_cpu and plain.loads.answer == YES and plain.runs.answer == NO
+        assert (reader.release.name in not_run) == is_foreseen
+
+
+def release_of(reader: Reader) -> Release:
+    release = reader.release
+    jaxlib = "" if release.runtime else release.jaxlib
+    return Release(jax=release.jax, jaxlib=jaxlib, built=day(release.built), runtime=release.runtime)

@@ -1,0 +1,83 @@
+"""The entries of the knowledge base: each is whole, has a range and a source, and is compiled as it is written."""
+
+import re
+from pathlib import Path
+
+import pytest
+from making import ARTIFACTS
+
+from export_core.artifact import read
+from export_core.knowledge.concerns import HOLDS, About, is_concerned
+from export_core.knowledge.entries import FILE
+from export_core.policy.known_issues import Concerns, shipped_issues
+from export_core.releases import load_calendar
+from tools.knowledge import mistakes, written
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_shipped_entries_have_a_range_a_stage_a_source_and_a_day():
+    assert [*mistakes()] == []
+
+
+def test_the_compiled_entries_are_those_that_are_written():
+    assert Path(FILE).read_bytes() == written(), "run `python -m tools.knowledge`"
+
+
+def test_each_thing_that_an_entry_can_be_about_is_asked():
+    assert {*HOLDS} == {*Concerns.__struct_fields__}
+
+
+@pytest.mark.parametrize("issue", shipped_issues(), ids=lambda issue: issue.id)
+def test_what_a_shipped_entry_names_exists(issue):
+    built = load_calendar().built
+    for version in re.findall(r"[Uu]pgrade.*?jaxlib (\d[\d.]*\d)", issue.todo):
+        assert not issue.mended_in or issue.consumer != "jaxlib" or built(version) >= built(issue.mended_in)
+    page, _, anchor = issue.study.partition("#")
+    assert not page or (ROOT / page).is_file()
+    if anchor and page.endswith(".md"):
+        titles = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    for name in (issue.fixture.concerned, issue.fixture.neighbour) if issue.fixture else ():
+        assert not name or (ROOT / "golden" / name / "artifact.jaxexport").is_file() or (ROOT / name).is_file(), name
+
+
+@pytest.mark.parametrize("issue", shipped_issues(), ids=lambda issue: issue.id)
+def test_an_entry_is_about_its_fixture_and_not_about_the_neighbour(issue):
+    if issue.fixture is None or issue.concerns is None:
+        pytest.skip("it has no fixture")
+    for name, expected in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
+        golden = ROOT / "golden" / name / "artifact.jaxexport"
+        path = golden if golden.is_file() else ROOT / name
+        if name:
+            about = About(read(path))
+            writers = issue.written_before and not expected  # a neighbour may be one by its writer alone
+            assert writers or is_concerned(about, issue.concerns.given) is expected
+
+
+@pytest.mark.parametrize(
+    ("file", "concerns", "expected"),
+    [
+        ("cholesky", {"calls": ["lapack_*"]}, True),
+        ("mlp", {"calls": ["lapack_*"]}, False),
+        ("mlp", {"operations": ["stablehlo.dot_general"]}, True),
+        ("mlp", {"operations": ["stablehlo.sort"]}, False),
+        ("mlp", {"types": "tensor<.*f32>"}, True),
+        ("mlp", {"types": "tensor<.*f32>", "operations": ["stablehlo.sort"]}, False),
+        ("sharded", {"dialects": ["sdy"]}, True),
+        ("mlp", {"dialects": ["sdy"]}, False),
+        ("sharded", {"devices": 2}, True),
+        ("mlp", {"devices": 2}, False),
+        ("symbolic", {"symbolic": True}, True),
+        ("mlp", {"symbolic": True}, False),
+        ("mlp", {"symbolic": False}, True),
+        ("mlp", {"x64": True}, False),
+        ("mlp", {"donated": True}, False),
+        ("mlp", {"attributes": ["jax.uses_shape_polymorphism"]}, True),
+        ("mlp", {"attributes": ["no such attribute"]}, False),
+        ("sharded", {"attributes": ["sdy attribute 2"]}, True),
+        ("mlp", {"attributes": ["sdy attribute 2"]}, False),
+    ],
+)
+def test_what_an_entry_says_of_an_artifact_is_looked_for_in_it(file, concerns, expected):
+    assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / f"{file}.jaxexport")), concerns) is expected

@@ -1,0 +1,121 @@
+"""Is the forecast true of the cells that were run? ``python -m tools.forecast_truth [RESULTS_DIR…]``.
+
+Without folders: of every cell of docs/evidence/surface.csv. With folders of results, such as those of
+`nox -s runtimes`: of their cells. Ends with 1 where a cell was forecast to run and failed, or too many are unknown.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from export_core.artifact import Artifact, read
+from export_core.artifact.readers import Reader
+from export_core.goldens import Golden
+from export_core.goldens.manifest_file import load_manifest
+from export_core.goldens.store import MANIFEST
+from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
+from export_core.knowledge.forecasting import MATRIX
+from export_core.matrix.verdicts import Verdict
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.releases.calendar_entries import shipped_entries
+from export_core.run.results import read_run
+from tools import surface_page
+
+GOLDENS = Path(__file__).parents[1] / "golden"
+MOST_UNKNOWN = 0.02  # of the cells of jaxlib
+MOST_UNKNOWN_ELSEWHERE = 0.25
+SHOWN = 40
+
+
+class RunCell(NamedTuple):
+    """A cell that was run."""
+
+    golden: str
+    reader: str  # 0.12.0, iree==3.13.0
+    jax: str  # Empty for another runtime.
+    platform: str
+    worked: bool
+    what: str  # What happened.
+
+
+def surface_cells() -> Iterator[RunCell]:
+    """The cells of docs/evidence/surface.csv."""
+    for golden, by_reader in surface_page.read(surface_page.DATA).items():
+        for name, what in by_reader.items():
+            jaxlib, _, jax = name.partition(" with jax ")
+            yield RunCell(golden, jaxlib, jax or jaxlib, "cpu", what.endswith(" pass"), what)
+
+
+def cells_of(folder: Path) -> Iterator[RunCell]:
+    """The cells of a run that ran."""
+    for result in read_run(folder).results:
+        if result.verdict not in (Verdict.NOT_RUN, Verdict.COMPILED) and not result.converted:
+            what = f"{result.verdict}: {result.ending}"
+            yield RunCell(
+                result.golden, result.reader.name, result.reader.jax, result.platform, result.verdict.works, what
+            )
+
+
+@functools.cache
+def artifact_of(golden: str) -> Artifact | None:
+    """The artifact of a golden; None where it must be refused on the CPU, and where it is not here."""
+    folder = GOLDENS / golden
+    if not (folder / MANIFEST).is_file():
+        return None
+    options = Golden(load_manifest(folder / MANIFEST), folder).manifest.options
+    return None if "cpu" in options.refused_on else read(folder / "artifact.jaxexport")
+
+
+@functools.cache
+def reader_of(name: str, jax: str) -> Reader:
+    """A reader by its name and the jax on it."""
+    reader = find_reader(name, Terms(shipped_entries()))
+    return reader._replace(release=reader.release._replace(jax=jax))
+
+
+def forecast_of(cell: RunCell) -> Forecast | None:
+    """What was known of a cell."""
+    artifact = artifact_of(cell.golden)
+    return artifact and forecast(artifact, reader_of(cell.reader, cell.jax), cell.platform, MATRIX)
+
+
+def main(folders: list[Path]) -> int:
+    """Print how often each answer was given of cells that worked and of others; return the exit code."""
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    wrong: list[str] = []
+    for cell in (cell for folder in folders for cell in cells_of(folder)) if folders else surface_cells():
+        known = forecast_of(cell)
+        family = cell.reader.partition("==")[0] if "==" in cell.reader else "jaxlib"
+        if known is None:
+            counts[family, "not asked", cell.worked] += 1
+            continue
+        answer = known.numbers.answer
+        counts[family, answer, cell.worked] += 1
+        counts[family, f"loads: {known.loads.answer}", cell.worked] += 1
+        if (answer, cell.worked) in ((YES, False), (NO, True)):
+            why = "; ".join(map(str, known.numbers.reasons))
+            wrong.append(f"{answer}, and {cell.what} in {cell.reader} with jax {cell.jax}: {cell.golden} {why}")
+    code = 0
+    for family in dict.fromkeys(name for name, *_ in counts):
+        print(family)
+        own = {(answer, worked): count for (name, answer, worked), count in counts.items() if name == family}
+        for answer in sorted({answer for answer, _ in own}):
+            print(f"  {answer:<20}{own.get((answer, True), 0):>8} worked{own.get((answer, False), 0):>8} failed")
+        asked = sum(count for (answer, _), count in own.items() if answer != "not asked" and ":" not in answer)
+        unknown = own.get((UNKNOWN, True), 0) + own.get((UNKNOWN, False), 0)
+        most = MOST_UNKNOWN if family == "jaxlib" else MOST_UNKNOWN_ELSEWHERE
+        print(f"  {asked} asked: {own.get((YES, False), 0)} false `{YES}`, {unknown / max(asked, 1):.1%} unknown")
+        if own.get((YES, False)) or unknown > most * asked:
+            code = 1
+    print("\n".join(wrong[:SHOWN]))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main([Path(name) for name in sys.argv[1:]]))

@@ -1,0 +1,78 @@
+"""What does a forecast read of the knowledge base? ``python -m tools.knowledge``.
+
+Run it after every change of export_core/knowledge/data/CONSUMER.yaml. It refuses an entry with a mistake.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from export_core.knowledge.entries import CONSUMERS, FILE, Entry
+from export_core.policy.known_issues import KnownIssue, days_of, problems_of, shipped_issues
+from tools import renew
+
+
+def rows() -> dict[str, list[Entry]]:
+    """The entries that say which artifacts they are about, by consumer."""
+    by_consumer: dict[str, list[Entry]] = {}
+    for issue in shipped_issues():
+        if issue.concerns is not None:
+            by_consumer.setdefault(issue.consumer, []).append(_entry(issue))
+    return by_consumer
+
+
+def _entry(issue: KnownIssue) -> Entry:
+    assert issue.concerns is not None
+    return Entry(
+        issue.id,
+        issue.title,
+        issue.effect,
+        issue.todo,
+        issue.outcome,
+        issue.stage,
+        issue.certainty == "always",
+        issue.platforms,
+        issue.settings,
+        issue.unless,
+        *days_of(issue),
+        issue.concerns.given,
+    )
+
+
+def written() -> bytes:
+    """The bytes of `data/entries.json`: an entry a line."""
+    lines = [
+        f' "{consumer}": [\n' + ",\n".join(f"  {json.dumps(entry)}" for entry in entries) + "\n ]"
+        for consumer, entries in rows().items()
+    ]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def mistakes() -> Iterator[str]:
+    """What is wrong with the shipped entries, a line each."""
+    before: set[str] = set()
+    for issue in shipped_issues():
+        name = f"{issue.consumer}.yaml ({issue.id})"
+        yield from (f"{name}: {problem}" for problem in (*problems_of(issue, before), *_of_shipped(issue)))
+        before.add(issue.id)
+
+
+def _of_shipped(issue: KnownIssue) -> Iterable[str]:
+    """What a shipped entry must have beside what any has."""
+    if bool(issue.since or issue.mended_in) == bool(issue.any_reader):
+        yield "expected either a range of releases, or in any_reader why there is none."
+    if not issue.stage:
+        yield "expected `stage`, found none."
+    if not issue.issue and not issue.study:
+        yield "expected a source, `issue` or `study`, found none."
+    if not issue.measured:
+        yield "expected the day on which it was measured, found none."
+
+
+if __name__ == "__main__":
+    if found := [*mistakes()]:
+        raise SystemExit("\n".join(found))
+    assert {*rows()} <= {*CONSUMERS}
+    renew(Path(FILE), written())

@@ -1,0 +1,112 @@
+"""Is each entry of the knowledge base still true? ``python -m tools.knowledge_check [ID…]``; `nox -s knowledge`.
+
+The golden that an entry is about runs in the first and the last release of its range that load it, and in the releases
+just outside; the neighbour, which it is not about, runs in the same. An entry is true where the first two cells show it
+and no other does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from export_core.goldens import Golden, GoldenStore
+from export_core.judge import Result
+from export_core.knowledge import YES, forecasts
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.policy.known_issues import KnownIssue, days_of, shipped_issues
+from export_core.policy.load_check import find_reader
+from export_core.policy.run_options import RunOptions, Selection
+from export_core.policy.terms import Terms
+from export_core.releases import load_calendar
+from export_core.releases.calendar_entries import calendar_entries
+from export_core.releases.runtimes import JAXLIB, runtime_of
+from export_core.run.session import run_matrix
+
+GOLDENS = Path(__file__).parents[1] / "golden"
+
+
+class Trial(NamedTuple):
+    """A golden, and the releases in which it does and does not show an entry."""
+
+    golden: Golden
+    shown_in: tuple[str, ...]
+    not_in: tuple[str, ...]
+
+
+def releases_of(consumer: str) -> dict[str, str]:
+    """The build dates of the releases of a consumer by their names as readers, oldest first."""
+    calendar = load_calendar()
+    if consumer == JAXLIB:
+        return {version: str(calendar.built(version)) for version in calendar.versions()}
+    return {f"{consumer}=={version}": str(one.built) for version, one in runtime_of(consumer).known(calendar).items()}
+
+
+def trials(issue: KnownIssue, store: GoldenStore) -> Iterator[Trial]:
+    """What is to be run for an entry. Nothing for a platform that this machine lacks, and for files without inputs."""
+    if issue.fixture is None or (issue.platforms and "cpu" not in issue.platforms):
+        return
+    goldens = {golden.id: golden for golden in store.goldens()}
+    since, mended, _ = days_of(issue)
+    for name, is_concerned in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
+        if (golden := goldens.get(name)) is None:
+            continue
+        names = releases_of(issue.consumer)
+        terms = Terms(calendar_entries(load_calendar()))
+        readers = [find_reader(name, terms, load_calendar()) for name in names]
+        known = zip(names.items(), forecasts(golden.read_artifact(), readers, "cpu"), strict=True)
+        loading = {name: built for (name, built), each in known if each.loads.answer == YES}
+        inside = [name for name, built in loading.items() if built >= since and (not mended or built < mended)]
+        before = [name for name, built in loading.items() if built < since][-1:]
+        after = [name for name, built in loading.items() if mended and built >= mended][:1]
+        ends = tuple(dict.fromkeys([*inside[:1], *inside[-1:]]))
+        outside = (*before, *after)
+        yield Trial(golden, ends, outside) if is_concerned else Trial(golden, (), (*ends, *outside))
+
+
+def run_trial(trial: Trial) -> Sequence[Result]:
+    """Run the cells of a trial in cold processes."""
+    readers = ",".join((*trial.shown_in, *trial.not_in))
+    options = RunOptions(results=None, cache=False)
+    return run_matrix(Policy(), Selection(readers=readers), options, goldens=[trial.golden]).results if readers else ()
+
+
+def untruths(issue: KnownIssue, trial: Trial, results: Sequence[Result]) -> Iterator[str]:
+    """What is no longer true of an entry, a line each."""
+    by_reader = {result.reader.name: result for result in results}
+    missing = [name for name in trial.shown_in if by_reader[name].upstream != issue.id]
+    if issue.certainty == "sometimes" and len(missing) < len(trial.shown_in):
+        missing = []
+    for name in missing:
+        result = by_reader[name]
+        yield f"{trial.golden.id} does not show it in {name}: {result.verdict}, {result.ending}"
+    for name in trial.not_in:
+        if by_reader[name].upstream == issue.id:
+            yield f"{trial.golden.id} shows it in {name}, which is outside its range, or it is the neighbour"
+        elif by_reader[name].verdict is Verdict.NOT_RUN:
+            yield f"{trial.golden.id} was not run in {name}: {by_reader[name].message}"
+
+
+def main(ids: Sequence[str]) -> int:
+    """Check the named entries, or all; return the exit code."""
+    store, wrong, checked = GoldenStore(GOLDENS), 0, 0
+    for issue in shipped_issues():
+        if ids and issue.id not in ids:
+            continue
+        own = [*trials(issue, store)]
+        problems = [line for trial in own for line in untruths(issue, trial, run_trial(trial))]
+        cells = sum(len(trial.shown_in) + len(trial.not_in) for trial in own)
+        checked += bool(own)
+        wrong += bool(problems)
+        state = "no longer true" if problems else f"true in {cells} cells" if own else "not run here"
+        print(f"{issue.consumer} {issue.id}: {state}", flush=True)
+        print("".join(f"  {line}\n" for line in problems), end="", flush=True)
+    print(f"{checked} entries checked, {wrong} no longer true")
+    return 1 if wrong or not checked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax, looked_up
 from export_core.artifact.readers import LoadResult, Reader, loads
-from export_core.knowledge.concerns import About, is_concerned
+from export_core.base.text import few
+from export_core.knowledge.concerns import CALL, About, is_concerned
 from export_core.knowledge.entries import Entry, entries_of
+from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
@@ -109,9 +111,9 @@ def forecasts(
     """Say what each of these readers will do with an artifact, as `forecast` does."""
     platform, about = platform or usual_platform(artifact), About(artifact)
     concerned: dict[str, list[Entry]] = {}
-    own_settings = tuple(settings)
     for load in loads(artifact, readers):
         family = load.reader.release.family
+        own_settings = (*settings, *load.reader.release.settings)
         if family not in concerned:
             of = entries_of(family or "jaxlib")
             concerned[family] = [entry for entry in of if is_concerned(about, entry.concerns)]
@@ -147,6 +149,20 @@ def _by_bytes(
             yield COMPILES, NO, Reason(ONLY_JAX.format(", ".join(targets)))
         if devices > 1:
             yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
+        if of := measured().get(reader.release.family):
+            unseen = of.unseen(about.uses, reader.release.version)
+            if calls := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
+                yield COMPILES, NO, Reason(f"{title} has no custom call {', '.join(calls)}")
+            if some := of.in_some_forms(about.uses, reader.release.version):
+                yield COMPILES, YES_BUT, Reason(f"{title} takes {few(some)} in some forms only")
+            # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.
+            if unseen and reader.release.family != "pjrt":
+                names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
+                yield (
+                    COMPILES,
+                    UNKNOWN,
+                    Reason(f"nobody has seen {few(names)} in {title}", "`jaxexport matrix` runs it."),
+                )
         return
     is_lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
     if envelope is not None and platform not in envelope.platforms and not is_lifted:

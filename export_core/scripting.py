@@ -27,8 +27,9 @@ from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.packages import import_problems
+from export_core.run.case_options import comparison, export_options
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited, require_first_call
-from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, comparison, export_options, read_keywords
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, read_keywords
 
 __all__ = ["WrittenGolden", "export_artifact", "write_golden"]
 

@@ -15,9 +15,10 @@ class _AnyEvent(TypedDict):
 
 @final
 class WrittenCase(_AnyEvent):
-    """A golden that was written, or would have been written the same."""
+    """A golden that was written or would have been: the same one, in a dry run, or with another answer."""
 
-    written: str  # What became of the stored one: new, replaced or unchanged.
+    written: str  # What became of the stored one, such as new, replaced, unchanged, would be new.
+    replaced: Sequence[str]  # What differs in the one that it replaces, or would.
     crash: str  # How its own writer crashes when it replays it, empty where it does not.
     renamed: str  # The command by which an unused golden becomes one of this case, empty for none.
     named: Sequence[str]  # What there is to say of its outputs.

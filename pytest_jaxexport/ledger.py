@@ -50,11 +50,14 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
                 self._running.append(call)
                 return Entry(self, call)
             text = (
-                f"{full_name(self._item)}: {call} came after the test had ended: it is neither checked nor "
-                "written. Call it inside the test: not in a fixture after its yield, in a "
-                "finalizer, in tearDown, in addCleanup, or in a thread that the test does not wait for."
+                f"{call} came after the test had ended: it is neither checked nor written. Call it inside the test: "
+                "not in a fixture after its yield, in a finalizer, in tearDown, in addCleanup, or in a thread that the "
+                "test does not wait for."
             )
-            (self._unheard if self._closed else self._late).append(text)
+            if self._closed:
+                self._unheard.append(f"{full_name(self._item)}: {text}")
+            else:
+                self._late.append(text)
         raise _failed(text)
 
     def leave(self, call: str, error: BaseException | None) -> None:
@@ -74,8 +77,8 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
         """Fail the test for a call that raised or is still running: nothing can check it."""
         __tracebackhide__ = True
         with self._lock:
-            raised = [f"{full_name(self._item)}: {call}" for call in self._raised]
-            running = [f"{full_name(self._item)}: {call} was still running" for call in self._running]
+            raised = self._raised[:]
+            running = [f"{call} was still running" for call in self._running]
         if raised:
             raise _failed(
                 "\n".join(raised) + "\nThe test passed nevertheless, and what it wanted to export was checked by "
@@ -124,6 +127,6 @@ class Entry:  # no generator with contextlib: its frames would be in the traceba
 
 
 def _failed(text: str) -> BaseException:
-    from export_core.base.text import shown
+    from export_core.base.text import shown  # here: a run without a marked test loads nothing of export_core
 
     return pytest.fail.Exception(shown(text), pytrace=False)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from pytest_jaxexport.settings import Marked, user_code
-
 NAME = "export_compat"
 
 Keyword = tuple[str, str, str]
+
+Marked = Mapping[str, Any]
+"""The value of every keyword of the marker, None for one that no marker of the test has. `entries` are those of the
+policy's keys that features bring."""
 
 KEYWORDS: dict[str, Keyword] = {
     "platforms": (
@@ -105,7 +107,7 @@ KEYWORDS: dict[str, Keyword] = {
 
 def all_keywords() -> dict[str, Keyword]:
     """All keywords of the marker, also those of features, which only `pytest --markers` needs to load."""
-    from export_core.base.feature import features
+    from export_core.base.feature import features  # 4 ms, for `pytest --markers` alone
 
     keywords = dict(KEYWORDS)
     for feature in features().values():
@@ -125,38 +127,6 @@ def signature(keywords: Mapping[str, Keyword]) -> str:
 
 class MarkerError(Exception):
     """A marker with positional arguments, an unknown keyword, or a value of the wrong kind."""
-
-
-def read_marker(item: pytest.Item) -> Marked | None:
-    """Return what the marker of a test says, None for an unmarked test. Raises `MarkerError` for a wrong one.
-
-    Its own keywords come before those of its class and module.
-    """
-    markers = list(item.iter_markers(NAME))
-    if not markers:
-        return None
-    where = f"@pytest.mark.{NAME}"
-    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-        raise MarkerError(
-            f"{where} cannot be combined with hypothesis's @given: a golden has the same arguments in every run, and "
-            "@given draws others.\nLeave the marker off this test, and write one beside it without @given that passes "
-            "fixed arguments to export_golden, such as those of an @example."
-        )
-    merged: dict[str, Any] = {}
-    # From the test outwards to its class and module: setdefault leaves the keyword of the nearest marker.
-    for marker in markers:
-        if marker.args:
-            raise MarkerError(f"{where} takes keywords only, found the positional {marker.args[0]!r}")
-        for key, value in marker.kwargs.items():
-            merged.setdefault(key, value)
-    # A run with no marked test must not load export_core.
-    from export_core.base.errors import ExportCompatError
-    from export_core.run import marker_keywords as core
-
-    try:
-        return core.read_keywords(merged, where, lambda: user_code(item.config))
-    except ExportCompatError as error:
-        raise MarkerError(str(error)) from error
 
 
 def own_targets(item: pytest.Item) -> set[str]:

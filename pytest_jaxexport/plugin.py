@@ -13,47 +13,46 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import marker, settings
+from pytest_jaxexport import marker, options
+from pytest_jaxexport.collected import CollectedTests, CollectionListener, ReportedTests, why_partial
 from pytest_jaxexport.ledger import Ledger
-from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
+from pytest_jaxexport.reviewing import has_terminal
+from pytest_jaxexport.stash import (
+    FAILED,
+    FLAGS,
+    LEDGER,
+    MARKED,
+    NEXT,
+    RECORDER,
+    RUNNING,
+    SETTINGS,
+    STARTED_WITH,
+    UNHEARD,
+)
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from export_core.export.produce import Flags
-    from pytest_jaxexport.dead_processes import RunningTest
+    from export_core.policy import Policy
     from pytest_jaxexport.events import Event
     from pytest_jaxexport.recorder import Recorder
-    from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.second_export import SecondExport
 
-MARKED: pytest.StashKey[tuple[list[pytest.Mark], settings.Marked]] = pytest.StashKey()
-"""The markers of a test when they were read, and what they say."""
-LEDGER: pytest.StashKey[Ledger] = pytest.StashKey()
-UNHEARD: pytest.StashKey[list[str]] = pytest.StashKey()
-"""Calls of `export_golden` after the ledger of their test was closed."""
-RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
-FAILED: pytest.StashKey[bool] = pytest.StashKey()
-"""Whether a test that runs has failed already, as in a subtest, after which it goes on."""
-NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
-REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
-SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
-SECOND_EXPORT: pytest.StashKey[Sequence[SecondExport]] = pytest.StashKey()
-RUNNING: pytest.StashKey[RunningTest] = pytest.StashKey()
-STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
-"""The environment variables of this process when pytest began."""
-FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
-"""The settings of jax when all test files had been imported; empty where none imports jax."""
 _ATTACHED = "_jaxexport"  # The attribute of a test's report that carries our data, as text: what xdist can send.
 _REFUSED = "jaxexport_refused"
 _COLLECTED = "jaxexport_collected"
+_DOING = {
+    "": "goldens:",
+    options.DRY_RUN: "goldens that would be written in",
+    options.REVIEW: "reviewing goldens in",
+}
+"""What a run does with the folder of goldens, by the value of --update-goldens."""
 _UNHEARD = "jaxexport_unheard"
 _REPORTER = "jaxexport-reporter"
 UNITTEST_HINT = (
@@ -66,7 +65,7 @@ UNITTEST_HINT = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
-    settings.add_options(parser)
+    options.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,16 +75,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", marker.signature(shown))
     config.stash[STARTED_WITH] = dict(os.environ)
     config.stash[UNHEARD] = []
-    settings.request_devices(config)
+    options.request_devices(config)
     listener = CollectionListener(config)
     config.pluginmanager.register(listener, "jaxexport-collection")
     # A worker of xdist: its controller has the reporter, which sees the reports of all workers.
     if hasattr(config, "workerinput"):
         return
     if config.getoption("prune_goldens") and (reason := why_partial(config)):
-        raise settings.usage_error(
+        raise options.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
+    _require_answers(config)
     config.pluginmanager.register(GoldensReporter(listener.collected, config.stash[UNHEARD]), _REPORTER)
     if config.getoption("update_goldens"):
         config.pluginmanager.register(TerminationListener(), "jaxexport-termination")
@@ -94,13 +94,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """One line, in a run that writes goldens or a project that has some."""
     try:
-        folder = settings.goldens_folder(config)
+        folder = _goldens_folder(config)
     except pytest.UsageError:
         return None  # a marked test that needs the folder raises this again, at collection
-    updating = config.getoption("update_goldens")
+    updating = str(config.getoption("update_goldens"))
     if not updating and next(folder.glob("*/*/golden.yaml"), None) is None:
         return None
-    return f"jaxexport: {version('pytest-jaxexport')}, {'updating goldens in' if updating else 'goldens:'} {folder}"
+    return f"jaxexport: {version('pytest-jaxexport')}, {_DOING.get(updating, 'updating goldens in')} {folder}"
 
 
 # Around all others: tests which -k or -m deselects are checked too, and so are markers that a project's hook adds.
@@ -116,7 +116,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in dict.fromkeys([*collected, *items]):
             if item.get_closest_marker(marker.NAME) is None:
                 continue
-            _read_settings(config)
             with contextlib.suppress(marker.MarkerError):
                 _marked(item)
     except pytest.UsageError as error:
@@ -132,7 +131,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Note the settings of jax, which any test file may have set when it was imported."""
     config = session.config
     if SETTINGS in config.stash and "jax" in sys.modules and not config.getoption("collectonly"):
-        from export_core.export.produce import current_flags
+        from export_core.export.produce import current_flags  # it imports jax, which a test file has imported
 
         config.stash[FLAGS] = current_flags()
 
@@ -147,7 +146,7 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """
     item = request.node
     if _marked_now(item) is None:
-        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
+        pytest.fail(f"uses export_golden without the marker: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
     return _recorder(item)
 
 
@@ -229,6 +228,23 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         }
         setattr(report, _ATTACHED, json.dumps(attached))
     return report
+
+
+def _require_answers(config: pytest.Config) -> None:
+    """Raise `pytest.UsageError` for options that cannot do what they say."""
+    update = config.getoption("update_goldens")
+    option = f"--update-goldens={update}"
+    if update in (options.DRY_RUN, options.REVIEW) and config.getoption("prune_goldens"):
+        raise options.usage_error(f"{option} cannot be combined with --prune-goldens, which deletes goldens.")
+    if update != options.REVIEW:
+        return
+    instead = (
+        f"--update-goldens={options.DRY_RUN} shows what would be written, and pytest --update-goldens TEST writes it."
+    )
+    if config.getoption("dist", "no") != "no":
+        raise options.usage_error(f"{option} cannot be combined with -n: workers of xdist cannot ask. {instead}")
+    if not has_terminal():
+        raise options.usage_error(f"{option} asks at a terminal, and this run has none. {instead}")
 
 
 class GoldensReporter:
@@ -316,14 +332,14 @@ class GoldensReporter:
                 f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
-            from export_core.base.text import shown
-            from pytest_jaxexport.summary import summary_lines
+            from pytest_jaxexport.summary import shown_lines  # YAML and msgspec: 36 ms
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
-            lines = summary_lines(self.events, verbose=config.getoption("verbose") > 0)
-            for line in (*lines, *self.unused):
-                terminalreporter.write_line(shown(line))
-            if config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
+            for line in shown_lines(self.events, self.unused, verbose=config.getoption("verbose") > 0):
+                terminalreporter.write_line(line)
+            if config.getoption("update_goldens") == options.DRY_RUN:
+                terminalreporter.write_line("dry run: nothing was written; pytest --update-goldens writes it")
+            elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
                 terminalreporter.write_line("interrupted: pytest --update-goldens=missing writes what is missing")
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
@@ -333,28 +349,25 @@ class GoldensReporter:
         delete = bool(config.getoption("prune_goldens"))
         reason = self._why_incomplete(session, exitstatus)
         partial = "" if delete else why_partial(config)
+        fails = False
+        if not reason and not partial:
+            with contextlib.suppress(pytest.UsageError):  # which a run with a marked test has told
+                policy = _policy(config)
+                fails = policy is not None and policy.unused_goldens == "fail"
         # Where no test is marked any more, only a project that asks for it pays for looking.
-        if not reason and not self.reported.tests and (delete or partial or not settings.fails_unused(config)):
+        if not reason and not self.reported.tests and (delete or partial or not fails):
             reason = "no test that ran is marked"
         if reason or partial:
             self.not_pruned = f"{reason}; nothing was deleted." if delete else ""
             return
-        from export_core.base.errors import ExportCompatError
-        from pytest_jaxexport.unused_goldens import report_unused
+        from pytest_jaxexport.unused_goldens import unused_or_error  # NumPy: 120 ms
 
-        goldens = settings.goldens_folder(config)
-        try:
-            self.unused, errors, left = report_unused(
-                goldens, self.reported, self.collected, config.rootpath, delete=delete
-            )
-            self.not_pruned = " ".join(errors)
-            if left and settings.fails_unused(config):
-                self.unused.append("unused_goldens is fail: this run fails, since no test exports these goldens")
-                self.fails_unused = True
-        except ExportCompatError as error:
-            # A golden that cannot be read fails its own test, if it has one.
-            self.unused = [f"unused goldens are not listed: {error}"]
-            self.not_pruned = f"{error} Nothing was deleted." if delete else ""
+        self.unused, self.not_pruned, left = unused_or_error(
+            config, _goldens_folder(config), self.reported, self.collected, delete=delete
+        )
+        if left and fails:
+            self.unused.append("unused_goldens is fail: this run fails, since no test exports these goldens")
+            self.fails_unused = True
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
         """Why a run of all tests has not run them all; empty where it has."""
@@ -372,7 +385,7 @@ class GoldensReporter:
 
 def lines_of_dead_processes(root: Path) -> list[str]:
     """A line for each test in whose middle a process of pytest has died since the last call."""
-    from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes
+    from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes  # 4 ms, after a marked test
 
     return [line_about(test) for test in tests_of_dead_processes(root)]
 
@@ -417,29 +430,42 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.workeroutput[_COLLECTED] = vars(listener.collected)  # type: ignore[attr-defined,union-attr]
 
 
-def _read_settings(config: pytest.Config) -> None:
-    """Read the settings of the run once. Raises `pytest.UsageError` for a wrong one."""
-    if SETTINGS not in config.stash:
-        config.stash[SETTINGS] = settings.read_settings(config)
+def _goldens_folder(config: pytest.Config) -> Path:
+    """The folder of goldens. Raises `pytest.UsageError` for a policy file that is needed and cannot be read."""
+    if folder := options.named_goldens(config):
+        return folder
+    policy = _policy(config)
+    return config.rootpath / (policy.goldens if policy else "golden")
 
 
-def _marked(item: pytest.Item) -> settings.Marked | None:
-    """What the markers of a test say, None without one. Raises `MarkerError` for a wrong one.
+def _policy(config: pytest.Config) -> Policy | None:
+    """The policy; None where there is none, which loads nothing. Raises `pytest.UsageError` for a wrong one."""
+    if not options.has_policy(config):
+        return None
+    from pytest_jaxexport.settings import read_policy  # YAML and msgspec: 90 ms
 
-    They are read again when there are others: hooks, fixtures and a test itself may add some.
+    return read_policy(config)
+
+
+def _marked(item: pytest.Item) -> marker.Marked | None:
+    """What the markers of a test say, None without one; with the first one, the settings of the run are read.
+
+    They are read again when there are others: hooks, fixtures and a test itself may add some. Raises
+    `pytest.UsageError` for a wrong setting, and `MarkerError` for a wrong marker.
     """
     markers = list(item.iter_markers(marker.NAME))
     if not markers:
         return None
+    from pytest_jaxexport.settings import read_marker, read_settings  # YAML and msgspec: 90 ms
+
+    if SETTINGS not in item.config.stash:
+        item.config.stash[SETTINGS] = read_settings(item.config)
     if MARKED not in item.stash or [*map(id, item.stash[MARKED][0])] != [*map(id, markers)]:
-        marked = marker.read_marker(item)
-        assert marked is not None
-        item.stash[MARKED] = markers, marked
-    _read_settings(item.config)  # a fixture may have added the only marker of the run
+        item.stash[MARKED] = markers, read_marker(item)
     return item.stash[MARKED][1]
 
 
-def _marked_now(item: pytest.Item) -> settings.Marked | None:
+def _marked_now(item: pytest.Item) -> marker.Marked | None:
     """What the markers of a test that runs say. Fails it for a wrong one."""
     __tracebackhide__ = True
     try:
@@ -457,9 +483,8 @@ def _finish(item: pytest.Item) -> None:
         return
     if not ledger.called:
         pytest.fail(
-            f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture (in "
-            "a class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
-            "marker.",
+            f"never called export_golden, though it is marked with {marker.NAME}: request the fixture (in a class of "
+            "unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the marker.",
             pytrace=False,
         )
     item.stash[RECORDER].finish()
@@ -475,44 +500,21 @@ def _require_checked(item: pytest.Item) -> None:
     item.stash[LEDGER].require_in_time()
     if not item.stash[LEDGER].checked:
         pytest.fail(
-            f"{item.nodeid} is marked with {marker.NAME}, and its method never ran to its end, so that nothing was "
-            "checked. unittest.TestCase does not run methods that are `async def`, and those of other frameworks may "
-            "return before they are done: use unittest.IsolatedAsyncioTestCase, or a plain method.",
+            "nothing was checked, since the method of this test never ran to its end. unittest.TestCase does not run "
+            "methods that are `async def`, and those of other frameworks may return before they are done: use "
+            "unittest.IsolatedAsyncioTestCase, or a plain method.",
             pytrace=False,
         )
 
 
 def _recorder(item: pytest.Item) -> Recorder:
     """The `export_golden` of this test. A fixture of a class of unittest may have taken it before its method does."""
-    from pytest_jaxexport.dead_processes import RunningTest
-    from pytest_jaxexport.recorder import Recorder, SecondRecorder
-    from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.second_export import SEEDS, ForkedExport, SecondExport
+    if RECORDER not in item.stash:
+        from pytest_jaxexport.recording import new_recorder  # jax and all that a marked test needs: 1 s
 
-    if RECORDER in item.stash:
-        return item.stash[RECORDER]
-    config, marked, ledger = item.config, _marked_now(item), item.stash[LEDGER]
-    assert marked is not None
-    if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
-        item.stash[RECORDER] = SecondRecorder(item, ledger, marked, config.stash[SETTINGS], second_run.exports)
-        return item.stash[RECORDER]
-    if RUNNING not in config.stash:
-        config.stash[RUNNING] = RunningTest(config.rootpath)
-        config.add_cleanup(config.stash[RUNNING].close)
-    config.stash[RUNNING].begin(item.nodeid)
-    if REPLAYER not in config.stash:
-        replayer = Replayer(config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH])
-        seconds = [SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in SEEDS]
-        seconds.insert(0, ForkedExport(config, config.stash.get(FLAGS, {}), replayer.fork_program))
-        config.stash[REPLAYER], config.stash[SECOND_EXPORT] = replayer, seconds
-        for close in (replayer.close, *(second.close for second in seconds)):
-            config.add_cleanup(close)
-    for soon in (item, config.stash[NEXT]):
-        if soon is not None and MARKED in soon.stash and not soon.get_closest_marker("skip"):
-            config.stash[REPLAYER].begin(soon, soon.stash[MARKED][1])
-    item.stash[RECORDER] = Recorder(
-        item, ledger, marked, config.stash[SETTINGS], config.stash[REPLAYER], config.stash[SECOND_EXPORT]
-    )
+        marked = _marked_now(item)
+        assert marked is not None
+        item.stash[RECORDER] = new_recorder(item, item.stash[LEDGER], marked)
     return item.stash[RECORDER]
 
 

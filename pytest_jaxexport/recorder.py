@@ -24,7 +24,7 @@ from export_core.export.case import Case, case_id
 from export_core.export.golden_checks import MISMATCH, ExtraCall, GoldenChecks, require_values
 from export_core.export.produce import LARGE, ProducedGolden, Uncalled, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
-from export_core.goldens.store import ARTIFACT
+from export_core.goldens.store import ARTIFACT, WriteStatus
 from export_core.judge import Result
 from export_core.judge.accepted import other_noise
 from export_core.matrix.comparisons import under_policy
@@ -37,16 +37,21 @@ from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
 from export_core.releases.names import title_of
+from export_core.report.document import Finding
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
+from export_core.run.case_options import export_options
 from export_core.run.golden_writing import add_noise, first_crash, require_audited, require_first_call
-from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, export_options
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changed_inputs, changes_since, source_difference
+from pytest_jaxexport.comparing import comparison, correction, marked_now
 from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
 from pytest_jaxexport.ledger import Ledger
-from pytest_jaxexport.marker import NAME, full_name, locate, own_constants, own_targets
-from pytest_jaxexport.replayer import Replayer, correction, marked_now
+from pytest_jaxexport.marker import NAME, Marked, full_name, locate, own_constants, own_targets
+from pytest_jaxexport.replacing import replaced_parts
+from pytest_jaxexport.replayer import Replayer
+from pytest_jaxexport.reviewing import REVIEWER, Reviewer
 from pytest_jaxexport.second_export import (
     MORE_SEEDS,
     SecondArtifact,
@@ -54,7 +59,7 @@ from pytest_jaxexport.second_export import (
     exports_again_otherwise,
     try_more_seeds,
 )
-from pytest_jaxexport.settings import Marked, Settings
+from pytest_jaxexport.settings import Settings
 from pytest_jaxexport.unused_goldens import rename_hint
 
 LEAVES = 40  # How many leaves are listed where a name is none of them.
@@ -275,8 +280,8 @@ class Recorder:
             )
         if unused and self._exported:
             self._fail(
-                f"{full_name(self._item)}: allow or disabled_checks name custom calls that are neither in what is "
-                f"exported nor in any golden of this test: {', '.join(sorted(unused))}. Remove them."
+                "allow or disabled_checks name custom calls that are neither in what is exported nor "
+                f"in any golden of this test: {', '.join(sorted(unused))}. Remove them."
             )
 
     def _require_constants(self) -> None:
@@ -291,8 +296,8 @@ class Recorder:
                 leaves |= dict.fromkeys(paths)
         if unknown := unknown_leaves(names, list(leaves)):
             self._fail(
-                f"{full_name(self._item)}: constant={list(names)!r}: expected leaves of what is exported, found "
-                f"{', '.join(unknown)}. The leaves are {few(list(leaves), most=LEAVES)}."
+                f"constant={list(names)!r}: expected leaves of what is exported, found {', '.join(unknown)}. The "
+                f"leaves are {few(list(leaves), most=LEAVES)}."
             )
 
     def _own(self, case: str) -> Golden | None:
@@ -305,7 +310,7 @@ class Recorder:
 
         Not where all that can be is left for later: the first run that checks the golden has another hash seed.
         """
-        return self._settings.second_export and not self._settings.noise_later
+        return self._settings.second_export and not (self._settings.noise_later or self._settings.dry_run)
 
     def _stored(self, produced: ProducedGolden) -> Golden | None:
         """The stored golden by this very writer if it has the same artifact."""
@@ -348,7 +353,7 @@ class Recorder:
             return self._replayer.replay([self._marked_now(golden)])[0]
 
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
-        if self._settings.noise_later:
+        if self._settings.noise_later or self._settings.dry_run:
             self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
             return "it is measured later"
         with self._progress(f"measuring the noise of {shown(golden.id)}"):
@@ -358,11 +363,60 @@ class Recorder:
         return measured
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
-        is_first = not self._store.generations(produced.manifest.case)
-        renamed = self._rename_hint(produced) if is_first else ""
+        """Write a golden, unless the run only shows what it would write, or somebody says no."""
         packages = installed_packages() if self._settings.record_packages else {}
-        written = self._store.write(msgspec.structs.replace(produced.manifest, packages=packages), produced.files)
+        produced = replace(produced, manifest=msgspec.structs.replace(produced.manifest, packages=packages))
         case, writer = produced.manifest.case, produced.manifest.writer.id
+        renamed = "" if self._store.generations(case) else self._rename_hint(produced)
+        written, replaced = self._change(produced)
+        event = WrittenCase(
+            case=case,
+            writer=writer,
+            unmeasured=0,
+            measure="",
+            written=written,
+            replaced=replaced,
+            crash=crash,
+            renamed=renamed,
+            named=[],
+            to_do=[],
+            not_repeated=False,
+            not_seen={},
+        )
+        if written is WriteStatus.UNCHANGED or not (left := self._left(event)):
+            self._store.write(produced.manifest, produced.files)
+            self._add_remarks(event, produced)
+        else:
+            event["written"] = left
+        self.events.append(event)
+
+    def _change(self, produced: ProducedGolden) -> tuple[WriteStatus, list[str]]:
+        """Return what writing a golden does, and which parts of a stored one it replaces."""
+        own = self._own(produced.manifest.case)
+        if own is None:
+            return WriteStatus.NEW, []
+        if not self._store.holds(produced.manifest, produced.files):
+            return WriteStatus.REPLACED, replaced_parts(produced, self._wanted(own, produced))
+        if self._settings.dry_run and not self._settings.noise_later and own.manifest.case in self._deferred:
+            return WriteStatus.REPLACED, ["noise, which is measured"]
+        return WriteStatus.UNCHANGED, []
+
+    def _left(self, event: WrittenCase) -> str:
+        """Return why a new or changed golden is not written, in words of the summary; empty where it is."""
+        change = event["written"]
+        if self._settings.dry_run:
+            return f"would be {change}"
+        if self._settings.reviewed:
+            parts = "; ".join((*event["replaced"], *(filter(None, (event["crash"], event["renamed"])))))
+            line = shown(f"{event['case']}/{event['writer']}: {change}{f': {parts}' if parts else ''}")
+            reviewer = self._item.config.stash.setdefault(REVIEWER, Reviewer())
+            if not reviewer.accepts(line):
+                return f"not {'written' if change == WriteStatus.NEW else change}, as answered"
+        return ""
+
+    def _add_remarks(self, event: WrittenCase, produced: ProducedGolden) -> None:
+        """Add to an event what there is to say of a golden that has just been written."""
+        case, writer = event["case"], event["writer"]
         noise = produced.manifest.noise
         named = outputs_to_name(noise) if noise else []
         to_do = [WHAT_TO_DO] if noise and noise.undecided_outputs else []
@@ -379,21 +433,9 @@ class Recorder:
         (golden,) = (one for one in self._store.generations(case) if one.manifest.writer.id == writer)
         parts = {f"{case}, {name}": part for name, part in not_seen(golden).items()} if noise else {}
         deferred = case in self._deferred
-        self.events.append(
-            WrittenCase(
-                case=case,
-                writer=writer,
-                unmeasured=int(deferred),
-                measure=self._measure if deferred else "",
-                written=written,
-                crash=crash,
-                renamed=renamed,
-                named=named,
-                to_do=to_do,
-                not_repeated=alone,
-                not_seen=parts,
-            )
-        )
+        event["unmeasured"], event["measure"] = int(deferred), self._measure if deferred else ""
+        event["named"], event["to_do"] = named, to_do
+        event["not_repeated"], event["not_seen"] = alone, parts
 
     @property
     def _measure(self) -> str:
@@ -412,7 +454,7 @@ class Recorder:
             args=args,
             kwargs=kwargs,
             options=export_options(self._marked, self._settings.policy, self._settings.platforms),
-            comparison=self._settings.comparison(self._marked),
+            comparison=comparison(self._marked, self._settings),
         )
         # Noted before the export: a case whose export fails still belongs to its test, and its goldens are not unused.
         self.cases.append(case.id)
@@ -465,7 +507,7 @@ class Recorder:
         )
         if wrong := [result for result in results if result.judgement.fails_run]:
             findings = (broken_cell(result, known_issues(policy.known_issues)) for result in wrong)
-            self._fail("\n\n".join(f"{finding.title}: {finding.text}" for finding in findings))
+            self._fail("\n\n".join(map(_told, findings)))
 
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
         """Fail a test that exports something else than its golden.
@@ -487,7 +529,7 @@ class Recorder:
         if lines:
             differing = source_difference(reference.folder, produced.files, then, manifest, operations=not export)
             self._fail(
-                f"What this test exports differs from its golden by jaxlib {then.writer.jaxlib} "
+                f"{_what_differs(lines[0])} than its golden by jaxlib {then.writer.jaxlib} "
                 f"(built {then.writer.built}) in {reference.folder}:\n"
                 + "\n".join([*lines, *flags, *differing, *more_seeds])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
@@ -524,10 +566,14 @@ class Recorder:
             return False
 
     def _changes(self, produced: ProducedGolden, reference: Golden) -> Changes:
+        return changes_since(produced, self._wanted(reference, produced))
+
+    def _wanted(self, reference: Golden, produced: ProducedGolden) -> GoldenOutputs:
+        """Return a stored golden with how this run compares numbers with it."""
         policy = self._settings.policy
         (compared,) = under_policy([self._marked_now(reference)], policy)
         platform = produced.manifest.writer.platform
-        return changes_since(produced, GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code))
+        return GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code)
 
     def _more_seeds(self, test: str) -> str:
         """What is said of an export that other hash seeds do not change, with the command that tries more of them."""
@@ -641,6 +687,18 @@ def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str,
             f"{call}: {', '.join(of_marker)} {what} of the marker, and the function has no parameter of that name: "
             f"write @pytest.mark.{NAME}({words})."
         )
+
+
+def _what_differs(line: str) -> str:
+    """Return what a first line of `Changes` is about: ``Other numbers``, ``Another export``."""
+    what = line.partition(":")[0]
+    return "Another export" if what.startswith("export changed") else f"Other {what}"
+
+
+def _told(finding: Finding) -> str:
+    """Return a finding about one golden as pytest shows it: what happened is in the first words."""
+    (result,) = finding.results
+    return f"{finding.title}: {outcome_line(result)}\n{finding.text}"
 
 
 def _call_text(name: object) -> str:

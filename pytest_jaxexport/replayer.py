@@ -1,8 +1,4 @@
-"""The replay of goldens in the jaxlib of the interpreter that runs pytest: a matrix with one reader.
-
-Goldens are compared as the markers and options of this run say, whatever they recorded: so a tolerance can be corrected
-in the test, and no golden has to be written again for it. The policy comes on top.
-"""
+"""The replay of goldens in the jaxlib of the interpreter that runs pytest: a matrix with one reader."""
 
 import bisect
 import functools
@@ -12,26 +8,25 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
-import msgspec
 import pytest
 
 from export_core.export.case import case_id
 from export_core.export.produce import LARGE, Uncalled
-from export_core.goldens import Comparison, Golden, GoldenStore
-from export_core.goldens.store import ARTIFACT, ComparedAs, ComparedGolden
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.matrix.comparisons import under_rules
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.user_code import UserCode
 from export_core.policy.load import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
 from export_core.readers.worker.protocol import Stage
 from export_core.run.golden_writing import OwnReader
-from pytest_jaxexport.marker import full_name, locate
-from pytest_jaxexport.settings import Marked, Settings
+from pytest_jaxexport.comparing import marked_now
+from pytest_jaxexport.marker import Marked, full_name, locate
+from pytest_jaxexport.settings import Settings
 
 Replayed: TypeAlias = tuple[Sequence[Result], int]
 """The results of goldens, and how many of them have the outcome of an earlier run."""
@@ -214,23 +209,3 @@ def run_options(settings: Settings) -> RunOptions:
 
 def _relative(path: Path, folder: Path) -> Path:
     return Path(os.path.relpath(path, folder))
-
-
-def marked_now(golden: Golden, marked: Marked, settings: Settings) -> ComparedGolden:
-    """A golden of a marked test, compared as the marker and the options of this run say."""
-    allow = golden.manifest.options.allow
-    return golden.compared(ComparedAs(settings.comparison(marked), allow, settings.sources(marked)))
-
-
-def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
-    """The comparison of this run as the policy would spell it, where `jaxexport matrix` compares in another way.
-
-    None where it compares in the same way: it sees no marker, only what goldens recorded and the policy's rules.
-    """
-    numbers = settings.policy.numbers
-    for golden in goldens:
-        now = under_rules(marked_now(golden, marked, settings), numbers).compared_as.comparison
-        if now != under_rules(golden, numbers).compared_as.comparison:
-            fields = msgspec.to_builtins(settings.comparison(marked)).items()
-            return {name: value for name, value in fields if value not in (None, Comparison().compare)}
-    return None

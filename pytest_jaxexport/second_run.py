@@ -53,7 +53,7 @@ def export_tests(requests: IO[str], answers: IO[str]) -> None:
     plugins = [*options.pop("plugins", []), "no:terminal", "no:cacheprovider", "no:junitxml"]
     words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs({**options, "plugins": plugins}, [*words, setup["path"]])
-    from pytest_jaxexport.settings import SECOND_RUN
+    from pytest_jaxexport.options import SECOND_RUN
 
     config.pluginmanager.register(_Session(requests, answers, setup["root"]), SECOND_RUN)
     config.hook.pytest_cmdline_main(config=config)

@@ -4,8 +4,21 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from export_core.base.text import few, plural
+from export_core.base.text import few, plural, shown
+from export_core.base.yaml_text import yaml_text
 from pytest_jaxexport.events import CheckedCase, Event, WrittenCase
+
+_CHANGES = (
+    *("new", "replaced", "unchanged", "would be new", "would be replaced"),
+    *("not written, as answered", "not replaced, as answered"),
+)
+"""What may have become of a golden that was to be written, in the order of the lines."""
+
+
+def shown_lines(events: Sequence[Event], unused: Sequence[str], *, verbose: bool) -> Iterator[str]:
+    """The lines of `summary_lines` and those about unused goldens, as a terminal may show them."""
+    yield from map(shown, summary_lines(events, verbose=verbose))
+    yield from map(shown, unused)
 
 
 def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator[str]:
@@ -25,14 +38,17 @@ def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator
 
 
 def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
-    for change in ("new", "replaced", "unchanged"):
-        if goldens := [f"{event['case']}/{event['writer']}" for event in events if event["written"] == change]:
-            yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"
+    for change in sorted({event["written"] for event in events}, key=_CHANGES.index):
+        these = {f"{event['case']}/{event['writer']}": event for event in events if event["written"] == change}
+        yield f"{plural(len(these), 'golden')} {change}: {few([*these], most=3)}"
+        if change.endswith("replaced"):
+            yield from (f"  {golden}: {'; '.join(event['replaced'])}" for golden, event in these.items())
     crashed: dict[str, list[str]] = {}
     for event in events:
         crashed.setdefault(event["crash"], []).append(f"{event['case']}/{event['writer']}")
         if event["renamed"]:
-            yield f"  {event['case']}: {event['renamed']}, after deleting what was just written"
+            written = ", after deleting what was just written" if event["written"] == "new" else ""
+            yield f"  {event['case']}: {event['renamed']}{written}"
     for text, goldens in crashed.items():
         if text:
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
@@ -42,7 +58,7 @@ def _written(events: Sequence[WrittenCase]) -> Iterator[str]:
         once = f"{plural(len(alone), 'golden')} exported only once"
         yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"
     if parts := {name: part for event in events for name, part in event["not_seen"].items()}:
-        from export_core.numbers.noise import not_seen_text  # what is written has loaded it
+        from export_core.numbers.noise import not_seen_text  # NumPy: 100 ms in xdist's controller; what wrote has it
 
         yield f"  {not_seen_text(parts, most=3)}"
     yield from (f"  {text}" for text in dict.fromkeys(text for event in events for text in event["to_do"]))
@@ -64,7 +80,7 @@ def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
     """What else there is to say of cases that were checked."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
-    for golden, text in (shown for event in events for shown in event["shown"]):
+    for golden, text in (line for event in events for line in event["shown"]):
         goldens_by_text.setdefault(text, []).append(golden)
     for text, goldens in goldens_by_text.items():
         yield f"  {few(goldens, most=3)}: {text}"
@@ -91,8 +107,6 @@ def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
     """Cases that this run compares otherwise than a matrix does, with the entries of the policy that it lacks."""
     if not events:
         return
-    from export_core.report.policy_text import yaml_text  # here: it loads NumPy
-
     cases: dict[str, list[str]] = {}
     for event in events:
         cases.setdefault(json.dumps(event["corrected"]), []).append(event["case"])

@@ -1,135 +1,31 @@
 """Goldens that belong to no test any more: listed after every full run, deleted by ``--prune-goldens``.
 
-A test without goldens may have been renamed: then an unused case has what it exports.
-Only a run of all tests can tell. Every run of pytest loads this file, which therefore loads nothing of export_core.
+A test without goldens may have been renamed: then an unused case has what it exports. Only a run of all tests can tell.
 """
 
-from __future__ import annotations
-
-import argparse
 import ast
-import glob
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport.marker import full_name, relative_file
-
-if TYPE_CHECKING:
-    from export_core.goldens import Golden, GoldenStore, Manifest
-    from pytest_jaxexport.settings import Settings
+from export_core.base.errors import ExportCompatError
+from export_core.base.untrusted import read_named
+from export_core.goldens import Golden, GoldenError, GoldenStore, Manifest
+from export_core.goldens.upkeep import delete_leftovers, exporting_test, strays
+from pytest_jaxexport.collected import CollectedTests, ReportedTests, why_partial
+from pytest_jaxexport.settings import Settings
 
 _NEWEST: pytest.StashKey[list[Golden]] = pytest.StashKey()
-
-# Options of pytest that leave tests out, by their names in its configuration.
-_NARROWING = {
-    "lf": "--lf",
-    "stepwise": "--stepwise",
-    "deselect": "--deselect",
-    "ignore": "--ignore",
-    "ignore_glob": "--ignore-glob",
-    "collectonly": "--collect-only",
-}
-
 
 # What gives a module or a class names that the text of its file does not have.
 _MAKING_NAMES = {
     "globals", "locals", "vars", "setattr", "__setattr__", "__dict__", "exec", "eval", "modules", "import_module",
     "_getframe", "currentframe", "stack",
 }  # fmt: skip
-
-
-@dataclass(eq=False, repr=False)
-class CollectedTests:
-    """What pytest collected, here or in xdist's workers: whole test files, and tests, deselected ones too."""
-
-    files: set[str] = field(default_factory=set)
-    tests: set[str] = field(default_factory=set)
-    broken: bool = False
-
-    def add(self, files: set[str], tests: set[str], broken: bool) -> None:
-        """Add what a worker of xdist has sent: the `vars` of its own."""
-        self.files |= files
-        self.tests |= tests
-        self.broken |= broken
-
-
-class CollectionListener:
-    """A plugin that notes what is collected, registered in every process that collects."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self.collected = CollectedTests()
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, Any]:
-        """Note the file of a module that was collected whole. One that was skipped or broke hides its tests."""
-        report: Any = yield
-        if isinstance(collector, pytest.Module) and report.passed:
-            self.collected.files.add(relative_file(collector.path, self._config.rootpath))
-        self.collected.broken |= report.failed
-        return report
-
-    def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Note every test that exists, here rather than after deselection, which not every plugin announces."""
-        self.collected.tests.add(full_name(item))
-
-
-@dataclass(eq=False, repr=False)
-class ReportedTests:
-    """What the reports of marked tests say: which ran, passed or failed, what they exported, on which platforms.
-
-    `renamed` are the unused cases that a test without goldens may have had before. `unmarked` are the node ids of tests
-    that passed without a marker.
-    """
-
-    tests: set[str] = field(default_factory=set)
-    passed: set[str] = field(default_factory=set)
-    cases: set[str] = field(default_factory=set)
-    platforms: set[str] = field(default_factory=set)
-    renamed: set[str] = field(default_factory=set)
-    failed: set[str] = field(default_factory=set)
-    unmarked: set[str] = field(default_factory=set)
-
-    def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
-        """Add the report of a marked test, with what the plugin attached to it."""
-        self.tests.add(attached["test"])
-        self.cases |= set(attached["cases"])
-        self.renamed |= set(attached["renamed"])
-        self.platforms |= {event["writer"].rpartition("-")[2] for event in attached["events"]}
-        if report.when == "call" and report.passed:
-            self.passed.add(attached["test"])
-        if report.failed:  # or a subtest of it, after which pytest reports the test itself as passed
-            self.failed.add(attached["test"])
-        self.passed -= self.failed
-
-
-def why_partial(config: pytest.Config) -> str:
-    """Why this run is not one of all tests; empty where it is. Options in the ini file's addopts hold for every run."""
-    always_given = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    always_given.add_argument("-k", dest="keyword", default="")
-    always_given.add_argument("-m", dest="markexpr", default="")
-    addopts, _ = always_given.parse_known_args([str(word) for word in config.getini("addopts")])
-    # An expression from addopts, such as -m "not slow", is in every run of this project, and selects nothing less.
-    for option in ("keyword", "markexpr"):
-        if (expression := config.getoption(option)) != getattr(addopts, option):
-            return f"-{option[0]} {shlex.quote(expression)} selects only some of the tests"
-    for option, name in _NARROWING.items():
-        if config.getoption(option, None):
-            return f"{name} selects only some of the tests"
-    patterns = [str(config.rootpath / str(path)) for path in config.getini("testpaths")]
-    all_paths = [Path(path) for pattern in patterns for path in glob.glob(pattern)]  # noqa: PTH207 - as pytest does
-    given = [config.invocation_params.dir / argument for argument in config.args if "::" not in argument]
-    for path in all_paths or [config.rootpath]:
-        if not any(path.resolve().is_relative_to(argument.resolve()) for argument in given):
-            return f"it runs {shlex.join(config.args)}, not all of {path}"
-    return ""
 
 
 def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> list[Golden]:
@@ -139,8 +35,6 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
     deselected, skipped or failed, or whose file was not collected; and one that never had a test. Another machine may
     still use a golden that is unused here, see `is_gone`. Raises `GoldenError` for a golden that cannot be read.
     """
-    from export_core.goldens import GoldenStore
-
     store = GoldenStore(goldens)
     unused: list[Golden] = []
     for case in store.cases():
@@ -169,8 +63,6 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
 
 def makes_tests(path: Path) -> bool:
     """Whether a test file may define names that its text does not have: tests made in a loop, or imported by ``*``."""
-    from export_core.base.untrusted import read_named
-
     try:
         nodes = list(ast.walk(ast.parse(read_named(path))))
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -189,8 +81,6 @@ def makes_tests(path: Path) -> bool:
 
 def is_named_in(path: Path, test: str) -> bool:
     """Whether a test file exists and names a test, or the class that it is in."""
-    from export_core.base.untrusted import read_named
-
     try:
         text = read_named(path).decode(errors="replace")
     except OSError:
@@ -223,9 +113,6 @@ def report_unused(
     With `delete`, what no machine can need any more is removed. Raises `GoldenError` where a golden cannot be read;
     nothing has been deleted then.
     """
-    from export_core.goldens import GoldenError, GoldenStore
-    from export_core.goldens.upkeep import delete_leftovers, strays
-
     store = GoldenStore(goldens)
     # Before the store reads anything: it completes an update that was killed between two renames.
     stray_files = list(strays(goldens))
@@ -258,6 +145,18 @@ def report_unused(
     return lines, errors, left
 
 
+def unused_or_error(
+    config: pytest.Config, goldens: Path, reported: ReportedTests, collected: CollectedTests, *, delete: bool
+) -> tuple[list[str], str, int]:
+    """The lines of `report_unused`, or why there are none; why nothing or not all was deleted; how many are left."""
+    try:
+        lines, errors, left = report_unused(goldens, reported, collected, config.rootpath, delete=delete)
+    except ExportCompatError as error:
+        # A golden that cannot be read fails its own test, if it has one.
+        return [f"unused goldens are not listed: {error}"], f"{error} Nothing was deleted." if delete else "", 0
+    return lines, " ".join(errors), left
+
+
 def rename_hint(
     manifest: Manifest,
     own: Collection[str],
@@ -270,9 +169,6 @@ def rename_hint(
     `manifest` is that of the missing golden, `own` are the cases of its test, and `agrees` compares what the test
     exports with a golden.
     """
-    from export_core.goldens import GoldenStore
-    from export_core.goldens.upkeep import exporting_test
-
     candidates = [
         golden
         for golden in _newest_of_each_case(GoldenStore(settings.goldens), config)
@@ -294,8 +190,6 @@ def rename_hint(
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:
     """Read once in a run: many tests may be without goldens."""
-    from export_core.base.errors import ExportCompatError
-
     if _NEWEST not in config.stash:
         config.stash[_NEWEST] = newest = []
         for folder in sorted(store.root.iterdir()) if store.root.is_dir() else []:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 from making import summarize, with_causes
 
-from export_core.base.text import safe_json
+from export_core.base.json_text import safe_json
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import sha256
 from export_core.judge import Result, Summary, judge_again

@@ -72,8 +72,8 @@ def test_a_marked_test_imports_the_policy_keys_alone(project):
     assert json.loads((project.folder / "loaded.json").read_text()) == KEYS
 
 
-def test_a_plain_matrix_imports_the_policy_keys_alone(project):
-    assert loaded_by_matrix(project) == KEYS
+def test_a_plain_matrix_imports_the_policy_keys_and_the_rule_on_forecasts_alone(project):
+    assert loaded_by_matrix(project) == [*KEYS, "export_core.features.forecast.wrong"]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,11 @@ KERNEL = [
     if "features" not in path.relative_to(ROOT).parts
 ]
 ADDED = {key.name for key in feature_keys()} | {name for feature in features().values() for name in feature.facts}
-HOMONYMS = {"convert", "inspect", "why", "remote"}
-"""Features whose names are also words of Python, of msgspec, or of any file: as names in code they say nothing."""
+HOMONYMS = {"convert", "inspect", "why", "remote", "forecast"}
+"""Features whose names are also words of Python, of msgspec, or of any file: as names in code they say nothing.
+
+`forecast` is also what the kernel says of one artifact and one reader; the feature says it of the coming months.
+"""
 REASONS = {
     "export_core.numbers.factorizations costs": "those of an assignment of eigenvalues",
     "pytest_jaxexport.nox_sessions backfill": "the session of nox that users borrow; it calls the command",

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from export_core.artifact.readers import loads
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
-from export_core.knowledge import YES, forecasts
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, days_of, shipped_issues
@@ -57,8 +57,9 @@ def trials(issue: KnownIssue, store: GoldenStore) -> Iterator[Trial]:
         names = releases_of(issue.consumer)
         terms = Terms(calendar_entries(load_calendar()))
         readers = [find_reader(name, terms, load_calendar()) for name in names]
-        known = zip(names.items(), forecasts(golden.read_artifact(), readers, "cpu"), strict=True)
-        loading = {name: built for (name, built), each in known if each.loads.answer == YES}
+        # By the bytes alone: an entry may be that a release does not parse what it should.
+        known = zip(names.items(), loads(golden.read_artifact(), readers), strict=True)
+        loading = {name: built for (name, built), load in known if load.ok}
         inside = [name for name, built in loading.items() if built >= since and (not mended or built < mended)]
         before = [name for name, built in loading.items() if built < since][-1:]
         after = [name for name, built in loading.items() if mended and built >= mended][:1]

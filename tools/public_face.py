@@ -55,7 +55,7 @@ def commands() -> Iterator[Count]:
 
     names = {name: list(_leaves(command)) for name, command in _inside(jaxexport)}
     shown = ", ".join(f"{name} {len(leaves)}" if leaves[1:] else name for name, leaves in names.items())
-    yield Count("commands", sum(map(len, names.values())), 24, shown)
+    yield Count("commands", sum(map(len, names.values())), 26, shown)
     yield Count("names of commands", len(names), 16, "")
 
 

@@ -33,15 +33,12 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 IDENTIFIER = "urn:jaxexport:schema:{}"
 """The `$id` of a schema by its name. A name and no address: it is the same in every fork and mirror."""
 
-KERNEL: dict[str, tuple[Any, str]] = {
+KERNEL: dict[str, tuple[type, str]] = {
     "converted": (
         ConversionRecord,
         "OUT.converted.json, beside what `jaxexport convert` made: its original, each rewrite, what was verified",
     ),
-    "knowledge": (
-        list[WrittenIssue],
-        "a table of known issues, such as export_core/knowledge/data/jaxlib.yaml: what is known of consumers",
-    ),
+    "knowledge": (WrittenIssue, "an entry of a table of known issues, such as those of export_core/knowledge/data"),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (PlanReport, "what `jaxexport matrix --dry-run --json` prints: the cells of a matrix before it runs"),
     "policy": (Policy, "export_compat.yaml: what a project asks for"),

@@ -1,4 +1,4 @@
-"""One artifact from any file: a serialized `jax.export.Exported`, or a bare StableHLO portable artifact."""
+"""One artifact from any file: a serialized `jax.export.Exported`, a bare StableHLO portable artifact, a SavedModel."""
 
 import os
 from functools import cached_property
@@ -9,6 +9,9 @@ from export_core.artifact.bytecode.sections import MAGIC
 from export_core.artifact.envelope.decode import begins_like_one, decode
 from export_core.artifact.envelope.fields import Envelope
 from export_core.artifact.errors import ArtifactError
+from export_core.artifact.protobuf import SPAN, Wire
+from export_core.artifact.saved_model import FILE as SAVED_MODEL
+from export_core.artifact.saved_model import OPERATION, SavedModel, is_saved_model, read_saved_model
 from export_core.artifact.unread import Unread, unread_parts
 from export_core.base.untrusted import UnexpectedFileError, read_regular
 
@@ -28,13 +31,24 @@ def as_dict(value: object) -> Any:
     return bytes(value).hex() if isinstance(value, (bytes, bytearray)) else value
 
 
+_OF_TEXT = (
+    "Give the serialized artifact: JAX promises nothing for text. To make a portable artifact of it: "
+    "`jaxlib.mlir.dialects.stablehlo.serialize_portable_artifact_str(text, version)`."
+)
+_OF_HLO = (
+    "JAX promises nothing for HLO. Give the bytes that Exported.serialize() returned, or export the function again."
+)
+_OF_PICKLE = (
+    "A compiled executable runs in the jaxlib and on the devices that compiled it, and a pickle runs code when it is "
+    "loaded: export the function with jax.export."
+)
 # What people give by mistake: each starts with bytes that no flatbuffer of jax does, and gets advice of its own.
 _NOT_ARTIFACTS: tuple[tuple[bytes | tuple[bytes, ...], str, str], ...] = (
     (b"\x1f\x8b", "a gzip file", "Decompress it first."),
     (b"PK\x03\x04", "a zip file (an .npz, or a saved model)", "Give the artifact inside it."),
     (b"\x93NUMPY", "a numpy array", "Give the bytes that Exported.serialize() returned."),
-    ((b"module", b"#loc"), "StableHLO as text", "Give the serialized artifact: JAX promises nothing for text."),
-    (b"HloModule", "HLO as text", "Give the bytes that Exported.serialize() returned."),
+    ((b"module", b"#loc"), "StableHLO as text", _OF_TEXT),
+    (b"HloModule", "HLO as text", _OF_HLO),
     (b"version https://git-lfs", "a Git LFS pointer", "Fetch the file with `git lfs pull`."),
 )
 _TEXT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
@@ -43,10 +57,13 @@ _TEXT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
 class Artifact:
     """The bytes of one artifact and what is in them."""
 
-    def __init__(self, name: str, data: bytes | bytearray, envelope: Envelope | None):
+    def __init__(
+        self, name: str, data: bytes | bytearray, envelope: Envelope | None, saved_model: SavedModel | None = None
+    ):
         self.name = name  # What messages call it: its file.
         self.data = data  # Its bytes. A `bytearray` may not be changed afterwards.
         self.envelope = envelope  # What `jax.export` wrote around the module; None for a bare StableHLO module.
+        self.saved_model = saved_model  # What TensorFlow wrote around its modules; None where it is no SavedModel.
 
     def __repr__(self) -> str:
         return f"Artifact({self.name!r}, {len(self.data)} bytes)"
@@ -54,7 +71,7 @@ class Artifact:
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of the whole file, as 64 hexadecimal digits."""
-        import hashlib  # only here: reading alone must not load it (tests/artifact/test_light.py)
+        import hashlib  # 5 ms, as long as reading an artifact; tests/artifact/test_light.py
 
         return hashlib.sha256(self.data).hexdigest()
 
@@ -71,11 +88,13 @@ class Artifact:
     @property
     def is_raw(self) -> bool:
         """Whether it is raw StableHLO bytecode, which MLIR's `write_bytecode()` writes: it names no version."""
-        return self.envelope is None and "stablehlo" in self.module.dialects
+        return self.envelope is None and self.saved_model is None and "stablehlo" in self.module.dialects
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
-        """The function's module and those of its nested VJPs, by order."""
+        """The function's module and those of its nested VJPs, by order; of a SavedModel those of all its functions."""
+        if self.saved_model is not None:
+            return tuple(Module(self.data, call.at, call.nbytes, self.name) for call in self.saved_model.calls)
         if self.envelope is None:
             return (Module(self.data, 0, len(self.data), self.name),)
         spans = [level.module_source for level in self.envelope.levels]
@@ -96,13 +115,22 @@ class Artifact:
 
 
 def read(path: str | os.PathLike[str]) -> Artifact:
-    """Read the artifact in a file. Raises `ArtifactError` where the file cannot be opened, or is not an artifact."""
-    name = os.fspath(path)
+    """Read the artifact in a file, or the SavedModel in a folder.
+
+    Raises `ArtifactError` where the file cannot be opened, or is not an artifact.
+    """
+    name = saved_model_in(os.fspath(path))
     try:
         data = read_regular(name, follow=True)
     except OSError as error:
         raise unreadable(error, name) from None
     return read_bytes(data, name)
+
+
+def saved_model_in(path: str) -> str:
+    """The file of a SavedModel, where a path is the folder of one; else the path itself."""
+    inside = os.path.join(path, SAVED_MODEL)  # noqa: PTH118 - pathlib: 5 ms
+    return inside if os.path.lexists(inside) else path
 
 
 def unreadable(error: OSError, name: str) -> ArtifactError:
@@ -126,21 +154,62 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
         return artifact
     if len(data) < 8:
         raise ArtifactError("an artifact of at least 8 bytes", f"{len(data)} bytes", 0, name=name)
+    if is_saved_model(data):
+        return Artifact(name, data, None, read_saved_model(data, name))
     if mistake := _mistake(data):
         kind, advice = mistake
         raise ArtifactError("a serialized jax.export artifact", kind, 0, name=name, advice=advice)
     return Artifact(name, data, decode(data, name))
 
 
+def is_of_tensorflow_alone(data: bytes) -> bool:
+    """Whether a file is a SavedModel into which jax exported nothing."""
+    return is_saved_model(data) and OPERATION.encode() not in data
+
+
 def what_else(head: bytes) -> str | None:
     """What a file is if it is no artifact, by its first kilobytes; None where it begins like one."""
     if not head:
         return "empty"
-    if head[:4] == MAGIC:
+    if head[:4] == MAGIC or is_saved_model(head):
         return None
     if mistake := _mistake(head):
         return mistake[0]
     return None if begins_like_one(head) else "of another format"
+
+
+_PICKLES = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
+_MLIR = (b"module", b"builtin.module", b'"builtin.module"', b"func.func", b"#", b"!")
+"""What a file of MLIR's text begins with, behind comments."""
+
+
+def is_mlir(data: bytes | bytearray) -> bool:
+    """Whether a file is the text of a module of MLIR, by its first lines."""
+    for line in bytes(data[:4096]).splitlines():
+        if (line := line.strip()) and not line.startswith(b"//"):
+            return line.startswith(_MLIR) and any(word in data[: 1 << 16] for word in (b"func.func", b"module"))
+    return False
+
+
+def is_hlo(data: bytes | bytearray) -> bool:
+    """Whether a file is a HloModuleProto, or a HloProto around one: it begins with two names, of module and entry.
+
+    Source: xla/service/hlo.proto.
+    """
+    wire, at = Wire(data, "", ""), 0
+    try:
+        for _ in range(2):
+            fields = wire.fields(at, len(data), "HLO")
+            name, entry = next(fields), next(fields, None)
+            if entry and (name.number, name.wire, entry.number, entry.wire) == (1, SPAN, 2, SPAN):
+                names = bytes(data[name.start : min(name.end, name.start + 64)])
+                return name.end > name.start and names.translate(None, _TEXT) == b""
+            if (name.number, name.wire) != (1, SPAN):
+                return False
+            at = name.start  # the module in a HloProto
+    except (ArtifactError, StopIteration):
+        pass
+    return False
 
 
 def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
@@ -148,6 +217,12 @@ def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
     for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
             return kind, advice
+    if data[:2] in _PICKLES and not begins_like_one(data):
+        return "a Python pickle, as of jax.experimental.serialize_executable", _OF_PICKLE
+    if is_hlo(data):
+        return "HLO as a protobuf", _OF_HLO
+    if is_mlir(data):
+        return "MLIR as text", _OF_TEXT
     # As the offset of a root table, four letters would be 500 MB and more.
     is_text = data[:64].translate(None, _TEXT) == b""
     return ("text", "Give the bytes that Exported.serialize() returned.") if is_text else None

@@ -4,6 +4,8 @@ Beside it, what it rests on and what follows: the kinds of custom calls, and wha
 takes an artifact raises `ArtifactError` where a module of it cannot be read.
 """
 
+import binascii
+import json
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
@@ -276,9 +278,6 @@ def describe(call: CustomCall) -> Payload:
 def _mosaic_version(config: Any) -> int | None:
     """Return the version in the attributes of the MLIR module that a Mosaic call carries, None where none is found."""
     # Mosaic for GPUs is a typed FFI call with the module among its arguments; Mosaic for TPUs has JSON with base64.
-    import base64
-    import json
-
     body: Any = None
     try:
         if isinstance(config, dict):
@@ -287,7 +286,7 @@ def _mosaic_version(config: Any) -> int | None:
             body = json.loads(config)["custom_call_config"]["body"]
         if isinstance(body, str):
             is_module = body.startswith("ML")
-            body = body.encode("utf-8", "surrogateescape") if is_module else base64.b64decode(body, validate=True)
+            body = body.encode("utf-8", "surrogateescape") if is_module else binascii.a2b_base64(body, strict_mode=True)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(body, bytes) or body[:4] != MAGIC or len(body) > MAX_PAYLOAD:

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Generic, NamedTuple, TypeVar
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
-from export_core.artifact.artifact import unreadable, what_else
+from export_core.artifact.artifact import is_of_tensorflow_alone, saved_model_in, unreadable, what_else
 from export_core.base.errors import ExportCompatError
 from export_core.base.processes import starting_processes
 from export_core.base.text import plural
@@ -61,6 +61,11 @@ class Found(NamedTuple):
     error: str = ""
 
 
+def is_archive(path: str) -> bool:
+    """Whether a path is a folder of artifacts: any but a SavedModel, which is an artifact itself."""
+    return os.path.isdir(path) and saved_model_in(path) == path  # noqa: PTH112 - a path is text, as messages show it
+
+
 def files_of(paths: Iterable[str], *, hidden: bool = True) -> Iterator[Found]:
     """Everything that is named, and everything below the folders among it, in the order in which the disk has it.
 
@@ -68,8 +73,8 @@ def files_of(paths: Iterable[str], *, hidden: bool = True) -> Iterator[Found]:
     folders and virtual environments, which are left out otherwise.
     """
     for path in paths:
-        if not os.path.isdir(path):  # noqa: PTH112 - a path is text here, as messages show it
-            yield Found(path, named=True)
+        if not is_archive(path):
+            yield Found(saved_model_in(path), named=True)
             continue
         folders = [path]
         while folders:
@@ -114,7 +119,10 @@ def artifact_in(found: Found) -> Artifact | str:
             if other is not None and not found.named and not found.path.endswith(SUFFIX):
                 return other
             file.seek(0)
-            return read_bytes(file.read(), found.path)
+            data = file.read()
+            if not found.named and is_of_tensorflow_alone(data):
+                return "a SavedModel of TensorFlow alone"
+            return read_bytes(data, found.path)
     except OSError as error:
         raise unreadable(error, found.path) from None
 

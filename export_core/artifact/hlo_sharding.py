@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from export_core.artifact.errors import ArtifactError
+from export_core.artifact.errors import DAMAGED, ArtifactError
+from export_core.artifact.protobuf import VARINT, Wire
 
 Spec = tuple[str | tuple[str, ...] | None, ...]  # how each dimension is split, as in a PartitionSpec
 MOST_DEVICES = 4096
@@ -102,35 +103,14 @@ def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
 
 def _numbers(proto: bytes, name: str) -> dict[int, list[int]]:
     """The numbers of a protobuf by field. Other fields are passed over."""
-    error = ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+    wire = Wire(proto, name, DAMAGED)
     numbers: dict[int, list[int]] = {}
-    at = 0
-
-    def varint(stop: int) -> int:
-        nonlocal at
-        value = shift = 0
-        while at < stop and shift < 64:
-            byte = proto[at]
-            at += 1
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-        raise error
-
-    while at < len(proto):
-        field, wire = divmod(varint(len(proto)), 8)
-        if wire == 0:
-            numbers.setdefault(field, []).append(varint(len(proto)))
-        elif wire == 2:
-            stop = varint(len(proto)) + at
-            if stop > len(proto):
-                raise error
-            while field in (_TILES, _DEVICES, _LAST_TILES, _IOTA, _PERMUTATION) and at < stop:
-                numbers.setdefault(field, []).append(varint(stop))
-            at = stop
-        else:
-            raise error
+    try:
+        for field in wire.fields(0, len(proto), "a sharding"):
+            if field.wire == VARINT or field.number in (_TILES, _DEVICES, _LAST_TILES, _IOTA, _PERMUTATION):
+                numbers.setdefault(field.number, []).extend(wire.packed(field, "a sharding"))
+    except ArtifactError:  # its byte counts from the start of the sharding
+        raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name) from None
     return numbers
 
 

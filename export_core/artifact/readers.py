@@ -18,6 +18,7 @@ from packaging.version import Version
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
+from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _DTYPES_SINCE = {
     "float4_e2m1fn": "0.5.3",
     **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "0.6.0"),
 }
+_OF_TENSORFLOW = ("tensorflow", "savedmodel")  # Runtimes that load a SavedModel.
 _OF_XLA = ("tensorflow==", "pjrt==")  # Runtimes that compile with XLA.
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
@@ -191,11 +193,15 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
     results = []
     for reader in readers:
         reasons = [reason for level in levels for reason in _envelope_reasons(level, reader)]
+        if artifact.saved_model is not None:
+            reasons += saved_model_reasons(artifact.saved_model, reader)
         fields = () if reader.release.runtime else [field for level in levels for field in level.unknown_fields]
         doubts = [f"the field {field.table}[{field.index}] is not known" for field in fields]
         for module, need in modules:
             for is_sure, text in module_problems(module, need, reader):
                 (reasons if is_sure else doubts).append(text)
+        if artifact.saved_model is not None:  # which no conversion writes
+            reasons, doubts = ([text.partition(CONVERT)[0] for text in texts] for texts in (reasons, doubts))
         # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
         ok = False if reasons else None if doubts else True
         results.append(LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts))))
@@ -208,9 +214,7 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     Formats follow version numbers of jax, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as
     the release that it becomes.
     """
-    if (most := reader.release.convention) is not None and envelope.calling_convention_version > most:
-        export = reader.instead(f"export with jax_export_calling_convention_version={most}")
-        yield f"{reader.release.title} takes conventions up to {most}{export}"
+    yield from _convention_reasons(envelope.calling_convention_version, reader)
     if reader.release.runtime:  # it never sees the rest of the envelope
         return
     jax = version_numbers(reader.release.jax)
@@ -238,6 +242,26 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
         yield "jax from 0.10.0 on does not know the disabled check shape_assertions"
     if jax < (0, 4, 35) and (_has_custom(envelope.in_tree) or _has_custom(envelope.out_tree)):
         yield "jax before 0.4.35 does not know custom pytree nodes"
+
+
+def _convention_reasons(version: int, reader: Reader) -> Iterator[str]:
+    if (most := reader.release.convention) is not None and version > most:
+        export = reader.instead(f"export with jax_export_calling_convention_version={most}")
+        yield f"{reader.release.title} takes conventions up to {most}{export}"
+
+
+def saved_model_reasons(saved_model: SavedModel, reader: Reader) -> Iterator[str]:
+    """Yield why a reader refuses the operations of a SavedModel, whatever is in their modules.
+
+    TensorFlow loads the file all the same, and refuses the first call of such an operation.
+    """
+    release = reader.release
+    if release.family not in _OF_TENSORFLOW:
+        yield f"{release.title} loads no SavedModel: only TensorFlow does"
+        return
+    # Measured: 2.19.1, which has no attribute use_shardy_partitioner, passes over it.
+    for version in sorted({call.version for call in saved_model.calls}):
+        yield from _convention_reasons(version, reader)
 
 
 def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tuple[bool, str]]:

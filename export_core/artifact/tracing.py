@@ -1,12 +1,10 @@
 """Follows the values of a module back to the operations that make them."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from export_core.artifact.bytecode.listing import Line, listing
 from export_core.artifact.bytecode.module import Module
-
-if TYPE_CHECKING:
-    from export_core.artifact.bytecode.listing import Line
 
 # Operations and calls that are followed from all results to what makes them: a damaged module may call in circles.
 MOST_STEPS = 100_000
@@ -17,7 +15,7 @@ class Body(NamedTuple):
     """The operations of a function. Its values are numbered: arguments first, then the results of each operation."""
 
     arguments: int
-    makers: "list[tuple[Line, int]]"
+    makers: list[tuple[Line, int]]
     """For each value that is no argument, the operation that makes it, and which of its results it is."""
     returned: tuple[int, ...]
 
@@ -35,7 +33,7 @@ class Value(NamedTuple):
         return self.number < self.body.arguments
 
     @property
-    def made_by(self) -> "Line":
+    def made_by(self) -> Line:
         """The operation that makes it, where it is no argument."""
         return self.body.makers[self.number - self.body.arguments][0]
 
@@ -73,8 +71,6 @@ class Trace:
     """
 
     def __init__(self, module: Module) -> None:
-        from export_core.artifact.bytecode.listing import listing  # of no use to `jaxexport inspect`
-
         self._main = module.main
         self._functions = listing(module)
         self._arguments = {function.name: len(function.inputs) for function in module.functions}

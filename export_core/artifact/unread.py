@@ -45,7 +45,7 @@ def vhlo_tables() -> dict[str, Any]:
 
     By `ops`, `types`, `attrs`, `properties` and `inherent`; `through` is the StableHLO version that they go through.
     """
-    import json  # an artifact that is not of VHLO needs no table
+    import json  # 3 ms, which reading alone does not need; tests/artifact/test_light.py
 
     # Paths by os.path: pathlib takes 5 ms to import.
     path = os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json")  # noqa: PTH118, PTH120

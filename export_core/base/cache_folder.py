@@ -5,7 +5,6 @@ import os
 import sys
 
 NAME = "jaxexport"
-_GIT_SECONDS = 60.0
 STORED_DAYS = 180  # How long outcomes, and what a policy means, are kept without being used.
 
 
@@ -25,34 +24,18 @@ def cache_path(*names: str) -> str:
         import platformdirs
 
         folder = platformdirs.user_cache_dir(NAME)
-    _refuse_committed(folder)
+    _check(folder)
     return os.path.join(folder, *names)  # noqa: PTH118
 
 
 @functools.cache
-def _refuse_committed(folder: str) -> None:
-    """Raise `CacheFolderError` where git tracks files in a folder: what is cached is run, and believed."""
+def _check(folder: str) -> None:
+    """Raise `CacheFolderError` for a folder in which git tracks files."""
     folder = top = os.path.realpath(folder)
     while not os.path.lexists(os.path.join(top, ".git")):  # noqa: PTH118 - pathlib takes 5 ms to import
         top, below = os.path.dirname(top), top  # noqa: PTH120
         if top == below:
             return
-    import subprocess
+    from export_core.base.committed_files import refuse_committed  # 9 ms: few such folders are in a checkout
 
-    from export_core.base.errors import CacheFolderError
-    from export_core.base.processes import run_git
-
-    try:
-        tracked = run_git(("ls-files", "-z", "--", f":(top,literal){os.path.relpath(folder, top)}"), top, _GIT_SECONDS)
-    except (OSError, subprocess.SubprocessError) as error:
-        printed = getattr(error, "stderr", None) or str(error).encode()
-        said = printed.decode(errors="replace").strip()
-        found = f"that in {top}, git does not say: {said}"
-    else:
-        if not tracked:
-            return
-        found = f"that git tracks {os.fsdecode(tracked.partition(bytes(1))[0])} in it"
-    raise CacheFolderError(
-        f"{folder}: expected a folder of the cache without files of a commit, found {found}. Set JAXEXPORT_CACHE "
-        "to a folder outside the project."
-    )
+    refuse_committed(folder, top)

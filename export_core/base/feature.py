@@ -64,8 +64,8 @@ class Feature(NamedTuple):
     """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
     None; returns the results as they are judged by it."""
     after_replay: str = ""
-    """What is done with the cells of a matrix once all have run: gets the results, the cells, the `RunOptions`, the
-    `ReplayOptions`, and what to call with a line for people; returns the results."""
+    """What is done with the cells of a matrix once all have run, where `asked_by` is set: gets the results, the cells,
+    the `ReplayOptions`, and what to call with a line for people; returns the results."""
     executor: str = ""
     """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
     as `matrix.replay.replay_here` does."""

@@ -135,6 +135,14 @@ def run_git(words: Sequence[str], folder: str | os.PathLike[str], seconds: float
     ).stdout
 
 
+def signal_name(number: int | None) -> str:
+    """``signal 11 (SIGSEGV)``, for messages."""
+    try:
+        return f"signal {number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
 def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
     """Kill a process that was started with ``start_new_session``, and what it has started itself."""
     if process.poll() is None and hasattr(os, "killpg"):

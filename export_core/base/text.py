@@ -1,4 +1,4 @@
-"""Text for people: escaped for where it is shown, phrases that messages share, and the layout of a terminal.
+"""Text for people: escaped for where it is shown, and phrases that messages share.
 
 Case ids, messages of libraries and whatever else a golden or a results folder holds may be anything. It is escaped
 where it leaves: in the one function of each format that writes it. URLs are shown and stored without user, password and
@@ -7,8 +7,8 @@ what a query holds.
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 # As text: `re` compiles each when it is first used, and a command that shows plain text uses none.
 _ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
@@ -23,6 +23,7 @@ _IN_JSON = rf"[\x7f-\x9f{_MISLEADING}]"
 _COMMAND = r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)"
 
 _MARKDOWN = r"[\\`*_{}\[\]<>#|~&$]"
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "[": "&#91;"})
 _HIDDEN = "***"
 _URL = r"([A-Za-z][A-Za-z0-9+.-]*://)(\S+)"
 _PLAIN_HOST = r"[\w.-]*|\[[0-9A-Fa-f:.%]+\]"
@@ -61,33 +62,8 @@ def for_markdown(text: str) -> str:
 
 def for_html(text: str) -> str:
     """Text as itself on a line of HTML inside Markdown, where GitHub still makes links and mentions people."""
-    import html  # here: of its entities, a command in a terminal needs none
-
-    line = html.escape(re.sub(r"[\n\t]+", " ", plain_text(text))).replace("[", "&#91;")
+    line = re.sub(r"[\n\t]+", " ", plain_text(text)).translate(_HTML)
     return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
-
-
-def safe_json(value: object, *, indent: int = -1) -> bytes:
-    """A value as JSON, on one line unless indented. See `printable_json`."""
-    import msgspec  # here: an error needs none of it
-
-    data = json_bytes(value)
-    if indent >= 0:
-        data = msgspec.json.format(data, indent=indent)
-    # Nearly all results of a run are plain: reading them letter by letter would take ten times as long as writing them.
-    if data.isascii() and b"\x7f" not in data and b"##[" not in data:
-        return data
-    return printable_json(data.decode()).encode()
-
-
-def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """A value as JSON in UTF-8, also where it quotes the name of a file that is not: see `with_escaped_surrogates`."""
-    import msgspec
-
-    try:
-        return msgspec.json.encode(value, order=order)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(with_escaped_surrogates(msgspec.to_builtins(value)), order=order)
 
 
 def with_escaped_surrogates(value: Any) -> Any:
@@ -214,19 +190,9 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def signal_name(number: int | None) -> str:
-    """``signal 11 (SIGSEGV)``."""
-    import signal  # not for every `jaxexport inspect`
-
-    try:
-        return f"signal {number} ({signal.Signals(number or 0).name})"
-    except ValueError:
-        return f"signal {number}"
-
-
 def close_match(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
     """The known name that is most like a misspelled one; empty where none is so much alike: 1 is the same name."""
-    import difflib  # only a mistake needs it, and it takes milliseconds to import
+    import difflib  # 2 ms of each `jaxexport inspect`, and only a mistake needs it
 
     return next(iter(difflib.get_close_matches(name, list(known), 1, how_alike)), "")
 
@@ -252,80 +218,3 @@ def schema_problem(error: Exception) -> str:
 
 def _type_names(types: str | None) -> str:
     return " or ".join(_TYPES.get(name, name) for name in (types or "").split(" | "))
-
-
-INDENT = 13  # Where the texts of a finding begin, behind their labels.
-_COMMANDS = ("reproduce", "next")  # Labels of texts that are copied into a shell: each stays on one line.
-_CUT = " ..."
-
-
-def aligned(
-    rows: Iterable[Sequence[str]],
-    right: Collection[int] = (),
-    *,
-    least: Sequence[int] = (),
-    gap: str = "  ",
-    indent: str = "",
-) -> Iterator[str]:
-    """The lines of a table. Columns are at least as wide as `least`, and aligned left, but for those in `right`."""
-    rows = list(rows)
-    floor = (*least, *[0] * len(rows[0])) if rows else ()
-    widths = [
-        max(at_least, *map(len, column)) for at_least, column in zip(floor, zip(*rows, strict=True), strict=False)
-    ]
-    for row in rows:
-        texts = (
-            text.rjust(width) if number in right else text.ljust(width)
-            for number, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield f"{indent}{gap.join(texts)}".rstrip()
-
-
-def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
-    """A paragraph that begins with `first`; its other lines begin with spaces. `most` lines at most, 0 is all."""
-    import textwrap  # not for every `jaxexport inspect`
-
-    lines = textwrap.wrap(
-        text, max(width, indent + 20), initial_indent=first, subsequent_indent=" " * indent,
-        break_long_words=False, break_on_hyphens=False,
-    ) or [first.rstrip()]  # fmt: skip
-    if not most or len(lines) <= most:
-        return lines
-    last = lines[most - 1]
-    if len(last) + len(_CUT) > width:
-        last = last.rpartition(" ")[0]
-    return [*lines[: most - 1], f"{last}{_CUT}"]
-
-
-def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Texts with their labels, each label before the first line of its text. Empty texts are left out."""
-    return [
-        f"  {label if number == 0 else '':<{INDENT - 3}} {line}".rstrip()
-        for label, text in pairs
-        for number, line in enumerate(plain_text(text).strip().splitlines())
-    ]
-
-
-def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
-    """Texts with their labels, wrapped. Lines of a text stay lines, as deep as they were.
-
-    With `most`, sentences at the end of a text are left out where it would need more lines.
-    """
-    lines: list[str] = []
-    for label, text in pairs:
-        for number, line in enumerate(plain_text(text).strip().splitlines()[: most or None]):
-            first = f"  {'' if number else label:<{INDENT - 3}} "
-            depth = len(line) - len(line.lstrip())
-            if label in _COMMANDS:
-                lines.append(f"{first}{line}")
-            else:
-                lines += _fitting(line.strip(), width, first + " " * depth, INDENT + depth, most)
-    return lines
-
-
-def _fitting(text: str, width: int, first: str, indent: int, most: int) -> list[str]:
-    lines = wrapped(text, width, first, indent)
-    while most and len(lines) > most and ". " in text:
-        text = f"{text.rpartition('. ')[0]}."
-        lines = wrapped(text, width, first, indent)
-    return wrapped(text, width, first, indent, most)

@@ -83,6 +83,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
@@ -122,8 +123,8 @@ def main() -> None:
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         text = error.format_message()
-        # Options that are misspelled click finds itself.
-        if context and isinstance(error, click.NoSuchOption) and (meant := meant_option(context, error.option_name)):
+        if context and isinstance(error, click.NoSuchOption):
+            meant = meant_option(context, error.option_name, error.possibilities or ())
             text = f"No such option: {error.option_name}.{meant}"
         what = "commands" if context and isinstance(context.command, click.Group) else "options"
         hint = f" `{context.command_path} --help` shows the {what}." if context else ""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from export_core.base.errors import PREFIX, ExportCompatError, report_unforeseen
+from export_core.cli.completion import CASE, RELEASE, RELEASES
 from export_core.cli.output import echo, safe_console
 from export_core.policy.run_options import DEFAULTS, OPTIONS
 from export_core.releases.windows import parse_day
@@ -135,6 +136,9 @@ class FiniteRange(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
+_COMPLETED = {"cases": CASE, "writers": RELEASES, "readers": RELEASES, "touching": RELEASE}
+"""What a shell completes for a field of `run_options`."""
+
 Command = TypeVar("Command", bound="Callable[..., Any]")
 _Hook = TypeVar("_Hook")
 
@@ -147,7 +151,7 @@ def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
     elif default is not None and option.kind is not bool:
         text_of_default = option.write(default)
         default = option.kind(text_of_default) if option.kind in (int, float) else text_of_default
-    kind: Any = PATH if option.kind is Path else None
+    kind: Any = PATH if option.kind is Path else _COMPLETED.get(name)
     if isinstance(option.kind, tuple):
         kind = click.Choice(option.kind)
     elif option.kind in (int, float):

@@ -8,6 +8,7 @@ import click
 
 from export_core.base.text import plural
 from export_core.cli import click_options
+from export_core.cli.completion import CASE, GOLDEN
 from export_core.cli.help import group
 from export_core.cli.output import echo
 
@@ -64,7 +65,7 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
 @goldens_group.command(
     "docs/reference/matrix.md", "jaxexport goldens verify", "jaxexport goldens verify --noise tests.test_model.test_f"
 )
-@click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1)
+@click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1, type=GOLDEN)
 @click.option(
     "--noise",
     is_flag=True,
@@ -124,7 +125,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
 
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f")
-@click.argument("old")
+@click.argument("old", type=CASE)
 @click.argument("new")
 @click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
 @click_options.dry_run_option("Only show which goldens would be renamed.")

@@ -4,15 +4,21 @@ A command says so itself, where it is declared: `command` and `group` are click'
 command or an option that does not exist, the one that is likely to be meant is named.
 """
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import click
 
+from export_core.policy.run_options import ONE_OF_SEVERAL
+
 SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
 """What commands are about, in the order of the help. A command without a section is among the others."""
 
 PACKAGE = "pytest-jaxexport"
+
+_OTHER_NUMBER = {**ONE_OF_SEVERAL, **{one: several for several, one in ONE_OF_SEVERAL.items()}}
+"""The singular of each option in the plural, and the plural of each in the singular."""
 
 
 class HelpfulCommand(click.Command):
@@ -23,6 +29,16 @@ class HelpfulCommand(click.Command):
     ) -> None:
         super().__init__(*args, **kw)
         self.page, self.examples, self.section = page, examples, section
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return click's parser, which takes each option in the other number too: `--case` for `--cases`."""
+        parser = super().make_parser(ctx)
+        for param in self.get_params(ctx):
+            if other := [_OTHER_NUMBER[name] for name in param.opts if name in _OTHER_NUMBER]:
+                alias = copy.copy(param)
+                alias.opts = other
+                alias.add_to_parser(parser, ctx)
+        return parser
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples and the link."""
@@ -96,7 +112,7 @@ def docs_link(page: str) -> str:
 
 _COMMANDS = {
     "badge": "jaxexport report --badge FILE",
-    "clean": "jaxexport environments --clean",
+    "clean": "jaxexport environments clean",
     "compare": "jaxexport judge NEW --baseline OLD",
     "goldens coverage": "jaxexport goldens list --coverage",
     "goldens delete": "jaxexport goldens prune",
@@ -127,15 +143,23 @@ def meant_command(ctx: click.Context, name: str) -> str:
     return f" Did you mean `{commands[0]}`?" if len(commands) == 1 else ""
 
 
-def meant_option(ctx: click.Context, option: str) -> str:
-    """Return a sentence that names the option that other programs call so, or the command that has it, or nothing."""
-    own = {name for param in ctx.command.params for name in param.opts}
+def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str:
+    """Return a sentence that says what is meant by an unknown option, or nothing.
+
+    It names the option that other programs call so, or the command that has it, or a similar option.
+    """
+    own = {name for param in ctx.command.get_params(ctx) for name in (*param.opts, *param.secondary_opts)}
     if (meant := _OPTIONS.get(option)) in own:
         return f" Did you mean {meant!r}?"
     commands = [words for words, has in _every_command(ctx) if any(option in param.opts for param in has.params)]
     # What a run leaves is in its report: of several commands with an option, that one is meant.
     commands.sort(key=lambda words: not words.endswith("report"))
-    return f" Did you mean `{commands[0]} {option}`?" if 0 < len(commands) <= _MOST else ""
+    if 0 < len(commands) <= _MOST:
+        return f" Did you mean `{commands[0]} {option}`?"
+    if isinstance(ctx.command, click.Group) and option[2:] in ctx.command.commands:
+        return f" Did you mean `{ctx.command_path} {option[2:]}`?"
+    known = [repr(name) for name in similar if name in own]  # of the two numbers of an option, the one in its help
+    return f" Did you mean {' or '.join(known)}?" if known else ""
 
 
 def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:

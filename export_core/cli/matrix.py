@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.cli import click_options
+from export_core.cli.completion import CASE
 from export_core.cli.help import command
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     "jaxexport matrix --resume",
     section="Matrix",
 )
-@click.argument("named_cases", metavar="[CASE]...", nargs=-1)
+@click.argument("named_cases", metavar="[CASE]...", nargs=-1, type=CASE)
 @click_options.with_options(*map(click_options.declared, OPTIONS))
 @click.option(
     "--unpromised",

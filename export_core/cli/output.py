@@ -14,7 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 import click
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.text import plain_text, safe_json, shown, without_commands, without_credentials
+from export_core.base.json_text import safe_json
+from export_core.base.text import plain_text, shown, without_commands, without_credentials
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -31,7 +31,7 @@ def init(goldens: str | None, dry_run: bool) -> None:
     from export_core.goldens import GoldenStore
     from export_core.policy import Policy, PolicyError, load
     from export_core.policy.model import policy_schema_file
-    from export_core.report.policy_text import first_policy
+    from export_core.report.first_policy import first_policy
 
     if (present := load.policy_file(Path())) is not None:
         raise PolicyError(

@@ -265,6 +265,26 @@ class Case:
             ) from error
 
 
+_CLOSE_OVER = (
+    "Close over it, make it static (static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
+)
+_FILTER_JIT = (
+    "Where it is a part of a model, as in equinox, export eqx.filter_jit(f) in place of jax.jit(f): the arrays of the "
+    f"model are arguments then, and its functions constants. Else: {_CLOSE_OVER[0].lower()}{_CLOSE_OVER[1:]}"
+)
+_LINEN = "Export jax.jit(model.apply), with the variables of the model as the first argument."
+_SPLIT = "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x: nnx.merge(graphdef, state)(x))."
+
+
+def _way_of_passing(leaf: Any) -> str:
+    """Return how a function is exported that takes an object that is no array."""
+    if _is_nnx(leaf):
+        return _SPLIT
+    if _is_of(leaf, "flax.linen"):
+        return _LINEN
+    return _FILTER_JIT if callable(leaf) else _CLOSE_OVER
+
+
 def check_arguments(test: str, arguments: Arguments) -> None:
     """Raise `ExportError` for a leaf that is not an array."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
@@ -278,8 +298,7 @@ def check_arguments(test: str, arguments: Arguments) -> None:
         if not is_array(leaf):
             raise ExportError(
                 f"{where} is {value_and_type(leaf)}; expected an array (jax.Array, numpy.ndarray) of a dtype that JAX "
-                "has, or a Python number, since the golden stores its value. Close over it, make it static "
-                "(static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
+                f"has, or a Python number, since the golden stores its value. {_way_of_passing(leaf)}"
             )
 
 
@@ -353,9 +372,26 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             )
         raise ExportError(
             f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
-            + (f"Wrap it: jax.jit({name})." if callable(function) else "Pass the function, and its arguments after it.")
+            + (
+                _how_to_jit(function, name, args)
+                if callable(function)
+                else "Pass the function, and its arguments after it."
+            )
         )
     return _library_call(test, function, (args, dict(kwargs)))
+
+
+def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
+    """Return how a function or a model is jitted that is not; `args` begin with the object of a bound method."""
+    of_class = getattr(type(args[0]), name, None) if args else None
+    model, method = (args[0], f".{name}") if of_class is function else (function, "")
+    if _is_of(model, "flax.linen"):
+        return _LINEN
+    call = f"model{method}".removesuffix(".__call__")
+    for library, jit in (("equinox", "eqx.filter_jit"), ("flax.nnx", "nnx.jit")):
+        if _is_of(model, library):
+            return f"Export {jit}(lambda model, *args: {call}(*args)), with the model as the first argument."
+    return f"Wrap it: jax.jit({name})."
 
 
 def _require_hash(test: str, wrapped: Any) -> None:
@@ -378,8 +414,7 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
         if _is_nnx(leaf):
             raise ExportError(
                 f"{test}: {value_and_type(leaf)} is no pytree in this release of flax, so its arrays are no arguments. "
-                "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x: "
-                "nnx.merge(graphdef, state)(x))."
+                f"{_SPLIT}"
             )
     # nnx.jit gives each Variable a new value, also where the function did not change it.
     inner = function.__wrapped__ if _is_nnx(function) else function
@@ -421,4 +456,9 @@ def _is_traced(leaf: Any) -> bool:
 
 
 def _is_nnx(value: Any) -> bool:
-    return any(kind.__module__.startswith("flax.nnx") for kind in type(value).__mro__)
+    return _is_of(value, "flax.nnx")
+
+
+def _is_of(value: Any, library: str) -> bool:
+    """Whether a class of a library made an object, or a subclass of one."""
+    return any(f"{kind.__module__}.".startswith(f"{library}.") for kind in type(value).__mro__)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from msgspec import structs
 
-from export_core.base.untrusted import problem_of_pattern
+from export_core.base.patterns import problem_of_pattern
 from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import Arguments, array_from, leaf_from, plain, stored, tree_text, whole

@@ -225,17 +225,15 @@ def parts_of(sharding: Any, shape: tuple[int, ...]) -> str:
 
 
 def _abstract_mesh(axes: Mapping[str, int]) -> Any:
-    try:
-        from jax.sharding import AbstractMesh
-    except ImportError:
+    if (abstract_mesh := getattr(jax.sharding, "AbstractMesh", None)) is None:
         return None
     # Since 0.5.1. Its default became Explicit, but a concrete mesh has Auto, and the two must be exported alike.
     axis_type = getattr(jax.sharding, "AxisType", None)
     options = {"axis_types": (axis_type.Auto,) * len(axes)} if axis_type is not None else {}
     try:
-        return AbstractMesh(tuple(axes.values()), tuple(axes), **options)
+        return abstract_mesh(tuple(axes.values()), tuple(axes), **options)
     except (TypeError, ValueError):  # up to 0.4.38 it took pairs
-        return AbstractMesh(tuple(axes.items()))
+        return abstract_mesh(tuple(axes.items()))
 
 
 def _meshes(arguments: Arguments) -> list[Mesh]:

@@ -22,7 +22,7 @@ from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
-from export_core.export.refusals import handlers_required, lost_kind, refusal, unpromised_targets
+from export_core.export.refusals import handlers_required, known_advice, lost_kind, refusal, unpromised_targets
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import is_finite, to_npz
 from export_core.goldens.made_inputs import RULES
@@ -288,8 +288,11 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
         try:
             return _export_with(replace(case, options=replace(case.options, allow=allow)), specs)
         # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
-        # and dtypes without a number in the format with KeyError.
-        except (ValueError, NotImplementedError, KeyError, TypeError) as error:
+        # and dtypes without a number in the format with KeyError. Of RuntimeErrors few are refusals.
+        except (ValueError, NotImplementedError, KeyError, TypeError, RuntimeError) as error:
+            of_jax = isinstance(error, NotImplementedError) or not isinstance(error, RuntimeError)
+            if not (of_jax or known_advice(str(error))):
+                raise
             refused = {*unpromised_targets(str(error))} & {*case.options.allow} - called
             if not refused:
                 raise ExportError(refusal(case.test, error, lambda: _jaxpr(case, specs))) from error

@@ -26,8 +26,14 @@ _ADVICE = {
     "Too many leaves for PyTreeDef": (
         "A mutable reference that the function closes over gives this message: make it inside, ref = jax.new_ref(x)."
     ),
+    "No supported GPU devices found": (
+        "A Triton kernel is lowered for one kind of GPU. Where there is none, name it around the call of "
+        "export_golden: with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device="
+        "jax.sharding.AbstractDevice(device_kind='NVIDIA H100 80GB HBM3', num_cores=132, platform='gpu')))."
+    ),
 }
-"""What to do, by what jax says: of a primitive or kernel without a lowering for a platform, and of a reference."""
+"""What to do, by what jax says: of a primitive or kernel without a lowering for a platform, of a kernel without a
+device, and of a reference."""
 
 
 _NO_HANDLER = re.compile(
@@ -93,8 +99,13 @@ def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
             f"{test}: this function makes custom calls for which jax {version} promises nothing: "
             f"{', '.join(targets)}. Avoid them when exporting, or allow each with a reason: allow={allow}.{place}"
         )
-    advice = next((f"\n{advice}" for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
+    advice = f"\n{known}" if (known := known_advice(text)) else ""
     return f"{test}: jax.export (jax {version}) refused this function: {type(error).__name__}: {error}{place}{advice}"
+
+
+def known_advice(text: str) -> str:
+    """Return what to do about an error of jax, by its message; empty where nobody knows it."""
+    return next((advice for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
 
 
 def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) -> str:

@@ -72,7 +72,7 @@ def adopt_artifact(
     """
     envelope = envelope_of(artifact)
     if not is_plain_name(case):
-        raise GoldenError(f"--cases: expected a name that a folder can have, such as models.attention, found {case!r}.")
+        raise GoldenError(f"--case: expected a name that a folder can have, such as models.attention, found {case!r}.")
     own_mesh = mesh_for(artifact, given.mesh)
     specs = specs_for(artifact, own_mesh, given.in_specs)
     if given.without_outputs and "cpu" in envelope.platforms:
@@ -127,14 +127,14 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
         by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "it names no writer"
         raise GoldenError(
             f"{artifact.name}: expected an artifact that only one jaxlib can have written, since windows are counted "
-            f"from its build date; {by}. Name the jaxlib with --writers; these fit: "
+            f"from its build date; {by}. Name the jaxlib with --writer; these fit: "
             f"{', '.join(clues.candidates) or 'none in the calendar'}."
         )
     # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
     jax = jax or clues.jax or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
     known = calendar.jaxlib.get(jaxlib)
     if known and (problem := contradiction(artifact, jax, jaxlib, known.stablehlo)):
-        raise GoldenError(f"{artifact.name}: --writers {jaxlib}: {problem}")
+        raise GoldenError(f"{artifact.name}: --writer {jaxlib}: {problem}")
     if jax in calendar.jax:
         calendar.pair(jaxlib, jax)
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()

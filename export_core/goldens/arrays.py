@@ -38,13 +38,18 @@ class GoldenError(ExportCompatError):
     """A golden that is missing, damaged, from a newer version of this tool, or cannot be written."""
 
 
+def narrow_dtypes() -> Any:
+    """Return ml_dtypes. It comes with jax: a golden of plain dtypes is made and read where there is none."""
+    import ml_dtypes
+
+    return ml_dtypes
+
+
 def numpy_dtype(name: str) -> np.dtype[Any] | None:
     """The dtype of JAX that NumPy or ml_dtypes, which comes with jax, has by this name; None for any other."""
     if name in PLAIN:
         return np.dtype(name)
-    import ml_dtypes  # here only: a golden of plain dtypes is made and read where there is no jax
-
-    scalar_type = getattr(ml_dtypes, name, None)
+    scalar_type = getattr(narrow_dtypes(), name, None)
     return np.dtype(scalar_type) if isinstance(scalar_type, type) and issubclass(scalar_type, np.generic) else None
 
 
@@ -72,10 +77,8 @@ class Leaf:
             return self.data
         meant = numpy_dtype(self.dtype)
         if meant is None or meant.itemsize != self.data.itemsize:
-            import ml_dtypes
-
             raise GoldenError(
-                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {ml_dtypes.__version__} has, "
+                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {narrow_dtypes().__version__} has, "
                 f"found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
             )
         return self.data.view(meant)

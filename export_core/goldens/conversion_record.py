@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact
-from export_core.base.text import json_bytes
-from export_core.base.untrusted import decode_json, read_regular
+from export_core.base.json_text import decode_json, json_bytes
+from export_core.base.untrusted import read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import ConvertedFrom
 

@@ -17,9 +17,11 @@ import yaml
 from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.numerics import REQUIRED
 from export_core.base.errors import Problem
+from export_core.base.patterns import problem_of_pattern
 from export_core.base.text import schema_problem
 from export_core.base.tolerances import problem_of_name, read_amount
-from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
+from export_core.base.untrusted import read_regular
+from export_core.base.yaml_text import decode_yaml
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.manifest import FORMAT, Check, Manifest

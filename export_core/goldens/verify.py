@@ -17,7 +17,8 @@ from export_core.artifact import Artifact, ArtifactError, Envelope
 from export_core.artifact.audit import unread_findings
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
-from export_core.base.untrusted import decode_json, read_regular
+from export_core.base.json_text import decode_json
+from export_core.base.untrusted import read_regular
 from export_core.goldens.arrays import GoldenError
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.manifest import Manifest, Writer, signature_of

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from export_core.base.text import signal_name, whole_first_line
+from export_core.base.processes import signal_name
+from export_core.base.text import whole_first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.matrix import Verdict
 from export_core.matrix.result import Cells, Control, Result, by_build_date, release_name

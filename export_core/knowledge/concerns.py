@@ -13,11 +13,13 @@ from typing import Any
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.sections import STRINGS, Tables
+from export_core.knowledge.entries import Entry
 
 _VERSIONED = re.compile(r"vhlo\.(\w+?)_v\d+")
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 _WIDE_TYPES = re.compile(r"(?:^|[x<])(?:f64|u?i64|complex<f64>)")
 CALL = "stablehlo.custom_call"
+_CODED = re.compile(r"(\w+) (attribute|type) (\d+)")
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
@@ -26,6 +28,13 @@ class About:
 
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
+        self._concerning: dict[str, bool] = {}  # by the id of an entry
+
+    def is_concerned(self, entry: Entry) -> bool:
+        """Whether an entry is about it."""
+        if entry.id not in self._concerning:
+            self._concerning[entry.id] = is_concerned(self, entry.concerns)
+        return self._concerning[entry.id]
 
     @cached_property
     def calls(self) -> frozenset[str]:
@@ -96,14 +105,14 @@ class About:
         return main.inputs if main is not None else ()
 
     def names(self, text: str) -> bool:
-        """Whether it has an attribute: ``sdy attribute 12`` by dialect and code, anything else by a text in it."""
+        """Whether a text is among its attributes; ``sdy attribute 12`` and ``vhlo type 10`` are told by their code."""
         return any(_names(module.tables, text) for module in self.artifact.modules)
 
 
 def _names(tables: Tables, text: str) -> bool:
-    dialect, is_coded, code = text.partition(" attribute ")
-    if is_coded and code.isdigit():
-        return (dialect, int(code)) in tables.codes(tables.attributes)
+    if coded := _CODED.fullmatch(text):
+        dialect, kind, code = coded.groups()
+        return (dialect, int(code)) in tables.codes(tables.attributes if kind == "attribute" else tables.types)
     strings = tables.sections[STRINGS]
     return tables.data.find(text.encode(), strings.at, strings.end) >= 0
 

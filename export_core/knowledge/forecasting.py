@@ -14,7 +14,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax, looked_up
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
-from export_core.knowledge.concerns import CALL, About, is_concerned
+from export_core.knowledge.concerns import CALL, About
 from export_core.knowledge.entries import Entry, entries_of
 from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
@@ -110,20 +110,16 @@ def forecasts(
 ) -> Iterator[Forecast]:
     """Say what each of these readers will do with an artifact, as `forecast` does."""
     platform, about = platform or usual_platform(artifact), About(artifact)
-    concerned: dict[str, list[Entry]] = {}
     for load in loads(artifact, readers):
         family = load.reader.release.family
         own_settings = (*settings, *load.reader.release.settings)
-        if family not in concerned:
-            of = entries_of(family or "jaxlib")
-            concerned[family] = [entry for entry in of if is_concerned(about, entry.concerns)]
         found: list[list[tuple[str, Reason]]] = [[], [], [], []]
         known = {True: YES, False: NO, None: UNKNOWN}[load.ok]
         found[LOADS] += [(known, Reason(text)) for text in load.reasons]
         if load.ok is not False:  # what it does not load, it does not run
             for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
                 found[question].append((answer, reason))
-            for entry in concerned[family]:
+            for entry in entries_of(family or "jaxlib"):
                 for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
                     found[question].append((answer, reason))
         yield Forecast(load.reader, platform, *_answers(found))
@@ -142,7 +138,7 @@ def _by_bytes(
     about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
     """What the bytes say beside whether it loads, each with the first question whose answer it spoils."""
-    artifact, title = about.artifact, reader.release.title
+    artifact = about.artifact
     envelope, devices = artifact.envelope, about.devices
     if reader.release.runtime:
         if targets := calls_of_jax(artifact):
@@ -152,17 +148,20 @@ def _by_bytes(
         if of := measured().get(reader.release.family):
             unseen = of.unseen(about.uses, reader.release.version)
             if calls := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
-                yield COMPILES, NO, Reason(f"{title} has no custom call {', '.join(calls)}")
+                yield COMPILES, NO, Reason(f"{reader.release.title} has no custom call {', '.join(calls)}")
             if some := of.in_some_forms(about.uses, reader.release.version):
-                yield COMPILES, YES_BUT, Reason(f"{title} takes {few(some)} in some forms only")
+                yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
             # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.
             if unseen and reader.release.family != "pjrt":
                 names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
                 yield (
                     COMPILES,
                     UNKNOWN,
-                    Reason(f"nobody has seen {few(names)} in {title}", "`jaxexport matrix` runs it."),
+                    Reason(f"nobody has seen {few(names)} in {reader.release.title}", "`jaxexport matrix` runs it."),
                 )
+        for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
+            if not call.runs_on_cpu:
+                yield RUNS, NO, Reason(f"{call.title} is for {', '.join(call.platforms)}, and not for a CPU")
         return
     is_lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
     if envelope is not None and platform not in envelope.platforms and not is_lifted:
@@ -171,10 +170,10 @@ def _by_bytes(
         yield COMPILES, UNKNOWN, Reason("parts of it are not read")
     if missing := sorted(looked_up(artifact, platform) - stable_targets(reader.release.jax)):
         calls = ", ".join(missing)
-        yield COMPILES, YES_BUT, Reason(f"it calls {calls}, which {title} does not promise to have")
+        yield COMPILES, YES_BUT, Reason(f"it calls {calls}, which this reader does not promise to have")
     if platform != "cpu":
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
-        yield COMPILES, UNKNOWN, Reason(f"nothing is known of what {title} does on {platform}", todo)
+        yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
         said = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
         yield COMPILES, YES_BUT, Reason(said)
@@ -186,14 +185,14 @@ def _by_entry(
     entry: Entry, about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
     """What an entry says that concerns an artifact, with the first question whose answer it spoils."""
+    # A release outside the calendar can have it or not.
+    built = reader.release.built
+    if not entry.holds_for(built or entry.since or "0", platform, settings) or not about.is_concerned(entry):
+        return
     question = NUMBERS if entry.outcome in ("numerics", "overwritten") else _QUESTION.get(entry.stage, NUMBERS)
     reason = Reason(entry.title, entry.todo, entry.id)
-    built = reader.release.built
-    if not built:  # a release outside the calendar can have it or not
-        if entry.holds_for(entry.since or "0", platform, settings):
-            yield question, UNKNOWN, reason
-        return
-    if not entry.holds_for(built, platform, settings):
+    if not built:
+        yield question, UNKNOWN, reason
         return
     writers = _written_before(entry, about)
     if writers != NO:

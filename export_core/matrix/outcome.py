@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.audit import AuditFinding, audit, foreseen
 from export_core.base.errors import InfrastructureFault
-from export_core.base.text import signal_name, without_credentials
+from export_core.base.processes import signal_name
+from export_core.base.text import without_credentials
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Golden, GoldenError
 from export_core.goldens.arrays import from_npz

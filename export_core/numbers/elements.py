@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from export_core.goldens import Leaf
-from export_core.goldens.arrays import Array
+from export_core.goldens.arrays import Array, narrow_dtypes
 
 DIGEST_BYTES = 8
 """Digests are only compared among the readers of one golden: 64 bits are enough to tell some hundred apart."""
@@ -16,9 +16,7 @@ _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 def finfo(dtype: str) -> "np.finfo[np.floating]":
     """What is known of a float type, also of the narrow ones, which NumPy does not know and `ml_dtypes` brings."""
-    import ml_dtypes  # it comes with jax
-
-    info: np.finfo[np.floating] = ml_dtypes.finfo(dtype)
+    info: np.finfo[np.floating] = narrow_dtypes().finfo(dtype)
     return info
 
 

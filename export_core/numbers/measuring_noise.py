@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from export_core.artifact.numerics import LAPACK
 from export_core.base.errors import InfrastructureFault
+from export_core.base.processes import signal_name
 from export_core.base.scratch import scratch_folder
-from export_core.base.text import plural, signal_name
+from export_core.base.text import plural
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import Noise, from_npz, noise_from_npz, noise_to_npz, to_npz
@@ -42,8 +43,7 @@ from export_core.readers.hardware import instruction_set, other_openblas_core
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import WarmWorkers, start_worker
 from export_core.readers.worker.first_run import FirstRuns
-from export_core.readers.worker.moved_inside import moves
-from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
+from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker, moves
 from export_core.releases import Release, ReleaseError
 
 MOVED = 6  # Runs with inputs moved by up to one unit in the last place.
@@ -239,14 +239,12 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
 
     for seed in range(MOVED if has_floats else 0):
         yield variant(f"moved {seed}", write_moved(seed, 1))
-    yield variant(UNOPTIMIZED, check.inputs, options=OPTIONS, numbers=tuple(moves(0, 0)))
+    yield variant(UNOPTIMIZED, check.inputs, options=OPTIONS, numbers=moves(0, 0))
     for name, count, ulps in INSIDE_RUNS:
         for number in range(count):
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
-            yield variant(
-                f"{name} {number}", write_moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps))
-            )
+            yield variant(f"{name} {number}", write_moved(seed, ulps), options=OPTIONS, numbers=moves(seed, ulps))
 
 
 def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:

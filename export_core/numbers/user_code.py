@@ -15,11 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.base.processes import ask, kill_group, passed_variables
+from export_core.base.json_text import decode_json
+from export_core.base.processes import ask, kill_group, passed_variables, signal_name
 from export_core.base.scratch import scratch_folder
-from export_core.base.text import signal_name
 from export_core.base.tolerances import problem_of_name
-from export_core.base.untrusted import decode_json
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.numbers import CompareError
 

@@ -13,7 +13,8 @@ from msgspec import Meta
 from export_core import knowledge
 from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
-from export_core.base.untrusted import decode_yaml, read_named
+from export_core.base.untrusted import read_named
+from export_core.base.yaml_text import decode_yaml
 from export_core.knowledge.entries import CONSUMERS
 from export_core.policy.entries import FailingStage, FailingVerdict
 from export_core.policy.source import PolicyError
@@ -42,7 +43,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     with a symbolic dimension. An empty expression is found in all."""
     dialects: tuple[str, ...] = ()  # It has one of these dialects, such as sdy.
     attributes: tuple[str, ...] = ()
-    """Texts: it has one of them among the strings of its attributes; or `sdy attribute 12`, by dialect and code."""
+    """Texts: it has one of them among the strings of its attributes; or `sdy attribute 12`, `vhlo type 10`, by code."""
     devices: int | None = None  # It is for at least so many devices.
     symbolic: bool | None = None  # Whether an argument has a symbolic dimension.
     donated: bool | None = None  # Whether an argument is donated.

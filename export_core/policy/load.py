@@ -7,6 +7,7 @@ import msgspec
 from export_core.policy.entries import ExtraReleases
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import LOCATED, Policy
+from export_core.policy.schema_errors import schema_problems
 from export_core.policy.source import PolicyError, PolicySource, has_table, read_source
 from export_core.policy.validation import problems, problems_of_releases
 from export_core.releases import load_calendar
@@ -123,6 +124,4 @@ def _converted(source: PolicySource) -> Policy:
 
 
 def _schema_error(source: PolicySource, otherwise: str) -> PolicyError:
-    from export_core.policy.schema_errors import schema_problems  # only an error needs it
-
     return source.error(schema_problems(source.data) or [((), otherwise)])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import datetime
 import functools
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
@@ -25,12 +23,10 @@ from export_core.releases.windows import Windows
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from export_core.artifact import Artifact
     from export_core.releases.calendar import Calendar
-
-_RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
-"""A range of jaxlibs, such as ``>=0.11,<0.12``."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +34,12 @@ class LoadCheck:
     """Whether one release loads and runs an artifact, and whether JAX promises that. `print` shows it as a sentence."""
 
     reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
-    forecast: Forecast  # What it will do with the artifact: loads, compiles, runs, numbers.
     loads: bool | None  # Whether it loads the artifact; None where that is not known.
     reasons: tuple[str, ...]  # Why not, or what is not known.
+    compiles: str  # Whether it compiles it, as far as is known: `yes`, `yes, but`, `unknown` or `no`.
+    runs: str  # Whether it runs it, likewise.
+    numbers: str  # Whether its results are those of the writer, likewise.
+    known: str  # Why it does not run it, or on which condition; empty for nothing, and where it does not load it.
     custom_calls: tuple[str, ...]  # The targets of all custom calls.
     unpromised: tuple[str, ...]
     """Targets that the writer or the reader does not promise, and parts of the artifact that are not known; for another
@@ -59,18 +58,12 @@ class LoadCheck:
 
         False too where the reader is known not to compile or run it, or to compute other numbers.
         """
-        return False if self.unpromised or self.forecast.numbers.answer == NO else self.loads
-
-    @property
-    def runs(self) -> bool | None:
-        """Whether the reader runs it, as far as is known: true also where that has a condition, None if not known."""
-        answer = self.forecast.runs.answer
-        return None if answer == UNKNOWN else answer != NO
+        return False if self.unpromised or self.numbers == NO else self.loads
 
     def __str__(self) -> str:
         name = self.reader.rpartition("==")[0]
         how = {True: "loads it", False: "cannot load it", None: "may or may not load it"}[self.loads]
-        how = f"{title_of(self.reader)} {how}{self._known}"
+        how = f"{title_of(self.reader)} {how}{self.known}"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
@@ -86,19 +79,6 @@ class LoadCheck:
         if name and not days:
             return f"{how}{why}; {calls}; nothing is promised there"
         return f"{how}{why}; {calls}; it is {window} the window{f' of {name}' if name else ''}{days}"
-
-    @property
-    def _known(self) -> str:
-        """What is known of running it, behind how it loads; empty where it runs, and where it does not load."""
-        spoiled = self.forecast.spoiled
-        # What the audit says of custom calls is said behind it.
-        reasons = [reason for reason in spoiled.reasons if not any(call in reason.text for call in self.unpromised)]
-        if not self.loads or spoiled.answer == YES or not reasons:
-            return ""
-        why = "; ".join(f"{reason}{f': {reason.todo.rstrip(chr(46))}' if reason.todo else ''}" for reason in reasons)
-        if spoiled.answer == NO:
-            return f", and {self.forecast.in_words} ({why})"
-        return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", but ({why})"
 
 
 def check(
@@ -131,7 +111,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str =
     unpromised = tuple(finding.target for finding in findings if not finding.ok)
     windows: Windows | None = terms.windows
     if reader.release.runtime:
-        from export_core.releases.runtimes import runtime_of
+        from export_core.releases.runtimes import runtime_of  # YAML and msgspec: 135 ms, for other runtimes
 
         own = runtime_of(reader.release.runtime).promise
         unpromised = calls_of_jax(artifact)
@@ -147,43 +127,34 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str =
             promised = inside.pop() if len(inside) == 1 else None
     return LoadCheck(
         reader=reader.release.name,
-        forecast=known,
         loads=known.load.ok,
         reasons=known.load.reasons,
+        compiles=known.compiles.answer,
+        runs=known.runs.answer,
+        numbers=known.numbers.answer,
+        known=_known(known, unpromised),
         custom_calls=tuple(finding.target for finding in findings if finding.count),
         unpromised=unpromised,
         promised=promised,
         promised_since=since,
         promised_until=until,
-        exported=artifact.envelope is not None,
+        exported=artifact.envelope is not None or artifact.saved_model is not None,
     )
 
 
-def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
-    """The readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and releases of runtimes (``iree>=3.9``).
+def _known(known: Forecast, unpromised: Sequence[str]) -> str:
+    """What is known of running an artifact, behind how it loads; empty where it runs, and where it does not load.
 
-    Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
+    What the audit says of `unpromised` custom calls is said elsewhere.
     """
-    from pathlib import Path
-
-    from export_core.policy import find_policy
-    from export_core.policy.run_options import comma_separated
-
-    readers: list[Reader] = []
-    jaxlibs = [release.jaxlib for release in terms.releases]
-    for name in comma_separated(text) or (text,):
-        if name == "newest" and jaxlibs:
-            readers.append(find_reader(jaxlibs[-1], terms))
-            continue
-        if not name[:1].isalpha():
-            in_range = [*SpecifierSet(name).filter(jaxlibs, prereleases=True)] if _RANGE.fullmatch(name) else []
-            readers += [find_reader(version, terms) for version in in_range or [name]]
-            continue
-        from export_core.releases.runtimes import runtime_readers
-
-        calendar = find_policy(Path(), policy_file).calendar()
-        readers += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]
-    return readers
+    spoiled = known.spoiled
+    reasons = [reason for reason in spoiled.reasons if not any(call in reason.text for call in unpromised)]
+    if not known.load.ok or spoiled.answer == YES or not reasons:
+        return ""
+    why = "; ".join(f"{reason}: {reason.todo.rstrip('.')}" if reason.todo else str(reason) for reason in reasons)
+    if spoiled.answer == NO:
+        return f", and {known.in_words} ({why})"
+    return f", but whether it runs is not known ({why})" if spoiled.answer == UNKNOWN else f", with a caveat ({why})"
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
@@ -193,7 +164,7 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
     """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
     if "==" in name:
-        from export_core.releases.runtimes import known_runtimes, runtime_of
+        from export_core.releases.runtimes import known_runtimes, runtime_of  # as above
 
         added = calendar.runtimes if calendar else {}
         runtimes = {name: runtime_entries(other, added.get(name, {})) for name, other in known_runtimes().items()}
@@ -218,7 +189,7 @@ _readers = functools.lru_cache(maxsize=4)(readers_of)
 @functools.cache
 def _installed_reader() -> Reader:
     """The jax and jaxlib that are installed here. Of a jaxlib outside the calendar, nothing more is known."""
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # 50 ms, where no reader is named
 
     try:
         jaxlib = Version(version("jaxlib")).public  # old ones for CUDA are called 0.4.18+cuda12

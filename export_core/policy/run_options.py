@@ -70,16 +70,17 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 class Option:
     """How a field is given on the command line, and repeated in the commands that are printed.
 
-    `usage` is its name there, with a slash between that of yes and that of no, and after a space what its value is
-    called. `kind` is the type of the value there, unless it is the field's, or the words to choose from. `least` and
-    `most` are the range of a number. `multiple`: it may be given several times, as each tuple that nothing reads from
-    one text. `of_policy`: the policy may have another default.
+    `flag` is its name there, with a slash between that of yes and that of no; `metavar` is what its value is called in
+    help, None for one without a value. `kind` is the type of the value there, unless it is the field's, or the words to
+    choose from. `least` and `most` are the range of a number. `multiple`: it may be given several times, as each tuple
+    that nothing reads from one text. `of_policy`: the policy may have another default.
 
     `read` makes the field's value of the one on the command line, or of its text; `write` makes the text of a value, or
     of each where there may be several. `repeated`: every printed command about the same goldens has it.
     """
 
-    usage: str
+    flag: str
+    metavar: str | None
     help: str
     kind: type | tuple[str, ...] | None = None
     least: float | None = None
@@ -90,21 +91,12 @@ class Option:
     of_policy: bool = False
     repeated: bool = False
 
-    @property
-    def flag(self) -> str:
-        """Its name on the command line."""
-        return self.usage.partition(" ")[0]
-
-    @property
-    def metavar(self) -> str | None:
-        """What its value is called in help; None for one without a value."""
-        return self.usage.partition(" ")[2] or None
-
 
 def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
-    """A field of options, with its `Option`."""
+    """A field of options, with its `Option`. `usage` is how help shows it: ``--goldens DIR``."""
+    flag, _, metavar = usage.partition(" ")
     multiple = default == () and "read" not in more
-    return field(default=default, metadata={_KEY: Option(usage, text, multiple=multiple, **more)})
+    return field(default=default, metadata={_KEY: Option(flag, metavar or None, text, multiple=multiple, **more)})
 
 
 @dataclass(frozen=True)
@@ -297,6 +289,16 @@ OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(R
 """Every option by the name of its field, in the order in which help lists them and commands repeat them."""
 ONE_CELL = tuple(name for name, option in OPTIONS.items() if option.repeated and name not in ("executor", "repeat"))
 """What the commands about one cell take too: they run it here, and time nothing."""
+ONE_OF_SEVERAL = {
+    "--cases": "--case",
+    "--writers": "--writer",
+    "--readers": "--reader",
+    "--platforms": "--platform",
+    "--targets": "--target",
+    "--indexes": "--index",
+    "--baselines": "--baseline",
+}
+"""Options by which several are chosen, and their names where one is. Commands have one of the two and accept both."""
 DEFAULTS = {declaration.name: declaration.default for kind in (RunOptions, Selection) for declaration in fields(kind)}
 """The default of each field, by its name."""
 

@@ -31,6 +31,7 @@ from typing import Self
 import filelock
 import msgspec
 from packaging.version import InvalidVersion, Version
+from uv import find_uv_bin
 
 from export_core.base.atomic import write_whole
 from export_core.base.cache_folder import cache_path
@@ -55,6 +56,7 @@ except ImportError:  # Windows: a file that is open there cannot be removed anyw
     fcntl = None  # type: ignore[assignment]
 
 LAST_LINES = 12
+_FRAME = " \t×│├╰─▶"  # What uv puts before the lines of an error.
 _LOCK = "in-use.lock"
 CHECK_SECONDS = 120.0  # How long an environment may take to import what it was built for.
 LONG_WAIT_SECONDS = 30.0  # After how long a wait for another process that builds the environment is reported.
@@ -74,8 +76,6 @@ def environments_folder() -> Path:
 
 def uv_command() -> str:
     """The uv that came with this package's dependencies."""
-    from uv import find_uv_bin
-
     # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
     with _SYSCONFIG_LOCK:
         return str(find_uv_bin())
@@ -291,9 +291,20 @@ def _run(
     if process.returncode and time.monotonic() > until:
         raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was stopped")
     if process.returncode:
-        lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
-        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
+        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}: {_reason(err or out)}")
     return out
+
+
+def _reason(output: str) -> str:
+    """Return why a command failed. Its first line has the reason: where there is little room, only that is shown."""
+    lines = without_credentials(output).strip().splitlines()[-LAST_LINES:]
+    if "Traceback (most recent call last)" in output:
+        return "\n".join([lines[-1], *lines])
+    # uv breaks its sentences at 80 columns, and draws a frame beside them.
+    text = " ".join(filter(None, (line.strip(_FRAME) for line in lines))).removeprefix("error: ")
+    # That the network is off, or no wheel fits this machine: what to do follows from the hint alone.
+    before, _, hint = text.partition("hint: ")
+    return f"{hint} {before}".strip()
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:

@@ -54,7 +54,7 @@ def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> li
     if unknown := [name for name, matches in matching.items() if not matches]:
         raise UnknownEnvironment(
             f"{', '.join(unknown)}: no environment has this name in {environments_folder()}. "
-            "`jaxexport environments` shows all, each with its folder."
+            "`jaxexport environments list` shows all, each with its folder."
         )
     chosen = [one for matches in matching.values() for one in matches]
     return list({one.folder: one for one in chosen}.values())

@@ -21,9 +21,9 @@ from typing import Any
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from export_core.base.json_text import decode_json
 from export_core.base.processes import passed_variables
 from export_core.base.text import plain_text, without_credentials
-from export_core.base.untrusted import decode_json
 from export_core.policy import Policy
 from export_core.readers.build import (
     Built,
@@ -38,7 +38,7 @@ from export_core.readers.build import (
     uv_command,
 )
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter
+from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter, other_plugins_in
 from export_core.readers.placement import Mode, Placement, typical
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import StableHloVersions
@@ -169,6 +169,12 @@ def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLIS
     )
 
 
+_OTHER_PLUGINS = (
+    "has {}, of another release than jaxlib: jax uses it all the same, plain programs compile, and each FFI call "
+    "fails. Name the release of the jaxlib in `reader_packages`."
+)
+
+
 @dataclass(eq=False)
 class ReaderEnvironments(EnvironmentLocks):
     """The environments of a run's readers, built once and shared by all projects of this user.
@@ -205,6 +211,8 @@ class ReaderEnvironments(EnvironmentLocks):
             announcement += f": about {download} MB to fetch, unless uv has it already"
         built = build(recipe, self, stopping=self.stopping, announcement=announcement, notify=self.notify)
         _check_versions(release, built)
+        if not release.runtime and (others := other_plugins_in(built.folder, release.jaxlib)):
+            self.notify(f"{placement.title} {_OTHER_PLUGINS.format(others)}")
         if interpreter.note:
             self.notify(f"{release.title} {interpreter.note}")
         self.ready(release)

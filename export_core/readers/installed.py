@@ -8,6 +8,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from export_core.base.untrusted import decode_json, read_regular
+from export_core.base.json_text import decode_json
+from export_core.base.untrusted import read_regular
 
 READY = "ready.json"  # The file that says that an environment is complete.
 _OF_THE_ENVIRONMENT = ("_virtualenv.py", "_virtualenv.pth")
@@ -101,6 +103,16 @@ def other_release_in(folder: Path, requirements: Iterable[str]) -> str:
         if not fits and (required.marker is None or required.marker.evaluate()):
             return f"{folder}: expected {required}, found {release or 'no such package'}"
     return ""
+
+
+_PLUGIN = re.compile(r"jax[-_](?:cuda|rocm)\d+[-_](?:plugin|pjrt)")
+
+
+def other_plugins_in(folder: Path, jaxlib: str) -> str:
+    """Return which plugins of jax an environment has in another release than its jaxlib, in words; empty for none."""
+    names = (record.parent.name.removesuffix(".dist-info").partition("-") for record in _records(folder))
+    plugins = ((canonicalize_name(name), release) for name, _, release in names if _PLUGIN.fullmatch(name))
+    return ", ".join(f"{name} {release}" for name, release in plugins if release != jaxlib)
 
 
 def changed_in(folder: Path) -> str:

@@ -25,7 +25,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from export_core.base.atomic import write_whole
-from export_core.base.untrusted import decode_json
+from export_core.base.json_text import decode_json
 from export_core.readers.build import cache_folder
 from export_core.readers.errors import EnvironmentFailed
 

@@ -17,7 +17,8 @@ import msgspec
 from export_core.base.atomic import write_whole
 from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
-from export_core.base.untrusted import decode_yaml, read_named
+from export_core.base.untrusted import read_named
+from export_core.base.yaml_text import decode_yaml
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError
 from export_core.releases.calendar import CalendarFile, date_in_version, numbers_of, version_key
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from export_core.base.text import aligned
+from export_core.base.layout import aligned
 from export_core.releases import Calendar, Windows, promise
 from export_core.releases.runtimes import runtime_named
 

@@ -15,8 +15,8 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from export_core.base.errors import Problem
+from export_core.base.patterns import problem_of_pattern
 from export_core.base.text import did_you_mean
-from export_core.base.untrusted import problem_of_pattern
 from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import Titled, parts_of

@@ -45,7 +45,9 @@ def annotation_commands(document: Document) -> str:
     line, cells = document.headline
     left_out = len(tests) - len(lines)
     more = f"\nNot annotated: {plural(left_out, 'more affected test')}. The report has all." if left_out else ""
-    return "\n".join((_command("error", line.partition(":")[0], f"{line}\n{cells}{more}"), *lines)) + "\n"
+    title, _, rest = line.removesuffix(".").partition("; ")
+    rest = f"{rest[:1].upper()}{rest[1:]}.\n" if rest else ""
+    return "\n".join((_command("error", title, f"{rest}{cells}{more}"), *lines)) + "\n"
 
 
 def _command(level: str, title: str, message: str, place: SourceLine | None = None) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from export_core.base.errors import ExportCompatError
 from export_core.base.exit_code import ExitCode
 from export_core.base.feature import hooks
-from export_core.base.text import labelled_lines, plural
+from export_core.base.layout import labelled_lines
+from export_core.base.text import plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.matrix.result import grouped

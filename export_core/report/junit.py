@@ -3,7 +3,8 @@
 JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is
 skipped, with its type and reason, so that it is never shown as passed. results.jsonl is the authority.
 
-It follows Jenkins' junit-10.xsd, the one schema of JUnit that a CI system checks files against. Properties are those of
+It follows Jenkins' junit-10.xsd, the one schema of JUnit that a CI system checks files against, but for the file and
+the line of a test case: pytest's own reports have them, and GitLab and others lead there. Properties are those of
 suites: the schema has none for a test case, whose facts are in its text instead, which every viewer shows.
 """
 
@@ -12,11 +13,12 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
 from export_core.base.exit_code import ExitCode
-from export_core.base.text import labelled_lines
+from export_core.base.layout import labelled_lines
 from export_core.judge import Judgement, Result
 from export_core.matrix.verdicts import NUMBERS_MOVED
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
+from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding
 from export_core.report.svg import text_of
 from export_core.report.view import entry_text
@@ -83,6 +85,9 @@ def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object
 def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) -> Xml.Element:
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
+    if place := source_line(result.test):
+        case.set("file", place.file)
+        case.set("line", str(place.line))
     facts = result.judgement.facts
     # What was only compiled is not called a pass.
     if outcome := facts.junit or ("skipped" if result.mode is Mode.COMPILE else ""):

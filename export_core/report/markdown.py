@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from export_core.base.text import first_line, for_html, for_markdown, labelled_lines, ranges, shortened, shown
+from export_core.base.layout import labelled_lines
+from export_core.base.text import first_line, for_html, for_markdown, ranges, shortened, shown
 from export_core.judge import Judgement, Summary
 from export_core.matrix.result import by_build_date, grouped
 from export_core.matrix.verdicts import DEVICE_LIMIT, NOT_REPLAYABLE, NUMBERS_MOVED, OTHER_PROCESSOR, FindingKind

@@ -11,7 +11,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from export_core.base.text import few, plural, ranges, safe_json, shown
+from export_core.base.json_text import safe_json
+from export_core.base.text import few, plural, ranges, shown
 from export_core.judge import Judgement
 from export_core.matrix.result import Cells, by_build_date
 from export_core.matrix.verdicts import VERDICTS

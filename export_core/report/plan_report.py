@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from export_core.base.text import few, json_bytes, plural, wrapped
+from export_core.base.json_text import json_bytes
+from export_core.base.layout import wrapped
+from export_core.base.text import few, plural
 from export_core.knowledge import YES
 from export_core.matrix import Cell, Plan
 from export_core.matrix.forecasts import CellForecasts

@@ -1,30 +1,23 @@
-"""A policy as text: as people read it, a first one for a project, and known failures for the broken cells of a run."""
+"""A policy as text: as people read it, and known failures for the broken cells of a run."""
 
 import datetime
 import itertools
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import yaml
 
-from export_core.artifact.audit import judge_calls
-from export_core.base.text import plural, printable, printable_json, shown
-from export_core.goldens import Golden
+from export_core.base.text import printable, shown
+from export_core.base.yaml_text import yaml_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
 from export_core.matrix import Verdict
 from export_core.matrix.result import grouped
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.releases.stable_targets import stable_targets
 from export_core.report.document import ReportError
 from export_core.report.wording import unplanned_sentence
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
@@ -62,48 +55,6 @@ def _without_gaps(value: Any) -> Any:
         if isinstance(entry, dict) else entry
         for entry in value
     ]  # fmt: skip
-
-
-def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
-    """The text of the file.
-
-    `folder` is the folder of the goldens, which need not exist yet; `schema` is the file of the JSON Schema, for
-    editors. Raises `ArtifactError` for an artifact that cannot be read.
-    """
-    import jinja2  # here: `jaxexport judge`, which writes no policy, loads this file too
-
-    manifests = [golden.manifest for golden in goldens]
-    writers = list(dict.fromkeys(m.writer.jaxlib for m in sorted(manifests, key=lambda m: m.writer.built)))
-    summary = "There is no golden here yet." if not goldens else (
-        f"Found here: {plural(len(goldens), 'golden')} of {plural(len({m.case for m in manifests}), 'case')} by jaxlib "
-        f"{', '.join(writers)}."
-    )  # fmt: skip
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), undefined=jinja2.StrictUndefined, trim_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
-    text: str = templates.get_template("policy.yaml").render(
-        schema=schema, goldens=_scalar(folder), summary=summary, windows=Policy().windows, plural=plural,
-        exported=Counter(platform for m in manifests for platform in m.options.platforms),
-        writers=yaml_text(writers, default_flow_style=True, width=10_000).strip() if writers else "",
-        calls=[*_unpromised_calls(goldens)],
-    )  # fmt: skip
-    return text
-
-
-def _unpromised_calls(goldens: Sequence[Golden]) -> Iterator[tuple[str, str]]:
-    """Custom calls that are neither promised nor allowed, as YAML, each with the golden that makes it."""
-    for golden in goldens:
-        stable = stable_targets(golden.manifest.writer.jax)
-        calls = golden.read_artifact().custom_calls
-        for finding in judge_calls(calls, stable, allow=golden.manifest.options.allow):
-            if not finding.ok:
-                yield _scalar(finding.target), golden.id
-
-
-def _scalar(text: str) -> str:
-    # The first line only: PyYAML writes `...` after a document that is a plain scalar.
-    return yaml_text(text, width=10_000).splitlines()[0]
 
 
 def proposal(results: Sequence[Result], summary: Summary) -> str:
@@ -215,21 +166,3 @@ def _entry(
         warning = "This entry also covers cells that are not broken: only their jax differs"
         lines.insert(0, f"# {warning}: {shown(printable(cells))}")
     return "".join(f"  {line}\n" for line in lines)
-
-
-class _PolicyDumper(yaml.SafeDumper):
-    """Puts text into double quotes where a letter of it has to be escaped: only there YAML has escapes."""
-
-    def text(self, value: str) -> yaml.ScalarNode:
-        """A YAML string."""
-        style = None if value.isprintable() and "::" not in value and "##[" not in value else '"'
-        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-_PolicyDumper.add_representer(str, _PolicyDumper.text)
-
-
-def yaml_text(value: Any, **options: Any) -> str:
-    """A value as YAML, as `yaml.dump` writes it with these options."""
-    # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
-    return printable_json(yaml.dump(value, Dumper=_PolicyDumper, sort_keys=False, allow_unicode=True, **options))

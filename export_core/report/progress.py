@@ -9,10 +9,12 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from export_core.base.text import first_line, plural, wrapped
+from export_core.base.layout import wrapped
+from export_core.base.text import first_line, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import cell_signature
 from export_core.matrix import Plan
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release
 from export_core.report.wording import counts_line
 
@@ -178,7 +180,8 @@ class RunProgress:
         reader = result.reader.pair
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1
-        self._ready.add(reader)
+        if result.stage is not Stage.ENVIRONMENT:  # one that cannot be built is not there
+            self._ready.add(reader)
         self._failures.update([result.judgement, *(["flaky"] if result.flaky else [])])
         promised = self._planned.get(result.key, result.promised)
         self._promised += promised

@@ -8,7 +8,8 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import Any
 
-from export_core.base.text import safe_json, shortened, shown
+from export_core.base.json_text import safe_json
+from export_core.base.text import shortened, shown
 from export_core.judge import Summary
 from export_core.policy.load import FILE
 from export_core.report.annotations import AffectedTest, SourceLine, affected_tests

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from export_core.base.text import few, first_line, labelled_paragraphs, plural, ranges, wrapped
+from export_core.base.layout import labelled_paragraphs, wrapped
+from export_core.base.text import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
 from export_core.matrix.result import Cells, by_build_date
 from export_core.matrix.verdicts import FAIL_ON, FindingKind

@@ -38,6 +38,7 @@ from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
+from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
 from export_core.report.wording import (
     OUTDATED,
@@ -226,7 +227,13 @@ def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
 def _issue_text(issue: KnownIssue | None) -> str:
     if issue is None:
         return ""
-    return ", ".join(filter(None, (issue.title, issue.issue, issue.mended_in and f"fixed in {issue.mended_in}")))
+    title = issue.title
+    if issue.consumer != JAXLIB:
+        # No release of jax is to blame: which one of the runtime has it, and who measured that, is the evidence.
+        since = f" since {issue.consumer} {issue.since}" if issue.since else ""
+        title = f"{issue.id}{since}: {title}"
+    source = issue.issue or (issue.study if issue.consumer != JAXLIB else "")
+    return ", ".join(filter(None, (title, source, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 
 def entry_text(example: Result, policy: Policy) -> str:

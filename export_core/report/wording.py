@@ -21,7 +21,7 @@ from export_core.matrix.result import Control, release_name
 from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
+from export_core.policy.run_options import ONE_CELL, ONE_OF_SEVERAL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release
@@ -41,7 +41,7 @@ LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS, MARKS))
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.
 _FOR_ONE_CELL = {OPTIONS[name].flag for name in ("cases", "writers", "readers", "platforms", *ONE_CELL)}
-"""The options of `jaxexport matrix` by which `reduce` and `explain` find the same cell."""
+"""The options of `jaxexport matrix` by which `reduce` and `explain` find the same cell, there in the singular."""
 _MOST_LINES = 20
 
 
@@ -80,11 +80,31 @@ def headline(summary: Summary) -> tuple[str, str]:
     if old := old_calendar(summary):
         facts += f"; {old}"
     counts = counts_line(summary.judgements) or "no cell"
+    line, below = _first_line(facts, summary)
     return (
-        f"{name}: {facts}.",
-        f"{summary.results:,} of {summary.planned:,} planned cells: {counts}. "
+        f"{name}: {line}.",
+        f"{below}{summary.results:,} of {summary.planned:,} planned cells: {counts}. "
         f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}.",
     )
+
+
+def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
+    """Return what of a run's numbers is in its headline, and the sentence below it, with a space behind it.
+
+    Several causes, or several ways to fail, have more to say than one line has room for.
+    """
+    failing = [name for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
+    cells = sum(summary.judgements.get(name, 0) for name in failing)
+    causes = sum(cause.judgement in failing for cause in summary.causes)
+    others = [name for name in failing if name is not Judgement.BROKEN and summary.judgements.get(name)]
+    line, below = facts, ""
+    if summary.exit_code == ExitCode.BROKEN and cells:
+        if len([*_broken_facts(summary), *others]) > 1:
+            line = ", ".join((plural(cells, "cell"), *([plural(causes, "cause")] if causes else [])))
+            below = facts
+        elif causes > 1:
+            line, _, below = facts.partition("; ")
+    return line, f"{below[:1].upper()}{below[1:]}. " if below else ""
 
 
 def _verdict_of_run(summary: Summary) -> tuple[str, str]:
@@ -143,20 +163,28 @@ def unplanned_sentence(summary: Summary) -> str:
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     """``67 of 1,350 promised cells, 3 causes``, ``4 of 1,350 promised cells over a budget``; empty for no such cell."""
     cells, promised = summary.judgements.get(judgement, 0), summary.promised.get(judgement, 0)
-    all_promised = f"{sum(summary.promised.values()):,} promised cells"
     if judgement is Judgement.OWED:
         owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
         return f"{plural(cells, 'cell')} that {_targets(owing)} must run" if cells else ""
     if judgement is not Judgement.BROKEN:
-        which = f"{cells:,} of {all_promised}" if cells == promised else plural(cells, "cell")
+        which = f"{cells:,} of {_all_promised(summary)}" if cells == promised else plural(cells, "cell")
         return f"{which} {judgement.facts.short}" if cells else ""
     causes = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
-    audited = [cause for cause in causes if cause.stage is Stage.AUDIT]
+    rounding = sum(cause.is_rounding for cause in causes)
+    of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
+    return " and ".join(_broken_facts(summary)) + (f", {plural(len(causes), 'cause')}{of_them}" if cells else "")
+
+
+def _broken_facts(summary: Summary) -> list[str]:
+    """Return in which ways promises are broken, each with its cells or goldens."""
+    cells, promised = (counts.get(Judgement.BROKEN, 0) for counts in (summary.judgements, summary.promised))
+    broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    audited = [cause for cause in broken if cause.stage is Stage.AUDIT]
     stopped, inside = sum(cause.cells for cause in audited), sum(cause.promised for cause in audited)
-    facts = [f"{promised - inside:,} of {all_promised}"] if promised > inside else []
+    facts = [f"{promised - inside:,} of {_all_promised(summary)}"] if promised > inside else []
     if stopped:
         facts.append(f"{plural(stopped, 'cell')} with an artifact that fails the audit")
-    unpromised = sum(cause.cells for cause in causes if promises_nothing(cause.first_reader) and cause not in audited)
+    unpromised = sum(cause.cells for cause in broken if promises_nothing(cause.first_reader) and cause not in audited)
     if unpromised:
         facts.append(f"{plural(unpromised, 'cell')} with other numbers in runtimes that promise nothing")
     if outside := cells - promised - (stopped - inside) - unpromised:
@@ -165,9 +193,11 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
     if gone := sum(len(change.deleted) for change in summary.custom_call_changes):
         facts.append(f"{plural(gone, 'cell')} in which a custom call was deleted too early")
-    rounding = sum(cause.is_rounding for cause in causes)
-    of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
-    return " and ".join(facts) + (f", {plural(len(causes), 'cause')}{of_them}" if cells else "")
+    return facts
+
+
+def _all_promised(summary: Summary) -> str:
+    return f"{sum(summary.promised.values()):,} promised cells"
 
 
 def _targets(names: Sequence[str]) -> str:
@@ -288,7 +318,7 @@ def why_command(name: str, result: Result, *words: str) -> str:
     with contextlib.suppress(ValueError):  # results may come from anywhere
         given = shlex.split(result.reproduce)
     pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
-    chosen = [word for pair in pairs for word in pair]
+    chosen = [word for option, value in pairs for word in (ONE_OF_SEVERAL.get(option, option), value)]
     assigned = itertools.takewhile(_ASSIGNMENT.match, given)
     settings = dict(word.split("=", 1) for word in assigned)
     return " ".join([*shell_settings(settings, settings), shlex.join(["jaxexport", name, *chosen, *words])])

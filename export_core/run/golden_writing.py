@@ -16,8 +16,9 @@ from export_core.artifact import Artifact
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.base.errors import InfrastructureFault
+from export_core.base.layout import labelled_lines
+from export_core.base.processes import signal_name
 from export_core.base.scratch import scratch_folder
-from export_core.base.text import labelled_lines, signal_name
 from export_core.export.errors import ExportError
 from export_core.export.produce import ProducedGolden, Uncalled, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer

@@ -1,13 +1,12 @@
 """The keywords of `@pytest.mark.export_compat`, which `export_core.export_artifact` and `write_golden` take too.
 
-Their values are checked, and become options of an export and a comparison. Each is explained in
+Their values are checked here, where no NumPy is loaded, and `case_options` makes a case of them. Each is explained in
 pytest_jaxexport/marker.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,9 @@ import msgspec
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import close_match
 from export_core.base.tolerances import PLATFORMS, problem_of_name, read_amount, similar_platform
-from export_core.policy import Policy
 from export_core.policy.feature_keys import marker_keywords
 
 if TYPE_CHECKING:
-    from export_core.export.case import ExportOptions
-    from export_core.goldens import Comparison
     from export_core.numbers.user_code import UserCode
 
 Reader = Callable[[str, str, Any], Any]  # Reads a value: gets how its message begins, the keyword, and the value.
@@ -66,35 +62,6 @@ def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], 
         except ExportCompatError as error:
             raise _error(where, str(error)) from error
     return values
-
-
-def export_options(
-    keywords: Mapping[str, Any], policy: Policy, platforms: tuple[str, ...] | None = None
-) -> ExportOptions:
-    """How a function is to be exported: as its keywords say, else for `platforms`, else as the policy says."""
-    from export_core.export.case import ExportOptions  # imports jax
-
-    # There are more keywords, such as tolerances, which do not change what is exported.
-    names = {field.name for field in fields(ExportOptions)}
-    given = {name: value for name, value in keywords.items() if name in names and value is not None}
-    platforms = given.get("platforms") or platforms or (tuple(policy.platforms) if policy.platforms else None)
-    allow = {**policy.allow, **given.get("allow", {})}
-    return ExportOptions(**{**given, "platforms": platforms, "allow": allow})
-
-
-def comparison(
-    keywords: Mapping[str, Any], policy: Policy, rtol: float | None = None, atol: float | None = None
-) -> Comparison:
-    """Comparator and tolerances: those of the keywords, else `rtol` and `atol`, else those of the policy."""
-    from export_core.goldens import Comparison  # imports NumPy, which collecting marked tests must not
-
-    compare, ulp = keywords.get("compare") or "allclose", keywords.get("ulp")
-    relative: list[Any] = [keywords.get("rtol"), rtol, policy.rtol]
-    absolute: list[Any] = [keywords.get("atol"), atol, policy.atol]
-    if ulp is not None:  # those of the project must not widen a tolerance in units of the last place
-        relative, absolute = relative[:1], absolute[:1]
-    rtol, atol = (next((value for value in given if value is not None), None) for given in (relative, absolute))
-    return Comparison(compare, rtol, atol, ulp)
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:

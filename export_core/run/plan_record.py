@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 from export_core.base.errors import Problem
+from export_core.base.json_text import decode_json, json_bytes
 from export_core.base.processes import is_of_machine, salted_hash
-from export_core.base.text import few, json_bytes, schema_problem
-from export_core.base.untrusted import LARGEST, decode_json, read_named
+from export_core.base.text import few, schema_problem
+from export_core.base.untrusted import LARGEST, read_named
 from export_core.judge.gate import calendar_facts, recorded_policy
 from export_core.matrix.cache_keys import tool
 from export_core.matrix.plan import Plan
@@ -88,7 +89,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
     cells: str  # A hash of `own_cells` for the whole plan.
     planned: int  # The number of cells of the whole plan.
     policy: str  # A hash of the policy.
-    limits: dict[str, float]  # The limits of one cell: seconds, bytes, repetitions.
+    limits: dict[str, float | str]  # The options of each cell: seconds, bytes, repetitions.
     wheels: str  # A hash of the unpublished wheels.
     calendar: dict[str, Any]  # What the summary says of the calendar.
     own_cells: dict[str, str]
@@ -169,7 +170,9 @@ def record_of(
     own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
     comparators = {golden.compared_as.comparison.compare for golden in plan.goldens}
     runtimes = {name: runtime_of(name) for name in {reader.family for reader in plan.readers if reader.runtime}}
-    limits_of_cell = {name: float(value) for name, value in of_cell(limits).items()}  # as they are read back
+    # As they are read back: JSON has one kind of numbers.
+    own = of_cell(limits).items()
+    limits_of_cell = {name: value if isinstance(value, str) else float(value) for name, value in own}
     wheels = hash_of([plan.sources.content(reader) for reader in plan.readers])
     parts = own_parts(policy, comparators, goldens) | _runtime_parts(runtimes)
     parts |= {"tool": tool(), "policy": hash_of(policy.replayed()), "goldens": hash_of(goldens), _COMMIT: commit}

@@ -23,8 +23,9 @@ import msgspec
 from export_core.base.atomic import open_to_append, refuse_link, remove_staged, write_new, write_whole
 from export_core.base.errors import Problem
 from export_core.base.facts import check_facts
-from export_core.base.text import safe_json, schema_problem
-from export_core.base.untrusted import LARGEST, decode_json, read_named, read_regular
+from export_core.base.json_text import decode_json, safe_json
+from export_core.base.text import schema_problem
+from export_core.base.untrusted import LARGEST, read_named, read_regular
 from export_core.goldens.store import check_output_folder
 from export_core.judge.gate import Summary, broken_changes, calendar_facts, exit_code_of, summarize
 from export_core.judge.judgement import judge_again

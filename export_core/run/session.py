@@ -23,8 +23,9 @@ from typing import Protocol
 from msgspec import structs
 
 from export_core.base.feature import hooks
+from export_core.base.json_text import safe_json
 from export_core.base.processes import run_git
-from export_core.base.text import safe_json, without_credentials
+from export_core.base.text import without_credentials
 from export_core.base.untrusted import read_named
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
@@ -139,12 +140,7 @@ class ExtendResults(Protocol):
     """The hook `after_replay`: what is done with the cells of a matrix once all have run."""
 
     def __call__(
-        self,
-        results: Sequence[Result],
-        cells: Sequence[Cell],
-        asked: RunOptions,
-        options: ReplayOptions,
-        notify: Callable[[str], None],
+        self, results: Sequence[Result], cells: Sequence[Cell], options: ReplayOptions, notify: Callable[[str], None]
     ) -> Sequence[Result]:
         """Return the results with what was found; `notify` is called with a line for people."""
 
@@ -219,7 +215,7 @@ def run_matrix(
         extended: Sequence[Result] = results
         set_options = [name for name, value in vars(options).items() if value]
         for extend_results in hooks("after_replay", ExtendResults, set_options):
-            extended = extend_results(extended, plan.cells, options, how, observer.note)
+            extended = extend_results(extended, plan.cells, how, observer.note)
         run = judge_run(extended, policy, facts_at_end(facts, time.monotonic() - started), plan=record)
         if journal and options.results:
             run = finish_run(journal, options.results, run)

@@ -13,7 +13,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from kept import FILES, jax_goldens
+from kept import FILES, SAVED_MODELS, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read_bytes
 from export_core.artifact.audit import audit
@@ -164,7 +164,7 @@ def main() -> int:
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     choose = random.Random(seed)
-    pool = [path.read_bytes() for path in FILES]
+    pool = [path.read_bytes() for path in (*FILES, *SAVED_MODELS)]
     pool += [golden["mlir_module_serialized"] for golden in jax_goldens().values()]
     pool = [data for data in pool if len(data) < 100_000]
     print(f"seed {seed}, {len(pool)} artifacts to break", flush=True)

@@ -23,7 +23,7 @@ from typing import Any
 from kept import counts, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, Envelope, HloSharding, Module, NamedSharding, read, read_bytes
-from export_core.artifact.module_text import module_text
+from export_core.features.inspect.printed_module import module_text
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import Calendar, load_calendar

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.base.text import first_line, safe_json
+from export_core.base.json_text import safe_json
+from export_core.base.text import first_line
 from export_core.judge import Result
 from export_core.judge.causes import causes_in
 from export_core.matrix import Verdict

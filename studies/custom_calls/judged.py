@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.base.text import safe_json
+from export_core.base.json_text import safe_json
 from export_core.matrix.cache_keys import tool
 from export_core.run.plan_record import PLAN, Evidence, plan_of
 from export_core.run.results import RESULTS, read_summary, write_summary

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from export_core.base.text import signal_name
+from export_core.base.processes import signal_name
 from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.policy import Policy

@@ -11,6 +11,8 @@ from typing import Any
 DATA = Path(__file__).with_name("data")
 WRITERS = ("0.4.30", "0.6.2", "0.8.1", "0.9.2", "0.12.0.1")
 FILES = sorted(DATA.glob("*/*.jaxexport"))
+SAVED_MODELS = sorted(DATA.glob("savedmodels/*/saved_model.pb"))
+"""What studies/artifact/saved_models.py made with jax2tf, Orbax and Keras."""
 NAMES = [f"{path.parent.name}-{path.stem}" for path in FILES]
 
 

@@ -4,6 +4,7 @@ So does the fuzzer, `nox -s fuzz`, count every error that is none of the reader'
 """
 
 import os
+import pickle
 import sys
 import tracemalloc
 from struct import pack
@@ -14,7 +15,7 @@ import pytest
 from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, op, region, section, varint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kept import FILES
+from kept import FILES, SAVED_MODELS
 from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
@@ -26,7 +27,7 @@ from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
 from export_core.artifact.envelope.schema import IN_AVALS
 from studies.artifact import fuzz
 
-SEEDS = [path.read_bytes() for path in FILES]
+SEEDS = [path.read_bytes() for path in (*FILES, *SAVED_MODELS)]
 EXAMPLES = int(os.environ.get("JAXEXPORT_FUZZ_EXAMPLES", "400"))  # a minute in CI: 30000
 
 
@@ -71,12 +72,23 @@ def test_an_artifact_cut_anywhere_is_refused():
         (b"\x1f\x8b\x08" + bytes(9), "a gzip file"),
         (b"PK\x03\x04" + bytes(9), "a zip file"),
         (b"module @jit_f attributes {}", "StableHLO as text"),
+        (b"// made by hand\n\nfunc.func @main() { return }", "MLIR as text"),
+        (b"HloModule jit_f, entry_computation_layout={}", "HLO as text"),
+        (b"\n\x05jit_f\x12\x06main.1\x1a\x00", "HLO as a protobuf"),
+        (b"\n\x11\n\x05jit_f\x12\x06main.1\x1a\x00", "HLO as a protobuf"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
         (b"import jax\n\n\ndef test_model():\n    pass\n", "found text, at byte 0"),
     ],
 )
 def test_files_of_other_kinds_are_named(data, found):
     with pytest.raises(ArtifactError, match=found):
+        read_bytes(data)
+
+
+def test_a_compiled_executable_is_named_with_what_to_do():
+    """What `jax.experimental.serialize_executable` gives holds pickles, in a pickle of the user's own."""
+    data = pickle.dumps((pickle.dumps(("tree", b"executable")), "in_tree", "out_tree"))
+    with pytest.raises(ArtifactError, match=r"found a Python pickle.*export the function with jax\.export"):
         read_bytes(data)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from export_core.base import processes
+from export_core.base import committed_files
 from export_core.base.cache_folder import cache_path
 from export_core.base.errors import CacheFolderError
 
@@ -51,8 +51,8 @@ def test_a_cache_folder_of_which_git_says_nothing_is_refused(project, monkeypatc
 
 
 def test_git_is_asked_once_and_nowhere_else(tmp_path, project, monkeypatch):
-    asked, run_git = [], processes.run_git
-    monkeypatch.setattr(processes, "run_git", lambda *words: asked.append(words) or run_git(*words))
+    asked, run_git = [], committed_files.run_git
+    monkeypatch.setattr(committed_files, "run_git", lambda *words: asked.append(words) or run_git(*words))
     assert cache_path("a") != cache_path("b")
     assert len(asked) == 1
     monkeypatch.setenv("JAXEXPORT_CACHE", "/nowhere/at/all")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from making import result, summarize
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.text import safe_json, without_credentials
+from export_core.base.json_text import safe_json
+from export_core.base.text import without_credentials
 from export_core.cli.output import echo, safe_console
 from export_core.judge.gate import recorded_policy
 from export_core.policy import Policy

@@ -21,7 +21,8 @@ OTHERS = {
     "a scratch folder that this process has made": "base/scratch features/convert/proof features/convert/programs "
     "features/convert/rewriting/export_again features/convert/rewriting/rewriting_program features/remote/job "
     "features/why/reduce/editing/editing_program features/why/reduce/failing_alike features/why/reduce/reduced_program "
-    "numbers/measuring_noise numbers/shows_nothing numbers/user_code readers/cell readers/worker/first_run "
+    "numbers/measuring_noise numbers/shows_nothing numbers/user_code readers/cell readers/worker/calls "
+    "readers/worker/first_run "
     "run/golden_writing runtimes/stablehlo_worker runtimes/tensorflow_worker ../pytest_jaxexport/second_export",
     "the same; texts of --dump-ir, no links followed": "readers/worker/jaxlib_worker",
     "the same; what modules a reader imports, in the user's cache, under a name that must be free": (

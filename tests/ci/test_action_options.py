@@ -76,6 +76,13 @@ def test_an_option_that_leaves_cells_out_is_an_input(step, option, spelling):
     assert f"Give it as the input '{option[2:]}'." in ran.output
 
 
+@pytest.mark.parametrize("name", ["case", "reader", "writer", "platform"])
+def test_the_other_number_of_such_an_option_is_the_same_input(step, name):
+    ran = step(options=f"--{name} a")
+    assert (ran.code, ran.words) == (2, None)
+    assert f"Give it as the input '{name}s'." in ran.output
+
+
 ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--resume", "--", "--dry-run"]
 
 

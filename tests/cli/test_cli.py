@@ -22,7 +22,7 @@ from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT
 from export_core.run.plan_record import PlanRecord
 from export_core.run.results import Journal
-from pytest_jaxexport.settings import usage_error
+from pytest_jaxexport.options import usage_error
 from tools.schemas import schema
 
 

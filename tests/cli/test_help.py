@@ -12,6 +12,7 @@ import pytest
 
 from export_core.cli.app import jaxexport as root
 from export_core.cli.help import HelpfulCommand, docs_link
+from export_core.policy.run_options import ONE_OF_SEVERAL
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,15 +72,88 @@ def test_examples_are_commands_that_exist(example):
     command.make_context(command.name, words)
 
 
-def test_a_shell_completes_commands_and_values():
-    def completed(line: str, at: int) -> list[str]:
-        variables = {**os.environ, "_JAXEXPORT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(at)}
-        program = "import sys; sys.argv[:] = ['jaxexport']; from export_core.cli.entry import main; main()"
-        ended = subprocess.run(
-            [sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=False
-        )
-        return ended.stdout.split()
+def completed(typed: str, folder: Path = ROOT) -> list[str]:
+    """What a shell is told of what was typed after `jaxexport`."""
+    line = f"jaxexport {typed}"
+    variables = {"_JAXEXPORT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    program = "import sys; sys.argv[:] = ['jaxexport']; from export_core.cli.entry import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **variables},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ended.stdout.split("\n")[:-1] if ended.stdout.strip() else []
 
-    assert "plain,matrix" in completed("jaxexport m", 1)
-    assert completed("jaxexport matrix --only p", 3) == ["plain,promised"]
-    assert completed("jaxexport inspect a", 2) == ["file,a"]
+
+def test_a_shell_completes_commands_and_values():
+    assert "plain,matrix" in completed("m")
+    assert completed("matrix --only p") == ["plain,promised"]
+    assert completed("inspect a") == ["file,a"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "completions"),
+    [
+        ("matrix t.", ["plain,t.a", "plain,t.b[1,2]"]),
+        ("matrix --cases t.a", ["plain,t.a"]),
+        ("explain --case t.b", ["plain,t.b[1,2]"]),
+        ("explain t.a/", ["plain,t.a/0.12.0.1-cpu", "plain,t.a/0.9.2-cpu"]),
+        ("inspect t.a/0.9", ["file,t.a/0.9", "plain,t.a/0.9.2-cpu"]),
+        ("goldens rename t.b", ["plain,t.b[1,2]"]),
+        ("matrix --readers 0.12.0.1,0.9.2", ["plain,0.12.0.1,0.9.2"]),
+        ("bisect --reader 0.9.2", ["plain,0.9.2"]),
+        ("matrix --goldens other t", ["plain,t.other"]),
+        ("matrix --policy missing.yaml t", []),
+    ],
+)
+def test_a_shell_completes_cases_goldens_and_releases(typed, completions, tmp_path):
+    goldens = (
+        "golden/t.a/0.9.2-cpu",
+        "golden/t.a/0.12.0.1-cpu",
+        "golden/t.b[1,2]/0.9.2-cpu",
+        "other/t.other/0.9.2-cpu",
+    )
+    for name in goldens:
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "golden.yaml").touch()
+    assert sorted(completed(typed, tmp_path)) == completions
+
+
+def test_an_option_is_plural_only_where_several_can_be_chosen():
+    for words, command in COMMANDS.items():
+        for option in command.params:
+            several = option.multiple if isinstance(option, click.Option) else False
+            for name in {"--cases", "--writers", "--readers", "--platforms"}.intersection(option.opts):
+                assert several or "…" in (option.metavar or ""), f"{words}: exactly one {name} is chosen"
+            for name in {"--case", "--writer", "--reader", "--platform"}.intersection(option.opts):
+                assert not several, f"{words}: several {name} can be chosen"
+
+
+def test_every_command_accepts_both_numbers_of_an_option():
+    tried = set()
+    for words, command in COMMANDS.items():
+        for option in command.params:
+            for several, one in ONE_OF_SEVERAL.items():
+                if {several, one}.isdisjoint(option.opts):
+                    continue
+                parsed = [
+                    command.make_parser(click.Context(command)).parse_args([name, "0.9.2"])[0][option.name]
+                    for name in (several, one)
+                ]
+                assert parsed[0] == parsed[1], words
+                tried.add(one)
+    assert tried == {*ONE_OF_SEVERAL.values()}
+
+
+def test_both_numbers_of_an_option_add_up(jaxexport):
+    command = COMMANDS["matrix",]
+    values = command.make_context("matrix", ["--cases", "a", "--case", "b", "--reader=0.9.2"]).params
+    assert (values["cases"], values["readers"]) == (("a", "b"), "0.9.2")
+    assert "--case " not in help_of(jaxexport, ("matrix",))
+
+
+def test_the_short_option_of_the_version(jaxexport):
+    assert jaxexport("-V", code=0).out == jaxexport("--version", code=0).out

@@ -26,8 +26,10 @@ from export_core.cli.help import _COMMANDS
         ("audit a --html b", "No such option: --html. Did you mean `jaxexport report --html`?"),
         ("judge --open", "Did you mean `jaxexport report --open`?"),
         ("report --resume", "Did you mean `jaxexport matrix --resume`?"),
-        ("matrix --case t.a", "'--cases'"),
+        ("matrix --casse t.a", "'--cases'"),
+        ("explain --casse t.a", "Did you mean '--case'"),
         ("goldens prune --delete", "Did you mean '--yes'?"),
+        ("environments --clean", "Did you mean `jaxexport environments clean`?"),
     ],
 )
 def test_an_unknown_word_is_answered_with_what_is_meant(typed, said, jaxexport):

@@ -106,7 +106,7 @@ def test_where_its_writer_is_missing_a_later_release_measures(jaxexport, project
 
 
 def add(jaxexport: Command, artifact: Path, inputs: Path, outputs: Path, case: str, *more: str) -> Ended:
-    words = ["--artifact", artifact, "--inputs", inputs, "--outputs", outputs, "--cases", case, *more]
+    words = ["--artifact", artifact, "--inputs", inputs, "--outputs", outputs, "--case", case, *more]
     return jaxexport("goldens", "add", *map(str, words))
 
 
@@ -131,7 +131,7 @@ def test_a_chaotic_artifact_is_not_adopted(jaxexport, cwd):
     Path("chaos.jaxexport").write_bytes(jax.export.export(jax.jit(logistic_map))(values).serialize())
     np.savez("i.npz", values)
     np.savez("o.npz", np.asarray(jax.jit(logistic_map)(values)))
-    ended = add(jaxexport, *map(Path, ("chaos.jaxexport", "i.npz", "o.npz")), "chaos", "--writers", version("jaxlib"))
+    ended = add(jaxexport, *map(Path, ("chaos.jaxexport", "i.npz", "o.npz")), "chaos", "--writer", version("jaxlib"))
     assert (ended.code, ended.out) == (2, "")
     assert "chaos: the numbers of this golden would prove nothing: output 0 (result): " in ended.err
     assert not Path("golden").exists()

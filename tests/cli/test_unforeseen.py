@@ -16,7 +16,7 @@ import click
 import pytest
 from making import ARTIFACTS, manifest, result, write_golden
 
-from export_core.base.text import safe_json
+from export_core.base.json_text import safe_json
 from export_core.cli import app, entry
 from export_core.features.inspect import screen
 from export_core.goldens import GoldenStore

@@ -1,6 +1,7 @@
 """What `export_golden` takes beside a function of `jax.jit`: partials, bound methods, jits of libraries."""
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -186,3 +187,56 @@ def test_a_function_of_chexify_is_told_how_to_be_exported():
     with pytest.raises(ExportError, match=r"of chex\.chexify.*disable_asserts\(\) first, and pass .*__wrapped__"):
         jitted_call("t", chexified, (X,), {})
     assert chexified.__wrapped__ is jitted
+
+
+class Encoder:
+    """A model: it can be called, has a method, and is no array."""
+
+    def __call__(self, x):
+        return x
+
+    def encode(self, x):
+        return x
+
+
+def of(library: str) -> type:
+    """The class of a model as a library has it."""
+    return type("Model", (Encoder,), {"__module__": library})
+
+
+@pytest.mark.parametrize(
+    ("library", "remedy"),
+    [
+        ("equinox.nn._mlp", "Export eqx.filter_jit(lambda model, *args: model(*args)), with the model as the first"),
+        ("flax.nnx.module", "Export nnx.jit(lambda model, *args: model(*args)), with the model as the first argument."),
+        ("flax.linen.module", "Export jax.jit(model.apply), with the variables of the model as the first argument."),
+        ("ours", "Wrap it: jax.jit("),
+    ],
+)
+def test_a_model_that_is_not_jitted_is_told_how_its_library_does_it(library, remedy):
+    model = of(library)()
+    with pytest.raises(ExportError, match=re.escape(remedy)):
+        jitted_call("t", model, (X,), {})
+    if library != "ours":
+        with pytest.raises(ExportError, match=re.escape(remedy)):
+            jitted_call("t", model.__call__, (X,), {})
+    with pytest.raises(ExportError, match=re.escape(remedy.replace("model(*args)", "model.encode(*args)"))):
+        jitted_call("t", model.encode, (X,), {})
+
+
+@pytest.mark.parametrize(
+    ("leaf", "remedy"),
+    [
+        (of("flax.nnx.module")(), "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x:"),
+        (of("flax.linen.module")(), "Export jax.jit(model.apply)"),
+        (jnp.tanh, "as in equinox, export eqx.filter_jit(f) in place of jax.jit(f): the arrays of the model are"),
+        ("text", "since the golden stores its value. Close over it, make it static"),
+    ],
+    ids=["nnx", "linen", "a function", "text"],
+)
+def test_a_leaf_that_is_no_array_is_told_what_works(exported, leaf, remedy):
+    with pytest.raises(ExportError, match=re.escape(remedy)) as refused:
+        exported(jax.jit(lambda model, x: x), [leaf, X], X)
+    assert "argument [0][0] is " in str(refused.value)
+    if leaf is jnp.tanh:
+        assert "Else: close over it" in str(refused.value)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.artifact.module_text import with_hashes
+from export_core.artifact.constant_hashes import with_hashes
 from export_core.export import api
 from export_core.export.errors import ExportError
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz

@@ -22,7 +22,10 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from export_core.export import api
+from export_core.export.case import Case
 from export_core.export.errors import ExportError
+from export_core.export.produce import export_again
 from export_core.export.refusals import describe_callbacks, lost_kind
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "reference" / "cases.md").read_text(encoding="utf-8").split())
@@ -221,6 +224,24 @@ def test_a_call_that_is_in_no_equation_is_reported_as_such(monkeypatch):
     assert "EQX_ON_ERROR" not in text
     monkeypatch.setitem(sys.modules, "equinox", object())
     assert "EQX_ON_ERROR=off" in describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
+
+
+def test_a_triton_kernel_without_a_gpu_is_told_how_to_name_one(monkeypatch):
+    """As jax 0.11 and later say it."""
+    said = "No supported GPU devices found, please specify an abstract GPU device using AbstractDevice."
+
+    def refuse(*_, **__):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(api, "export_function", refuse)
+    case = Case("t.f", "test_t.py::test_f", None, jax.jit(jnp.sin), (X,), {})
+    with pytest.raises(
+        ExportError, match=r"No supported GPU .*\nA Triton kernel is .*use_abstract_mesh\(jax\.sharding"
+    ):
+        export_again(case)
+    said = "out of memory"
+    with pytest.raises(RuntimeError, match=r"^out of memory$"):
+        export_again(case)
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="needs jax 0.12: arrays that are unreduced by max")

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from making import files, manifest, write_golden, writer
 
-from export_core.base import atomic, untrusted
+from export_core.base import atomic, yaml_text
+from export_core.base.patterns import problem_of_pattern
 from export_core.base.tolerances import FLOATS
-from export_core.base.untrusted import problem_of_pattern
 from export_core.export.golden_checks import MISMATCH, NO_VJP, WRONG_DEVICES
 from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Options, Origin
 from export_core.goldens.arrays import from_npz, leaf_of, noise_to_npz
@@ -214,7 +214,7 @@ def test_a_manifest_that_breaks_a_rule_is_not_written(store, tmp_path):
 
 
 ALIASES = ["a: &a0 [x, x, x]", *(f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 5))]
-LEVELS = untrusted.FEW_MARKS + 1  # that many are counted, and each program reads them
+LEVELS = yaml_text.FEW_MARKS + 1  # that many are counted, and each program reads them
 
 
 @pytest.mark.parametrize(

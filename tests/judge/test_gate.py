@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from making import day, document, result, rules, summarize
 
-from export_core.base.text import safe_json
+from export_core.base.json_text import safe_json
 from export_core.judge import Judgement, RunFacts, gate, judge_again
 from export_core.judge.gate import exit_code_of, facts_at_end, in_order
 from export_core.matrix import Verdict

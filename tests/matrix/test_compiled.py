@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 import yaml
-from making import NEWEST, release
+from making import NEWEST, judged_run, release
 
 from export_core.goldens import GoldenStore
+from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, CellLimits, Result, Verdict
 from export_core.matrix.replay import replay as replay_cells
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.policy import Policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import missing_hardware
 from export_core.readers.placement import Mode, parse_targets
 from export_core.releases import load_calendar
+from export_core.report.view import view
 
 ROOT = Path(__file__).parents[2]
 CALENDAR = load_calendar()
@@ -70,6 +73,19 @@ def test_broken_artifacts_fail_to_compile_and_sound_ones_do_not(planted, platfor
     foreign = found["foreign_platform"]
     assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower")
     assert f"exported for platforms '('cpu',)' but it is used on '('{platform}',)'" in foreign.message
+
+
+@pytest.mark.matrix
+@pytest.mark.skipif(HERE != NEWEST, reason="the writer's own reader is compared, and only the newest one is fetched")
+def test_what_the_compiler_for_cuda_does_in_no_release_breaks_no_promise(planted):
+    (golden,) = GoldenStore(planted).generations("whole_numbers")
+    outcome = replay(planted, "cuda", "whole_numbers")["whole_numbers"]
+    alone = judge(outcome, golden, Policy())
+    assert (alone.verdict, alone.stage, alone.judgement) == (Verdict.ERROR, "compile", Judgement.BROKEN)
+    (finding,) = (one for one in view(judged_run([alone])).findings if one.results)
+    assert finding.title == "DEVICE LIMIT"
+    assert "The compiler for NVIDIA H100 80GB HBM3 does not do this" in finding.sentence
+    assert "idioms supported by CuDNN" in dict(finding.details)["message"]
 
 
 @pytest.mark.matrix

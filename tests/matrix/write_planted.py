@@ -33,6 +33,12 @@ def unreadable(x):
     return lax.platform_dependent(x, tpu=mosaic, default=lambda x: x * 3)
 
 
+def whole_numbers(x):
+    """A convolution of whole numbers, which no compiler for CUDA does."""
+    image = jnp.broadcast_to(x.astype(jnp.int32), (1, 3, 8, 2))
+    return lax.conv(image, jnp.ones((4, 3, 3, 1), jnp.int32), (1, 1), "SAME")
+
+
 def main(root: Path) -> None:
     store = GoldenStore(root)
     x = np.array([1.0, 2.0], np.float32)
@@ -49,6 +55,8 @@ def main(root: Path) -> None:
     store.write(lacks.manifest, lacks.files)
     kernel = made("unreadable_kernel", unreadable, platforms=("tpu",))
     store.write(kernel.manifest, kernel.files)
+    limited = made("whole_numbers", whole_numbers, platforms=("cuda",))
+    store.write(limited.manifest, limited.files)
     # Its manifest says what its artifact does not: that it was exported for these platforms.
     foreign = made("foreign_platform", jnp.cos, platforms=("cpu",))
     options = msgspec.structs.replace(foreign.manifest.options, platforms=("cpu", *OTHERS))

@@ -1,9 +1,15 @@
 """What an author types wrongly or changes without noticing: each is an error or a note that says what to do."""
 
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Sequence
 
 import pytest
+from commands import written_to
 from projects import Project, Projects, Run
+from warm_pytest import own_variables
 
 IMPORTS = "import jax, jax.numpy as jnp, numpy as np, pytest\n\nX = np.arange(3, dtype='float32')\n"
 
@@ -206,3 +212,176 @@ def test_unused_goldens_fail_where_the_policy_says_so(projects):
     project.write(test_a=IMPORTS + MARKED)
     assert project.pytest("--prune-goldens").code == 0
     assert project.pytest().code == 0
+
+
+REASONS = (
+    IMPORTS
+    + """
+import threading
+pytestmark = pytest.mark.export_compat
+
+def test_missing(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+def test_never():
+    pass
+
+def test_caught(export_golden):
+    export_golden(jax.jit(jnp.sin), X, name="whole")
+    try:
+        export_golden()
+    except BaseException:
+        pass
+
+@pytest.mark.export_compat(constant=["nothing"])
+def test_constant(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+@pytest.mark.export_compat(platform="cpu")
+def test_wrong_marker(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+"""
+)
+
+
+def test_the_short_summary_has_the_reason_and_the_name_of_the_test_once(projects):
+    run = projects(test_a=REASONS).pytest(environment={"COLUMNS": "140"})
+    reasons = {
+        "FAILED test_a.py::test_missing": "No golden of this test yet: expected one in",
+        "FAILED test_a.py::test_never": "never called export_golden, though it is marked",
+        "FAILED test_a.py::test_caught": "export_golden() at test_a.py:17 raised",
+        "FAILED test_a.py::test_constant": "constant=['nothing']: expected leaves of what is exported, found nothing",
+        "ERROR test_a.py::test_wrong_marker": "@pytest.mark.export_compat has no keyword 'platform'",
+    }
+    for start, reason in reasons.items():
+        (line,) = (line for line in run.text.splitlines() if line.startswith(start))
+        assert line.startswith(f"{start} - Failed: {reason}")
+        assert line.count(start.rpartition("::")[2]) == 1
+
+
+CHANGING = (
+    IMPORTS
+    + """
+pytestmark = pytest.mark.export_compat
+
+def test_numbers(export_golden):
+    export_golden(jax.jit(lambda x: jnp.sin(2 * x)), X)
+
+def test_module(export_golden):
+    export_golden(jax.jit(lambda x: x + 1.5), X)
+
+def test_inputs(export_golden):
+    export_golden(jax.jit(lambda x, y: x * y), X, 2 * X)
+
+def test_options(export_golden):
+    export_golden(jax.jit(jnp.cos), X)
+
+def test_same(export_golden):
+    export_golden(jax.jit(jnp.tan), X)
+"""
+)
+CHANGES = {"2 * x": "3 * x", "x + 1.5": "(x + 0.5) + 1.0", "X, 2 * X": "X, 3 * X"}
+OPTION = ("def test_options", "@pytest.mark.export_compat(vjp_order=1)\ndef test_options")
+PARTS = {
+    "numbers": ("numbers: output 0 float32[3]: 2 of 3 elements differ (max abs error ", "; allowed "),
+    "module": ("module: ", " other difference"),
+    "inputs": ("inputs: args[1]",),
+    "options": ("vjp_order: golden 0; now 1",),
+}
+"""What is different in the golden of a test that is replaced."""
+
+
+def changed(projects: Projects) -> Project:
+    """A project with goldens, and then with other functions."""
+    project = projects(test_a=CHANGING)
+    assert project.pytest("--update-goldens").code == 0
+    text = CHANGING.replace(*OPTION) + CHANGING.partition("def test_same")[2].join(["\n\ndef test_new", ""])
+    for old, new in CHANGES.items():
+        assert old in text
+        text = text.replace(old, new)
+    project.write(test_a=text)
+    return project
+
+
+def parts_in(text: str) -> dict[str, str]:
+    """What a run says of each golden that is replaced, by its test."""
+    found = re.findall(r"^  test_a\.test_(\w+)/\S+: (.*)$", text, re.MULTILINE)
+    return {name: parts for name, parts in found if name in PARTS}
+
+
+def test_updating_says_what_it_replaces_and_a_dry_run_writes_nothing(projects):
+    project = changed(projects)
+    before = project.stored()
+    shown = project.pytest("--update-goldens=dry-run")
+    assert (shown.code, project.stored()) == (0, before)
+    assert "4 goldens would be replaced: " in shown.text
+    assert "1 golden would be new: test_a.test_new/" in shown.text
+    assert "1 golden unchanged: test_a.test_same/" in shown.text
+    assert "dry run: nothing was written" in shown.text
+    assert "goldens that would be written in " in shown.text
+    said = parts_in(shown.text)
+    assert said.keys() == PARTS.keys()
+    for name, words in PARTS.items():
+        assert all(word in said[name] for word in words), said[name]
+    assert not said["inputs"].startswith("numbers")
+    written = project.pytest("--update-goldens")
+    assert "4 goldens replaced: " in written.text
+    assert parts_in(written.text) == said
+    assert "5 goldens would" not in project.pytest("--update-goldens=dry-run").text
+    assert project.pytest().code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--update-goldens=review",), "asks at a terminal, and this run has none. --update-goldens=dry-run shows"),
+        (("--update-goldens=review", "-n", "1"), "cannot be combined with -n: workers of xdist cannot ask."),
+        (("--update-goldens=dry-run", "--prune-goldens"), "cannot be combined with --prune-goldens, which deletes"),
+    ],
+)
+def test_what_nobody_can_answer_is_refused(words, message, projects, tmp_path):
+    project = projects(test_a="def test_plain(): pass\n")
+    command = [sys.executable, "-m", "pytest", *words]
+    # In a session of its own: this process may have a terminal.
+    ended = subprocess.run(
+        command, cwd=project.folder, capture_output=True, text=True, check=False, start_new_session=True
+    )
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+    assert message in ended.stderr
+
+
+def reviewed(project: Project, answers: Sequence[str]) -> str:
+    """Run a review in a terminal of its own and answer each question."""
+    import pty
+
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(project.folder)
+        os.environ |= {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "200"}
+        os.execv(
+            sys.executable,
+            [sys.executable, "-m", "pytest", "--update-goldens=review", "--no-second-export", "--noise=later"],
+        )
+    text, waiting = "", [*answers]
+    for part in written_to(terminal):
+        text += part.decode(errors="replace")
+        if waiting and text.endswith("no to all that follow: "):
+            os.write(terminal, f"{waiting.pop(0)}\n".encode())
+    os.close(terminal)
+    assert (os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), waiting) == (0, []), text
+    return text
+
+
+def test_a_review_writes_only_what_is_accepted(projects):
+    project = changed(projects)
+    project.use_warm_workers()
+    before = project.stored()
+    text = reviewed(project, ["y", "", "n", "q"])
+    assert text.count("Write it? ") == 4
+    written = {name.split("/")[0] for name, content in project.stored().items() if before.get(name) != content}
+    assert written == {"test_a.test_numbers"}
+    assert "1 golden replaced: test_a.test_numbers/" in text
+    assert "3 goldens not replaced, as answered: test_a.test_module/" in text
+    assert "1 golden not written, as answered: test_a.test_new/" in text
+    assert reviewed(project, ["n", "a"]).count("Write it? ") == 2
+    assert "1 golden would be replaced: test_a.test_module/" in project.pytest("--update-goldens=dry-run").text

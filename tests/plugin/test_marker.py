@@ -14,9 +14,11 @@ from jax.sharding import PartitionSpec
 
 from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison
+from export_core.run import case_options
 from export_core.run import marker_keywords as core
-from pytest_jaxexport.marker import Marked, MarkerError, all_keywords, own_targets, read_marker, signature
-from pytest_jaxexport.settings import Settings, read_settings
+from pytest_jaxexport.comparing import comparison
+from pytest_jaxexport.marker import Marked, MarkerError, all_keywords, own_targets, signature
+from pytest_jaxexport.settings import Settings, read_marker, read_settings
 
 MARKED = """
 import pytest
@@ -202,9 +204,9 @@ def test_tolerances_and_the_projects_comparator_are_read_early(pytester):
 def test_other_tolerances_do_not_widen_a_marker_in_ulps(pytester):
     (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
-    assert settings.comparison({"ulp": 2}) == Comparison(ulp=2)
-    assert settings.comparison({"ulp": 2, "atol": 1e-9}) == Comparison(ulp=2, atol=1e-9)
-    assert settings.comparison({}) == Comparison(rtol=0.3, atol={"float32": 0.2})
+    assert comparison({"ulp": 2}, settings) == Comparison(ulp=2)
+    assert comparison({"ulp": 2, "atol": 1e-9}, settings) == Comparison(ulp=2, atol=1e-9)
+    assert comparison({}, settings) == Comparison(rtol=0.3, atol={"float32": 0.2})
 
 
 # --- which holds ------------------------------------------------------------------------------------------------------
@@ -249,11 +251,11 @@ def test_marker_precedes_command_line_ini_file_and_policy(pytester, monkeypatch,
 
 
 def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict[str, object]:
-    comparison = settings.comparison(marked)
+    compared = comparison(marked, settings)
     return {
-        "rtol": comparison.rtol,
-        "atol": comparison.atol,
-        "platforms": core.export_options(marked, settings.policy, settings.platforms).platforms,
+        "rtol": compared.rtol,
+        "atol": compared.atol,
+        "platforms": case_options.export_options(marked, settings.policy, settings.platforms).platforms,
         "goldens": settings.goldens.relative_to(pytester.path).as_posix(),
     }
 

@@ -10,14 +10,8 @@ from making import manifest, write_golden, writer
 from projects import Project
 
 from export_core.goldens import GoldenError, GoldenStore
-from pytest_jaxexport.unused_goldens import (
-    CollectedTests,
-    ReportedTests,
-    find_unused,
-    is_gone,
-    report_unused,
-    why_partial,
-)
+from pytest_jaxexport.collected import CollectedTests, ReportedTests, why_partial
+from pytest_jaxexport.unused_goldens import find_unused, is_gone, report_unused
 
 pytest_plugins = "pytester"
 

@@ -69,7 +69,8 @@ def test_each_is_listed_with_reader_platform_size_and_last_use(cache):
     assert (listed["writer-0.9.2-def"].kind, listed["writer-0.9.2-def"].plugin) == ("writer", "")
     half = listed["jaxlib-0.10.2-cuda12-run-0123"]
     assert (half.plugin, half.is_built) == ("cuda12-run", False)
-    text = run()
+    text = run("list")
+    assert text == run()
     assert "0.12.0.1" in text
     assert "half built" in text
     assert "3 environments of 0.0 GB" in text
@@ -78,14 +79,14 @@ def test_each_is_listed_with_reader_platform_size_and_last_use(cache):
 def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
     old, new = made(cache, "jaxlib-0.9.0-a", days=40), made(cache, "jaxlib-0.9.1-b")
     half = made(cache, "jaxlib-0.9.2-c", whole=False)
-    assert "2 environments of 0.0 GB would be removed" in run("--clean", "--dry-run")
-    assert "2 environments" in run("--older-than", "30")
-    asked = CliRunner().invoke(jaxexport, ["environments", "--clean"])
+    assert "2 environments of 0.0 GB would be removed" in run("clean", "--dry-run")
+    assert "2 environments" in run("list", "--older-than", "30")
+    asked = CliRunner().invoke(jaxexport, ["environments", "clean"])
     assert (asked.exit_code, "--yes removes it without asking" in asked.output) == (2, True), "no terminal to ask on"
     assert old.exists()
-    assert "2 environments" in run("--clean", "--yes")
+    assert "2 environments" in run("clean", "--yes")
     assert (old.exists(), half.exists(), new.exists()) == (False, False, True)
-    run("--clean", "--older-than", "0", "--yes")
+    run("clean", "--older-than", "0", "--yes")
     assert not new.exists()
 
 
@@ -97,12 +98,12 @@ def test_a_folder_that_somebody_else_made_stays(cache, tmp_path):
     (cache / "conda").mkdir()
     (cache / "conda" / READY).write_text("{}")
     assert [cached.folder.name for cached in cached_environments()] == ["jaxlib-0.9.0-a"]
-    run("--clean", "--older-than", "0", "--yes")
+    run("clean", "--older-than", "0", "--yes")
     left = {path.name for path in cache.iterdir() if path.is_dir()}
     assert left == {"jaxlib-0.9.0-b", "jaxlib-0.9.0-0123456789ab", "conda"}
     assert (elsewhere / READY).exists()
     with pytest.raises(UnknownEnvironment):
-        CliRunner().invoke(jaxexport, ["environments", "--clean", "conda", "--yes"], catch_exceptions=False)
+        CliRunner().invoke(jaxexport, ["environments", "clean", "conda", "--yes"], catch_exceptions=False)
 
 
 def test_an_environment_is_marked_before_anything_is_installed(cache, monkeypatch):
@@ -120,10 +121,8 @@ def test_an_environment_is_marked_before_anything_is_installed(cache, monkeypatc
 
 def test_those_with_a_name_are_removed(cache):
     first, second, other = (made(cache, name) for name in ("jaxlib-0.9.0-a", "writer-0.9.0-b", "jaxlib-0.9.1-c"))
-    assert "2 environments of 0.0 GB would be removed" in run(
-        "--clean", "--dry-run", "jaxlib-0.9.0-a", "writer-*", "*-b"
-    )
-    run("--clean", "jaxlib-0.9.0-a", "writer-*", "--yes")
+    assert "2 environments of 0.0 GB would be removed" in run("clean", "--dry-run", "jaxlib-0.9.0-a", "writer-*", "*-b")
+    run("clean", "jaxlib-0.9.0-a", "writer-*", "--yes")
     assert (first.exists(), second.exists(), other.exists()) == (False, False, True)
 
 
@@ -132,11 +131,11 @@ def test_a_name_of_one_in_use_or_of_none_removes_nothing(cache):
     with EnvironmentLocks() as locks:
         assert locks.take(folder)
         for words in ([], ["--yes"], ["--dry-run"]):
-            printed = run("--clean", folder.name, *words)
+            printed = run("clean", folder.name, *words)
             assert "jaxlib-0.9.0-a: in use, not removed\n0 environments of 0.0 GB" in printed
-    with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*s` shows all"):
-        CliRunner().invoke(jaxexport, ["environments", "--clean", "*-a", "jaxlib-0.9.9"], catch_exceptions=False)
-    done = CliRunner().invoke(jaxexport, ["environments", "--clean", "x", "--older-than", "3"])
+    with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*list` shows all"):
+        CliRunner().invoke(jaxexport, ["environments", "clean", "*-a", "jaxlib-0.9.9"], catch_exceptions=False)
+    done = CliRunner().invoke(jaxexport, ["environments", "clean", "x", "--older-than", "3"])
     assert "NAME cannot be combined with --older-than." in done.output
     assert folder.exists()
 

@@ -22,7 +22,7 @@ from export_core.base.processes import deciding_variables, kernels_in_words
 from export_core.readers import build as module
 from export_core.readers import cached_environments, hardware, installed
 from export_core.readers import environment as environments
-from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
+from export_core.readers.build import Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,
     Sources,
@@ -331,14 +331,51 @@ def test_a_place_where_no_environment_can_be_built_is_reported(cache, tiny):
         build("tiny", sys.executable, tiny, CHECK)
 
 
-def test_a_build_that_fails_ends_with_the_builders_last_lines(cache):
+def test_a_build_that_fails_says_the_reason_of_uv(cache):
     with pytest.raises(EnvironmentFailed) as told:
         build("missing", sys.executable, ("/nowhere/missing-1.0-py3-none-any.whl",), CHECK)
-    lines = str(told.value).splitlines()
-    failed = "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1:"
-    assert lines[0] == f"infrastructure: tried twice, and each time {failed}"
-    assert 1 < len(lines) <= LAST_LINES + 1
-    assert "missing-1.0" in "\n".join(lines[1:])
+    failed = "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1: "
+    assert str(told.value).startswith(f"infrastructure: tried twice, and each time {failed}")
+    assert "missing-1.0" in str(told.value).partition(failed)[2]
+    assert "\n" not in str(told.value)
+
+
+NO_NETWORK = """
+  × No solution found when resolving dependencies:
+  ╰─▶ Because jax was not found in the cache and you require jax==0.9.2, we
+      can conclude that your requirements are unsatisfiable.
+
+      hint: Packages were unavailable because the network was disabled.
+"""
+NO_ANSWER = """error: Failed to fetch: `https://user:secret@packages.example/simple/jax/`
+  Caused by: dns error: failed to lookup address information
+"""
+NO_FILE = """Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+ImportError: libmissing.so: cannot open shared object file
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        (
+            NO_NETWORK,
+            "Packages were unavailable because the network was disabled. No solution found when resolving "
+            "dependencies: Because jax was not found in the cache and you require jax==0.9.2, we can conclude that "
+            "your requirements are unsatisfiable.",
+        ),
+        (
+            NO_ANSWER,
+            "Failed to fetch: `https://packages.example/simple/jax/` Caused by: dns error: failed to lookup address "
+            "information",
+        ),
+        (NO_FILE, f"ImportError: libmissing.so: cannot open shared object file\n{NO_FILE.strip()}"),
+    ],
+    ids=["offline", "no answer", "import"],
+)
+def test_the_reason_of_uv_is_in_the_first_line(printed, reason):
+    assert module._reason(printed) == reason
 
 
 def test_an_environment_with_another_jax_fails(cache, monkeypatch):

@@ -13,9 +13,9 @@ from export_core.readers.worker.moved_inside import (
     UnreducedError,
     doublings,
     lower_moved,
-    moves,
     refined,
 )
+from export_core.readers.worker.protocol import moves
 
 X = np.random.RandomState(0).uniform(0.5, 2, (6, 5)).astype(np.float32)
 

@@ -90,7 +90,7 @@ def test_a_test_that_is_not_here_has_an_annotation_without_a_line():
 
 def test_the_first_annotation_is_the_headline():
     assert annotation_commands(broken_document()).startswith(
-        "::error title=BROKEN::BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: "
+        "::error title=BROKEN%3A 67 of 1%2C350 promised cells%2C 3 causes::Readers affected, by cause: "
     )
 
 

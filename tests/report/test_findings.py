@@ -409,7 +409,7 @@ def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
     )
     results = [moved(reproduce=f"{reproduce} --no-cache --results out")]
     (finding,) = findings(*results)
-    chosen = "--cases t.f --writers 0.11.0 --readers 0.12.0.1 --goldens 'my goldens'"
+    chosen = "--case t.f --writer 0.11.0 --reader 0.12.0.1 --goldens 'my goldens'"
     for details in (finding.details, broken_cell(results[0]).details):
         to_do = dict(details)["to do"]
         assert f"`jaxexport reduce {chosen} -o reduced`" in to_do
@@ -435,7 +435,7 @@ def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
 
 def test_what_is_proposed_sets_the_kernels_that_the_cell_ran_with():
     again = "OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1"
-    assert "`OPENBLAS_CORETYPE=Haswell jaxexport reduce --cases t.f " in to_do(moved(reproduce=again))
+    assert "`OPENBLAS_CORETYPE=Haswell jaxexport reduce --case t.f " in to_do(moved(reproduce=again))
     flags = """LD_PRELOAD=x.so SCALE="${SCALE?}" XLA_FLAGS='--xla_a --xla_b' """
     passed = """`LD_PRELOAD="${LD_PRELOAD?}" SCALE="${SCALE?}" XLA_FLAGS='--xla_a --xla_b' jaxexport reduce """
     assert passed in to_do(moved(reproduce=again.replace("OPENBLAS_CORETYPE=Haswell ", flags)))
@@ -445,7 +445,7 @@ def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
     results = [moved(), moved(case="t.g"), wrong("0.12.0.1", "t.h", writer="0.11.0")]
     found = findings(*results)
     assert [(finding.title, len(finding.results)) for finding in found] == [("NUMBERS MOVED", 2), ("BROKEN PROMISE", 1)]
-    assert "2 causes, 1 of which looks like rounding; only reader" in headline(summarize(results))[0]
+    assert "2 causes, 1 of which looks like rounding." in headline(summarize(results))[0]
 
 
 def test_rounding_with_another_explanation_has_its_title():
@@ -475,6 +475,6 @@ def test_the_headline_has_the_readers_of_each_cause_apart():
         *(crash("t.a", reader, message="a died", writer="0.12.0.1") for reader in ("0.9.0", "0.9.1", "0.9.2")),
         crash("t.b", "0.12.0", message="b died", writer="0.12.0.1"),
     ]
-    line, _ = headline(summarize(results))
-    assert "; readers affected, by cause: 0.9.0 to 0.9.2, 0.12.0" in line
+    _, below = headline(summarize(results))
+    assert "Readers affected, by cause: 0.9.0 to 0.9.2, 0.12.0" in below
     assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summarize(results[:3]))[0]

@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from making import day, document, files, golden, manifest, result, rules, summarize
 from rich.console import Console
 
-from export_core.base.text import for_markdown, plain_text, safe_json, shown
+from export_core.base.json_text import safe_json
+from export_core.base.text import for_markdown, plain_text, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.features.compare_runs.comparison import BaselineDifference, CellDifference, Change, as_run_difference
@@ -45,12 +46,13 @@ from export_core.releases import Windows, load_calendar
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge, badge_svg
 from export_core.report.document import Document
+from export_core.report.first_policy import first_policy
 from export_core.report.junit import junit_xml
 from export_core.report.map_svg import map_picture, map_svg
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
 from export_core.report.plan_report import github_jobs, print_plan_report
-from export_core.report.policy_text import first_policy, policy_text, proposal
+from export_core.report.policy_text import policy_text, proposal
 from export_core.report.progress import RunProgress
 from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
@@ -269,7 +271,8 @@ def event(one: Result) -> dict[str, Any]:
         **dict.fromkeys(("elsewhere", "without_outputs", "unmeasured"), 1),
         "case": one.case,
         "writer": one.writer.jaxlib,
-        "written": "new",
+        "written": "replaced",
+        "replaced": [one.message],
         "own": False,
         "named": [one.message],
         "to_do": [one.message],

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 from example_runs import broken_run
-from making import day, document, golden, of_runtime, result, run_of
+from making import day, document, golden, judged_run, of_runtime, result, run_of
 from msgspec.structs import replace as replaced
 from rich.console import Console
 
@@ -18,6 +18,7 @@ from export_core.features.compare_runs.trend import cost_lines, cost_steps
 from export_core.judge import Judgement
 from export_core.judge.causes import find_causes
 from export_core.matrix import Selection, Verdict, make_plan
+from export_core.policy import Policy
 from export_core.readers.worker.protocol import Cost, Stage
 from export_core.releases import Windows, load_calendar
 from export_core.releases.names import title_of
@@ -29,7 +30,7 @@ from export_core.report.plan_report import github_jobs, print_plan_report
 from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
 from export_core.report.terminal import print_report
-from export_core.report.view import broken_cell
+from export_core.report.view import broken_cell, view
 from export_core.report.wording import began_and_ended, promise_line, window_line
 from export_core.run.run import Run
 
@@ -284,9 +285,26 @@ def test_other_numbers_break_no_promise_where_nothing_is_promised():
         "Only iree 3.13.0 (built 2026-10-28) ran it: whether another release agrees is not known."
     )
     assert dict(finding.details)["to do"].startswith("This runtime promises nothing, and a silently wrong number")
-    assert "jaxexport explain --cases tests.test_a.test_f" in dict(finding.details)["to do"]
+    assert "jaxexport explain --case tests.test_a.test_f" in dict(finding.details)["to do"]
     assert told.headline[0].startswith("BROKEN: 1 cell with other numbers in runtimes that promise nothing")
     assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
+
+
+def test_known_numbers_of_a_runtime_say_since_when(tmp_path):
+    issues = tmp_path / "issues.yaml"
+    issues.write_text(
+        "- {id: iree-pow, title: Powers of negative bases are NaN, consumer: iree, since: 3.13.0, outcome: numerics, "
+        "todo: Multiply., concerns: {operations: [stablehlo.power]}, study: docs/explanation/runtimes.md}"
+    )
+    plain = result(Verdict.NUMERICS, Judgement.BROKEN, promised=False, stage=Stage.COMPARE, upstream="iree-pow")
+    run = judged_run([of_runtime(plain, "iree==3.13.0", "2026-10-28")], Policy(known_issues=str(issues)))
+    (finding,) = (one for one in view(run).findings if one.results)
+    details = dict(finding.details)
+    assert finding.title == "OTHER NUMBERS"
+    assert details["known as"] == (
+        "iree-pow since iree 3.13.0: Powers of negative bases are NaN, docs/explanation/runtimes.md"
+    )
+    assert details["to do"] == "Multiply."
 
 
 def test_several_releases_that_differ_are_counted():

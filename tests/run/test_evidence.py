@@ -346,6 +346,13 @@ def test_one_digest_covers_every_part(project):
     assert Evidence.of(evidence.parts) == evidence
 
 
+def test_an_option_of_a_cell_is_recorded_whatever_its_type(monkeypatch):
+    monkeypatch.setattr(plan_record, "of_cell", lambda _: {"timeout": 1, "precision": "highest"})
+    made = record()
+    assert made.limits == {"timeout": 1.0, "precision": "highest"}
+    assert msgspec.json.decode(msgspec.json.encode(made), type=PlanRecord) == made
+
+
 def test_a_digest_that_is_not_of_its_parts_is_refused(project, jaxexport):
     path = project / ".jaxexport"
     plan = recorded_plan(path)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import day, golden, manifest, result, write_golden
 
-from export_core.base.text import safe_json
+from export_core.base.json_text import safe_json
 from export_core.goldens import Comparison, GoldenError, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.matrix import CellLimits, Selection, Verdict, cache_keys, make_plan
@@ -368,13 +368,16 @@ def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
         ({"writer": WriterOf(jax="0.9.2", jaxlib="0.9.2", built=day("2020-01-01"), platform="cpu")}, False),
         ({"reader": Release(jax="0.12.0.1", jaxlib="0.12.0.1", built=day("2020-01-01"))}, False),
         ({"golden": "t.z/0.9.2-cpu"}, False),
+        ({"converted": True}, False),
+        ({"devices": 2}, False),
     ],
 )
 def test_an_unfinished_run_believes_no_date_or_judgement(tmp_path, changes, continues):
     goldens = [golden("t.a", "0.9.2")]
     plan = make_plan(goldens, load_calendar(), Windows(300, 21), Selection("0.12.0.1"), day("2026-11-21"))
     made = record_of(plan, Policy(windows=WindowDays(300, 21)), CellLimits())
-    line = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1")
+    test = goldens[0].manifest.test
+    line = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1", test=test)
     begun(tmp_path, safe_json(msgspec.structs.replace(line, **changes)), made=made)
     with Journal(tmp_path, made, resume=True) as journal:
         found = results_so_far(journal, plan, Policy(windows=WindowDays(300, 21)))

@@ -68,6 +68,13 @@ SAID = [
         "does not lower",
     ),
     ("iree", "error: unknown vhlo op code: 124", "newer than"),
+    (
+        "iree",
+        "error: 'stream.tensor.sizeof' op failed to calculate total byte count: 'tensor<3xi4>' does not have integral "
+        "number of total bytes",
+        "an even size",
+    ),
+    ("iree", "iree-lld: error: undefined symbol: sin\nerror: failed to link executable and generate target", "float32"),
     ("pjrt", "NOT_FOUND: No FFI handler registered for lapack_spotrf_ffi on a platform Host", "a LAPACK call"),
     (
         "pjrt",
@@ -90,6 +97,22 @@ SAID = [
     ("litert", "Failed to export flatbuffer: ", "a loop"),
     ("litert", "Didn't find op for builtin opcode 'STABLEHLO_SORT' version '1'", "no kernel"),
     ("litert", "num_inputs != subgraph->inputs().size()Node number 0 (STABLEHLO_CASE) failed to prepare.", "branches"),
+    (
+        "litert",
+        "transpose_conv.cc:315 computed_input_height != SizeOfDimension(input, 1) (7 != 8)Node number 2 "
+        "(TRANSPOSE_CONV) failed to prepare.",
+        "padding VALID",
+    ),
+    ("litert", "Type INT4 is unsupported by op Cast.Node number 0 (CAST) failed to invoke.", "a dtype"),
+    ("litert", "failed to delegate SUM node #0Node number 1 (TfLiteXNNPackDelegate) failed to prepare.", "fewer axes"),
+    ("litert", "gather_nd index out of boundsNode number 4 (GATHER_ND) failed to invoke.", "jnp.clip"),
+    (
+        "litert",
+        "error: 'arith.index_cast' op operand type 'tensor<2xi32>' and result type 'tensor<2xi64>' are cast "
+        "incompatible",
+        "fixed shapes",
+    ),
+    ("litert", "stablehlo_reduce_window.cc:877 unsupported reduction body.", "cumlogsumexp"),
     ("stablehlo", "LLVM ERROR: Unsupported op: %0 = sdy.sharding_constraint %arg0 <@empty_mesh, [{}]>", "Shardy"),
     ("stablehlo", "LLVM ERROR: Unsupported op: %2:2 = stablehlo.custom_call @lapack_spotrf_ffi(%1)", "a custom call"),
     ("stablehlo", "LLVM ERROR: Unsupported op: stablehlo.custom_call @shape_assertion(%c_0, %c)", "symbolic shapes"),

@@ -1,23 +1,23 @@
-"""The entries of the knowledge base about consumers that are not jaxlib."""
+"""How many entries the knowledge base has of each consumer, by what happens: the docs have no room for all of them."""
 
 from __future__ import annotations
 
-from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.releases.runtimes import JAXLIB
+from collections import Counter
+
+from export_core.policy.known_issues import known_issues
 from tools.reference.markdown import table
 
 
 def entries() -> str:
-    """A table of the entries of each consumer."""
-    by_consumer: dict[str, list[KnownIssue]] = {}
+    """A row for each consumer: its entries, counted by their outcomes."""
+    by_consumer: dict[str, Counter[str]] = {}
     for issue in known_issues():
-        if issue.consumer != JAXLIB:
-            by_consumer.setdefault(issue.consumer, []).append(issue)
-    parts = []
-    for consumer, issues in by_consumer.items():
-        rows = [(f"`{issue.id}`: {issue.title}", issue.readers or "all", issue.outcome, issue.todo) for issue in issues]
-        parts.append(f"### {consumer}\n\n{table(('what', 'releases', 'outcome', 'to do'), rows)}")
-    return "\n".join(parts) or "Nothing is known of other consumers yet."
+        by_consumer.setdefault(issue.consumer, Counter())[issue.outcome] += 1
+    rows = (
+        (consumer, ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common()))
+        for consumer, outcomes in by_consumer.items()
+    )
+    return table(("consumer", "entries"), rows)
 
 
-PARTS = {"entries of runtimes": entries}
+PARTS = {"entries by consumer": entries}

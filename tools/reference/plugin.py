@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_jaxexport import nox_sessions
 from pytest_jaxexport.marker import all_keywords
-from pytest_jaxexport.settings import add_options
+from pytest_jaxexport.options import add_options
 from tools.reference.api import documented
 from tools.reference.markdown import code, table
 

@@ -25,7 +25,7 @@ def decode(data: bytes | bytearray, name: str) -> f.Envelope:
     return guarded(lambda: _decode(data, name), name)
 
 
-def begins_like_one(head: bytes) -> bool:
+def begins_like_one(head: bytes | bytearray) -> bool:
     """Whether the first kilobytes of a file have the root table of an Exported: writers put it first."""
     try:
         return _is_exported(Buffer(head, "").root())

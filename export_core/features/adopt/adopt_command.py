@@ -12,6 +12,7 @@ import click
 from export_core.base.errors import PREFIX
 from export_core.base.text import plural
 from export_core.cli.click_options import PATH, Project, dry_run_option, project_options, quiet_option
+from export_core.cli.completion import CASE, RELEASE
 from export_core.cli.help import command
 from export_core.cli.output import echo
 
@@ -26,7 +27,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
 
 @command(
     "docs/reference/artifacts.md",
-    "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --cases attention",
+    "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
     "jaxexport goldens add --from archive",
     name="add",
 )
@@ -60,12 +61,12 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="With --from, a YAML file that says what belongs to each artifact. [default: artifacts.yaml in the folder, "
     "where there is one]",
 )
-@click.option("--cases", "case", metavar="NAME", help="The name of the one case, and of its folder.")
+@click.option("--case", metavar="NAME", help="The name of the case, and of its folder.")
 @click.option(
-    "--writers",
-    "writer",
+    "--writer",
     metavar="JAXLIB[-jaxJAX]",
-    help="The one jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that "
+    type=RELEASE,
+    help="The jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that "
     "can have written it]",
 )
 @click.option(
@@ -97,6 +98,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
 @click.option(
     "--replace",
     metavar="CASE",
+    type=CASE,
     multiple=True,
     help="With --from, a case whose golden by the same writer may be replaced; may be given several times. Without it, "
     "a golden of a test, of another artifact or with other arrays stays.",
@@ -139,7 +141,7 @@ def add(project: Project, file: str | None, folder: str | None, quiet: bool, dry
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
     steps = Steps(quiet=quiet)
-    # The case of a single artifact is named by --cases.
+    # The case of a single artifact is named by --case.
     may_go, of_all = (replace, sizes) if folder else ((stated["case"],), {})
     replay = not stated.pop("no_replay")
     adoption = Adoption(project.store, project.policy, steps, replay, may_go, of_all)
@@ -185,9 +187,9 @@ def _check_options(file: str | None, folder: str | None, stated: Mapping[str, An
     if (file is None) == (folder is None):
         raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
     if file and stated["case"] is None:
-        raise click.UsageError("--artifact FILE: expected the name of its case too: --cases NAME.")
+        raise click.UsageError("--artifact FILE: expected the name of its case too: --case NAME.")
     of_an_archive = {"--list": stated["listed"], "--replace": stated["replace"]}
-    of_one = {"--cases" if name == "case" else f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
+    of_one = {f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
     if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
         other, where = ("--from", " artifacts.yaml can say it for one artifact.") if folder else ("--artifact", "")
         raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")

@@ -12,7 +12,8 @@ from export_core.artifact import ArtifactError
 from export_core.artifact.folders import LeftOut, artifact_in, files_of
 from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
-from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
+from export_core.base.untrusted import LARGEST_TEXT, read_regular
+from export_core.base.yaml_text import decode_yaml
 from export_core.goldens import GoldenError
 from export_core.goldens.adopt import StatedFacts
 from export_core.goldens.adopted_mesh import parse_specs

@@ -84,7 +84,7 @@ def write_goldens(
     for release in writers.chosen:
         echo(f"== writing goldens with {title(release)}")
         try:
-            # Locked until pytest has ended: `jaxexport environments --clean` must not remove it meanwhile.
+            # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:
                 with steps:
                     environment = _build_writer(release, writers, install, constraints, locks, steps)

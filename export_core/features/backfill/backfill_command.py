@@ -13,6 +13,7 @@ from export_core.cli.click_options import (
     quiet_option,
     wheels_option,
 )
+from export_core.cli.completion import RELEASES
 from export_core.cli.help import command
 
 
@@ -25,6 +26,7 @@ from export_core.cli.help import command
 @click.option(
     "--writers",
     metavar="WRITER,…",
+    type=RELEASES,
     required=True,
     help="jaxlib releases to write goldens with, in the form of `jaxexport matrix --readers`: 0.10.2, or a wheel file.",
 )

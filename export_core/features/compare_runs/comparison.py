@@ -157,7 +157,7 @@ def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: se
     values: list[tuple[str, Any, Any]] = [
         ("as of", then.as_of, now.as_of),
         *((key, then.selection.get(key), now.selection.get(key)) for key in {**now.selection, **then.selection}),
-        *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
+        *((key, then.limits.get(key, type(value)()), value) for key, value in now.limits.items()),
         ("newest jaxlib", earlier.summary.calendar.get("newest_jaxlib"), run.summary.calendar.get("newest_jaxlib")),
     ]
     different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]

@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import msgspec
 
-from export_core.base.text import aligned, plural
+from export_core.base.layout import aligned
+from export_core.base.text import plural
 from export_core.judge.causes import stretches
 from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
 from export_core.matrix import Verdict

@@ -111,6 +111,11 @@ def convert(
     `ArtifactError` for one that cannot be read.
     """
     envelope, title = artifact.envelope, reader.release.title
+    if artifact.saved_model is not None:
+        raise ConversionRefused(
+            f"{artifact.name}: not converted: it is a SavedModel of TensorFlow. Convert the artifact that its function "
+            "was exported to, and write the SavedModel of that."
+        )
     if envelope is None:
         raise ConversionRefused(
             f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "

@@ -19,6 +19,7 @@ from export_core.cli.click_options import (
     policy_option,
     quiet_option,
 )
+from export_core.cli.completion import RELEASES
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
@@ -43,6 +44,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "--for",
     "readers",
     metavar="READER,…",
+    type=RELEASES,
     required=True,
     help="The readers, one artifact for each: a jaxlib; another runtime, such as tensorflow==2.18.1, or iree "
     "for its newest release; or a deployment target of the policy (`deployed`), by its name.",

@@ -34,7 +34,6 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import Cells, Result
 from export_core.matrix.verdicts import VERDICTS, FindingKind, Verdict
 from export_core.numbers.nothing_compared import nothing_compared
-from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.report.document import Finding
@@ -43,19 +42,13 @@ from export_core.run.run import Run
 
 
 def with_conversions(
-    results: Sequence[Result],
-    cells: Sequence[Cell],
-    asked: RunOptions,
-    options: ReplayOptions,
-    notify: Callable[[str], None],
+    results: Sequence[Result], cells: Sequence[Cell], options: ReplayOptions, notify: Callable[[str], None]
 ) -> Sequence[Result]:
     """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
 
     No judgement changes. `options` say how converted artifacts are replayed; `notify` is called with a line about what
     happens meanwhile.
     """
-    if not asked.convert:
-        return results
     rewrite_modules = ModuleRewriter(options.calendar, notify)  # where the envelope is not enough
     planned, fixes = {cell.key: cell for cell in cells}, dict[CellKey, FixByConversion]()
     for failing in Cells([result for result in results if can_be_tried(result)]).by_reader.values():

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.readers import Reader, loads, readers_of, version_numbers, version_pair
+from export_core.base.json_text import decode_json
+from export_core.base.processes import signal_name
 from export_core.base.scratch import scratch_folder
-from export_core.base.text import signal_name
-from export_core.base.untrusted import decode_json
 from export_core.features.convert.convert import EXPORTED_AGAIN, Converted, ModuleJob, RewrittenModules, check_converted
 from export_core.features.convert.envelope import fields_of, format_of, wire_version
 from export_core.features.convert.errors import ConversionRefused

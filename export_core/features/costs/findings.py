@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-from export_core.base.text import aligned, plural, ranges
+from export_core.base.layout import aligned
+from export_core.base.text import plural, ranges
 from export_core.features.costs.exceeded import EXCEEDED, Exceeded
 from export_core.features.costs.over_budget import unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING

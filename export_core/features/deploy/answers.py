@@ -17,14 +17,15 @@ import msgspec
 from export_core.artifact import Artifact, read
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax
 from export_core.base.errors import ExportCompatError
-from export_core.base.text import did_you_mean, plain_text, plural, wrapped
+from export_core.base.layout import wrapped
+from export_core.base.text import did_you_mean, plain_text, plural
 from export_core.goldens import Golden
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.judge.accepted import Accepted
 from export_core.judge.unmatched import Unmatched
 from export_core.judge.weakening import accepted_in
-from export_core.knowledge import NO, Forecast, forecasts
+from export_core.knowledge import NO, Forecast, forecast, forecasts
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.matrix.selection import reader_named
@@ -181,7 +182,7 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
     answer, why, result = _answer(subject, target, question)
     around = _around(subject, target, question) if answer is Answer.NO else ("", "", False)
     if subject.golden is None:
-        words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--cases", "CASE"]
+        words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
@@ -195,6 +196,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return Answer.YES, f"it ran in {title_of(target.release)}{_shown_by_outputs(subject, target, question)}", result
     reader = find_reader(target.release, question.terms, question.calendar)
     check = check_load(subject.artifact, question.terms, reader, target.platform)
+    foreseen = forecast(subject.artifact, reader, target.platform)
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
@@ -209,17 +211,17 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
     if target.reader and check.unpromised:
         return Answer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
-    if check.forecast.spoiled.answer == NO:
-        return Answer.NO, f"{check.forecast.in_words}: {_reasons(check.forecast)}", None
+    if foreseen.spoiled.answer == NO:
+        return Answer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
         return Answer.UNKNOWN, f"it ran in {title_of(target.release)}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return Answer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
-    foreseen = f"may load ({'; '.join(doubts)})" if doubts else "should load"
-    condition = "" if doubts else _reasons(check.forecast)
+    how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
+    condition = "" if doubts else _reasons(foreseen)
     known = f" ({condition})" if condition else ""
-    return Answer.UNKNOWN, f"it {foreseen}{known}, and no stored result shows that it runs", None
+    return Answer.UNKNOWN, f"it {how}{known}, and no stored result shows that it runs", None
 
 
 def _reasons(known: Forecast) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from export_core.cli import click_options
+from export_core.cli.completion import CASE_OR_FILE
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
@@ -19,7 +20,7 @@ from export_core.cli.output import echo, echo_json
     section="Days",
     name="can-i-deploy",
 )
-@click.argument("names", metavar="[CASE|FILE…]", nargs=-1)
+@click.argument("names", metavar="[CASE|FILE…]", nargs=-1, type=CASE_OR_FILE)
 @click.option(
     "--to",
     metavar="NAME|all",
@@ -65,8 +66,8 @@ def can_i_deploy(
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.entries import ALL
     from export_core.policy.known_issues import known_issues
+    from export_core.policy.project_terms import terms_of
     from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
-    from export_core.policy.terms import terms_of
     from export_core.run.results import SUMMARY
 
     policy = click_options.policy_of(policy_file)

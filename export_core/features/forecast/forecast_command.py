@@ -4,6 +4,7 @@ import click
 
 from export_core.base.text import did_you_mean
 from export_core.cli import click_options
+from export_core.cli.completion import RELEASES
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
@@ -25,6 +26,7 @@ HALF_A_YEAR = 183
 @click.option(
     "--deployed",
     metavar="NAME,…",
+    type=RELEASES,
     default="",
     help="Readers that are in use, beside the deployment targets of the policy (`deployed`) that are in force: "
     "jaxlib releases, such as 0.11.0, releases of another runtime, such as tensorflow==2.21.0, and deployment targets "

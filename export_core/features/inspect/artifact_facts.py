@@ -13,6 +13,7 @@ from export_core.artifact import Artifact, Module, as_dict
 from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main, dimension_constraints, dimension_names, is_known
 from export_core.artifact.readers import Needs, Reader, needs, readers_of, readers_of_runtime
+from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.knowledge import Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
@@ -21,14 +22,15 @@ from export_core.releases.calendar_entries import CalendarEntry, shipped_runtime
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
 BARE = "StableHLO portable artifact"
+SAVED_MODEL = "TensorFlow SavedModel"
 RAW = "raw StableHLO bytecode, no portable artifact"
 STABLEHLO_YEARS = (5, 2)  # Backward and forward. Source: docs/compatibility.md of StableHLO, "Guarantees".
 
 
 class SignatureFacts(NamedTuple):
-    """Types as jax prints them, flat and in order."""
+    """Types as jax prints them, flat and in order; of a SavedModel only its name."""
 
-    name: str  # The name of the function.
+    name: str  # The name of the function; of a SavedModel those of its signatures.
     inputs: tuple[str, ...]  # The types of the arguments.
     outputs: tuple[str, ...]  # The types of the results.
     in_tree: str | None  # The tree of the arguments, null for a bare module.
@@ -144,7 +146,7 @@ class Inspection(NamedTuple):
 
     format: int  # The version of this form.
     file: str  # The file, as it was named.
-    kind: str  # What it is: an artifact of jax.export, or bare StableHLO.
+    kind: str  # What it is: an artifact of jax.export, bare StableHLO, or a SavedModel.
     nbytes: int  # Its size in bytes.
     sha256: str  # The SHA-256 of the file.
     signature: SignatureFacts  # The types of arguments and results.
@@ -169,6 +171,8 @@ class Inspection(NamedTuple):
     disabled_checks: tuple[str, ...] = ()  # Safety checks that jax.export left out.
     unknown_fields: tuple[str, ...] = ()  # Fields of the envelope that this reader does not know.
     promise: PromisedDays | None = None  # What JAX promises; null for a bare module, and where no writer is known.
+    saved_model: SavedModel | None = None
+    """What a SavedModel says of the functions in it, a module each, in order; null for other artifacts."""
     envelope: dict[str, Any] | None = None
     """The fields of jax.export.Exported as they are in the file; null for a bare module."""
 
@@ -194,7 +198,7 @@ def describe(
     facts = Inspection(
         format=FORMAT,
         file=artifact.name,
-        kind=EXPORTED if envelope is not None else RAW if artifact.is_raw else BARE,
+        kind=_kind(artifact),
         nbytes=len(artifact.data),
         sha256=artifact.sha256,
         signature=_signature(artifact),
@@ -206,6 +210,7 @@ def describe(
         runtimes=tuple(_runtimes(artifact, terms)) if runtimes else (),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
+        saved_model=artifact.saved_model,
     )
     if envelope is None:
         return facts
@@ -226,6 +231,14 @@ def describe(
         promise=None if converted is not None and converted.differs_from_original else promised_days(writer, terms),
         envelope=as_dict(envelope) if whole else None,
     )
+
+
+def _kind(artifact: Artifact) -> str:
+    if artifact.envelope is not None:
+        return EXPORTED
+    if artifact.saved_model is not None:
+        return SAVED_MODEL
+    return RAW if artifact.is_raw else BARE
 
 
 def jaxlibs_of(readers: Sequence[Reader]) -> tuple[str, ...]:
@@ -278,6 +291,8 @@ def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:
 
 
 def _signature(artifact: Artifact) -> SignatureFacts:
+    if artifact.saved_model is not None:
+        return SignatureFacts(", ".join(artifact.saved_model.signatures), (), (), None, None, None, (), ())
     envelope, main = artifact.envelope, artifact.module.main
     if envelope is not None:
         return SignatureFacts(
@@ -317,9 +332,9 @@ def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
 
 
 def stablehlo_promise(artifact: Artifact) -> StableHloPromise | None:
-    """What StableHLO promises of a bare module; None for raw bytecode, and where JAX's own promise counts."""
+    """What StableHLO promises of a bare module; None for raw bytecode, and where another promise counts."""
     written_for = artifact.module.stablehlo_version
-    if artifact.envelope is not None or written_for is None:
+    if artifact.envelope is not None or artifact.saved_model is not None or written_for is None:
         return None
     return StableHloPromise(*STABLEHLO_YEARS, written_for)
 

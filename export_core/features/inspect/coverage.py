@@ -9,7 +9,8 @@ from msgspec import structs
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import PLATFORMS, belongs
 from export_core.artifact.envelope.fields import Envelope, Tree
-from export_core.base.text import aligned, printable
+from export_core.base.layout import aligned
+from export_core.base.text import printable
 from export_core.goldens import Golden, Manifest
 
 SECTIONS = ("targets", "primitives", "dtypes", "effects", "features", "formats")

@@ -11,7 +11,8 @@ import numpy as np
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main, is_known
-from export_core.base.text import plural, printable, wrapped
+from export_core.base.layout import wrapped
+from export_core.base.text import plural, printable
 from export_core.features.inspect.screen import LINE, WIDTH, joined, size
 from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz

@@ -14,7 +14,8 @@ import click
 
 from export_core.base.errors import PREFIX
 from export_core.base.text import did_you_mean, plural
-from export_core.cli.click_options import PATH, day_of, declared, goldens_option, json_option, policy_of, policy_option
+from export_core.cli.click_options import day_of, declared, goldens_option, json_option, policy_of, policy_option
+from export_core.cli.completion import GOLDEN_OR_FILE, RELEASE
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
@@ -29,7 +30,7 @@ _READERS = (
     "jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'; or those of another runtime, such as "
     "tensorflow==2.21.0, 'iree>=3.9', or litert for its newest."
 )
-_NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=PATH, nargs=-1, required=True)
+_NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=GOLDEN_OR_FILE, nargs=-1, required=True)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class _Asked:
 
     def terms(self) -> Terms:
         """The releases, windows and allowed calls of the policy, without releases that were built after --as-of."""
-        from export_core.policy.terms import terms_here
+        from export_core.policy.stored_terms import terms_here
 
         terms = terms_here(self.policy_file)
         if self.as_of is None:
@@ -54,7 +55,7 @@ class _Asked:
 
     def readers_in(self, terms: Terms) -> list[Reader]:
         """The readers that --readers names. Raises `ReleaseError` for one that does not exist."""
-        from export_core.policy.load_check import find_readers
+        from export_core.features.inspect.named_readers import find_readers
 
         return find_readers(self.readers, terms, self.policy_file) if self.readers is not None else []
 
@@ -122,19 +123,21 @@ def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., No
 def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_json: bool, mlir: bool) -> None:
     """Show what is in an artifact or in a golden, who wrote it, and what can load it; or what is in a folder.
 
-    FILE is what Exported.serialize() returned, or a StableHLO portable artifact. CASE/WRITER is a golden as
-    `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest, arrays and files are
-    shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
+    FILE is what Exported.serialize() returned, a StableHLO portable artifact, or the folder of a SavedModel.
+    CASE/WRITER is a golden as `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest,
+    arrays and files are shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
 
-    Of a DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and virtual
-    environments are left out unless they are named.
+    Of any other DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and
+    virtual environments are left out unless they are named.
 
     Exit codes with --readers: 0 all of them load it, none is known not to run it, and every custom call is promised or
     allowed; 1 for any other; 2 the file cannot be read; 3 whether one loads it is not known. In another runtime than
     jaxlib, a call counts as promised unless only jax registers it. Without: 0, or 2 where a file cannot be read.
     """
+    from export_core.artifact.folders import is_archive
+
     golden = asked.golden(names[0]) if len(names) == 1 else None
-    is_one = golden is not None or (len(names) == 1 and not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder
+    is_one = golden is not None or (len(names) == 1 and not is_archive(names[0]))
     if mlir + (asked.readers is not None) > is_one:
         raise click.UsageError("--mlir and --readers take one artifact, and cannot be combined.")
     if not is_one:
@@ -143,7 +146,7 @@ def inspect(context: click.Context, /, names: Sequence[str], asked: _Asked, as_j
 
     artifact = golden[1].artifact if golden else names[0]
     if mlir:
-        from export_core.artifact.module_text import module_text
+        from export_core.features.inspect.printed_module import module_text
 
         echo(module_text(read(artifact)))
         return
@@ -200,29 +203,32 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> in
 @_NAMES
 @_asked_options("Who also has to guarantee the calls (jaxlib) or to compile them (other runtimes)")
 @click.option(
-    "--writers", metavar="JAXLIB", help="The one jaxlib that wrote all these files. [default: read from each file]"
+    "--writer",
+    metavar="JAXLIB",
+    type=RELEASE,
+    help="The jaxlib that wrote all these files. [default: read from each file]",
 )
 @click.pass_context
-def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: str | None) -> None:
+def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: str | None) -> None:
     """Check every custom call against what its writer guaranteed and the policy allows.
 
     The parameters of `main` are checked against the artifact's envelope and its calling convention. Of a DIR, all
     artifacts below it are audited, and those with problems are shown. Of a golden, the writer is that of its
     golden.yaml, and what the marker allowed counts, as in a matrix.
 
-    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named reader
-    is known not to run it, 2 a file cannot be read.
+    Exit codes: 0 no problems found, 1 a call is not guaranteed, `main` does not match the envelope, or a named runtime
+    that is not jaxlib is known not to run it, 2 a file cannot be read.
     """
-    from export_core.artifact.folders import LeftOut, read_folders
+    from export_core.artifact.folders import LeftOut, is_archive, read_folders
     from export_core.features.inspect.screen import PolicyOfGoldens, audit_text
 
     terms = asked.terms()
-    if writers:
-        policy_of(asked.policy_file).calendar().built(writers)  # a name that is no release is bad input
-    below = any(map(os.path.isdir, names))
+    if writer:
+        policy_of(asked.policy_file).calendar().built(writer)  # a name that is no release is bad input
+    below = any(map(is_archive, names))
     left_out = LeftOut()
     auditing = functools.partial(
-        audit_text, terms, writers, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
+        audit_text, terms, writer, asked.readers_in(terms), of_goldens=PolicyOfGoldens(asked.policy_file)
     )
     ended = _show_each(read_folders(auditing, asked.files(names), left_out, asked.jobs), below=below)
     if below:
@@ -270,13 +276,13 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
     from export_core.artifact import Artifact
-    from export_core.artifact.folders import LeftOut, artifact_in, files_of, read_folders
+    from export_core.artifact.folders import LeftOut, artifact_in, files_of, is_archive, read_folders
     from export_core.features.inspect.screen import compare
 
-    if len(names) != 2 or len({*map(os.path.isdir, names)}) != 1:
+    if len(names) != 2 or len({*map(is_archive, names)}) != 1:
         raise click.UsageError(f"expected two artifacts, or two folders of them, found {' '.join(names)}.")
     old, new = (path.rstrip("/") or path for path in asked.files(names))
-    below = os.path.isdir(old)  # noqa: PTH112 - it is shown as typed
+    below = is_archive(old)
     terms = asked.terms()
     comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
     left_out = LeftOut()

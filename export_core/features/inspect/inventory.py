@@ -28,7 +28,7 @@ class InventoryRow(NamedTuple):
 
     file: str  # The file, below the folder as it was named.
     error: str | None = None  # Why it cannot be read; null for one that was read.
-    kind: str | None = None  # What it is: an artifact of jax.export, or bare StableHLO.
+    kind: str | None = None  # What it is: an artifact of jax.export, bare StableHLO, or a SavedModel.
     nbytes: int | None = None  # Its size in bytes.
     sha256: str | None = None  # The SHA-256 of the file.
     function: str | None = None  # The name of the function.

@@ -11,7 +11,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from export_core.artifact import Artifact, ArtifactError, as_dict, read
-from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, foreseen_everywhere
+from export_core.artifact.artifact import saved_model_in
+from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import CONVERT, Reader
 from export_core.artifact.writers import WrittenBy, find_writer
@@ -30,7 +31,8 @@ from export_core.features.inspect.artifact_facts import (
     stablehlo_promise,
 )
 from export_core.knowledge import NO, ONE_DEVICE, UNKNOWN, YES_BUT, Forecast, forecasts
-from export_core.policy.terms import Terms, terms_here
+from export_core.policy.stored_terms import terms_here
+from export_core.policy.terms import Terms
 from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def quick_start(words: Sequence[str]) -> None:
     # exist may be a golden.
     if len(files) != 1 or set(words) - {*files, "--json"}:
         return
-    if os.path.isdir(files[0]) or not os.path.lexists(files[0]):  # noqa: PTH112 - pathlib: 5 ms
+    is_folder = os.path.isdir(files[0]) and saved_model_in(files[0]) == files[0]  # noqa: PTH112 - pathlib: 5 ms
+    if is_folder or not os.path.lexists(files[0]):
         return
     text = inspect_text(read(files[0]), terms_here(), as_json="--json" in words)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
@@ -122,6 +125,9 @@ _Rows = Iterator[tuple[str, str | Iterable[str]]]  # What stands in the first co
 
 
 def _rows(facts: Inspection) -> _Rows:
+    if facts.saved_model is not None:
+        yield from _rows_of_saved_model(facts)
+        return
     yield from _signature(facts)
     if facts.nr_devices is not None:
         yield from _envelope(facts)
@@ -151,11 +157,32 @@ def _rows(facts: Inspection) -> _Rows:
     if facts.readers and all(reader.loads is False for reader in facts.readers):
         yield "to do", _remedy(facts.readers[-1].release)
     yield "not in", _not_in(facts.readers)
-    yield from _not_run(facts.readers)
+    yield from _not_run(facts.readers, f"it needs {facts.nr_devices} devices")
     several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
     said_once = ONE_DEVICE.format(facts.nr_devices)
     yield "read by", [*_runtimes(facts.runtimes, said_once), *(several if (facts.nr_devices or 1) > 1 else [])]
     yield "promised", _promised(facts)
+
+
+def _rows_of_saved_model(facts: Inspection) -> _Rows:
+    from export_core.features.inspect.saved_model import PROMISED, about_call
+
+    model = facts.saved_model
+    assert model is not None
+    yield "written by", f"TensorFlow {model.tensorflow}, as it says" if model.tensorflow else "a TensorFlow"
+    yield "signatures", joined(model.signatures) or "none"
+    yield "operations", f"{len(model.calls)} by jax of {model.operations}; the others are TensorFlow's, and not checked"
+    for number, (call, module) in enumerate(zip(model.calls, facts.modules, strict=True)):
+        takes, returns = _types(call.inputs), _types(call.outputs)
+        yield f"function {number + 1}", about_call(call, takes, returns, _inside(module))
+    yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
+    bytecode = ((module.producer, module.bytecode_version) for module in facts.modules)
+    yield "written as", dict.fromkeys(f"{producer}, MLIR bytecode {version}" for producer, version in bytecode)
+    yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
+    loading = [runtime for runtime in facts.runtimes if any(ok is not False for ok in runtime.reads.values())]
+    of_tensorflow = [runtime for runtime in facts.runtimes if runtime.runtime in ("tensorflow", "savedmodel")]
+    yield "read by", _runtimes(loading or of_tensorflow, "")
+    yield "promised", PROMISED
 
 
 def _signature(facts: Inspection) -> _Rows:
@@ -281,11 +308,14 @@ _SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
 """The first column of a line about releases that load an artifact, by whether they run it."""
 
 
-def _not_run(readers: Sequence[ReaderFacts]) -> _Rows:
-    """The releases that load it and are known not to run it, or on a condition, by the reasons; the latest first."""
+def _not_run(readers: Sequence[ReaderFacts], said: str) -> _Rows:
+    """The releases that load it and are known not to run it, or on a condition, by the reasons; the latest first.
+
+    `said` is a reason that another line says.
+    """
     groups: dict[str, dict[str, list[ReaderFacts]]] = {}
     for reader in readers:
-        if reader.known and reader.loads:
+        if reader.loads and {*reader.known} - {said}:
             name = _SPOILED.get(reader.runs, "other numbers" if reader.numbers == NO else "numbers")
             groups.setdefault(name, {}).setdefault("; ".join(reader.known), []).append(reader)
     for name, by_reasons in groups.items():
@@ -420,30 +450,40 @@ def audit_text(
     # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
-    known = [*forecasts(artifact, readers)]
-    problems += [line for each in known for line in _problems_in(each)]
+    notes: list[str] = []
+    calls = calls_of_jax(artifact)
+    for known in forecasts(artifact, readers):
+        # Which calls are promised is what an audit of jaxlib decides; that it crashes is said beside it.
+        (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
     lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
-    if artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
+    if artifact.saved_model is not None:
+        from export_core.features.inspect.saved_model import PROMISED
+
+        lines += [f"  note  promised {PROMISED[0]}"]
+    elif artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
         lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
     for finding in findings:
         mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
         lines.append(f"  {mark}  {finding}")
         lines += [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
     lines += [f"  FAIL  {problem}" for problem in problems]
-    if terms.releases:
+    lines += [f"  note  {note}" for note in notes]
+    if terms.releases and artifact.saved_model is None:
         platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
         lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
     ok = not problems and all(finding.ok for finding in findings)
     return ok, "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _problems_in(known: Forecast) -> Iterator[str]:
-    """Why a reader that was named does not run an artifact that it loads, a line each."""
+def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
+    """Why a reader that was named does not run an artifact, a line each; `calls` are those that only jax registers."""
+    title, only_jax = known.reader.release.title, ONLY_JAX.format(joined(calls))
+    if known.reader.release.runtime and calls:
+        yield f"{title} does not compile it: {only_jax}"
     if known.load.ok and known.spoiled.answer == NO:
-        title = known.reader.release.title
-        yield from (
-            f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ") for reason in known.spoiled.reasons
-        )
+        for reason in known.spoiled.reasons:
+            if reason.text != only_jax:
+                yield f"{title} {known.in_words}: {reason}. {reason.todo}".rstrip(". ")
 
 
 def _audit_summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
@@ -461,8 +501,8 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
     if artifact.envelope is None:
         return "writer not known"
     if writer.candidates:
-        return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writers)"
-    return "written by a jaxlib that the calendar does not have (name it with --writers)"
+        return f"written by one of jaxlib {joined(writer.candidates)} (name it with --writer)"
+    return "written by a jaxlib that the calendar does not have (name it with --writer)"
 
 
 def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:

@@ -5,13 +5,15 @@ TLS in Dask's own configuration.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.text import plural
 from export_core.features.remote.job import Job, JobResult
 
+NOTE_SECONDS = 3.0  # How long no worker may be there before a run says that it waits for one.
 PATIENCE_SECONDS = 60.0
 """How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
 ANSWER_SECONDS = 30.0  # How long a scheduler may take to say which workers it has.
@@ -50,11 +52,14 @@ class DaskCluster:
                 "one with `dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
         self._address = address
-        self._workers: list[dict[str, Any]] = []
+        self._workers: dict[str, dict[str, Any]] = {}
         self._asked_at = 0.0
         self._scheduler_is_silent = False
         self._no_worker_since: dict[str, float] = {}
         self._platforms_seen: set[str] = set()
+        self._lost: list[str] = []
+        self._none_since: float | None = None
+        self._said_none = False
 
     def submit(self, run: Callable[[Job], JobResult], job: Job, platform: str) -> Future[JobResult]:
         """Run a job on a worker with this platform, to which its resources tie it."""
@@ -95,6 +100,26 @@ class DaskCluster:
             f"`dask worker {self._address} --resources {platform}=1`"
         )
 
+    def news(self) -> Iterator[str]:
+        """Yield a line for each worker that was lost since the last call, and one where none has been there for long.
+
+        Asks nobody: the answers are those that `room` and `trouble` had.
+        """
+        for address in sorted(self._lost):
+            left = plural(len(self._workers), "worker")
+            yield f"the Dask worker at {address} is lost, {left} left: what it ran is run again"
+        self._lost.clear()
+        if self._workers or self._client.status != "running":
+            self._none_since, self._said_none = None, False
+            return
+        self._none_since = self._none_since or time.monotonic()
+        if not self._said_none and time.monotonic() - self._none_since >= NOTE_SECONDS:
+            self._said_none = True
+            yield (
+                f"the Dask scheduler at {self._address} has no worker: waiting for one, for {PATIENCE_SECONDS:.0f} s. "
+                f"`dask worker {self._address}` starts one"
+            )
+
     def close(self) -> None:
         """Cancel the jobs that have not begun, and disconnect.
 
@@ -109,7 +134,8 @@ class DaskCluster:
                 identity = self._client.sync(
                     self._client.scheduler.identity, n_workers=-1, callback_timeout=ANSWER_SECONDS
                 )
-                self._workers = [*identity["workers"].values()]
+                self._lost += self._workers.keys() - identity["workers"].keys()
+                self._workers = identity["workers"]
             except TimeoutError:
                 self._scheduler_is_silent = True
             except OSError:  # the connection broke just now: the client notices by itself
@@ -117,7 +143,7 @@ class DaskCluster:
             self._asked_at = time.monotonic()
         able = [
             worker
-            for worker in self._workers
+            for worker in self._workers.values()
             if platform == EVERYWHERE or (worker.get("resources") or {}).get(platform, 0) >= 1
         ]
         if able:

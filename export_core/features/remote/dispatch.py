@@ -105,6 +105,8 @@ class _Dispatch:
                 done, _ = wait(self.out, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
                 if not self.out and any(self.waiting.values()):  # nothing can be sent while the scheduler is lost
                     time.sleep(LOOK_SECONDS)
+                for line in self.cluster.news():
+                    self.notify(line)
                 for future in done:
                     yield from self._take(self.out.pop(future), future)
         finally:

@@ -19,8 +19,9 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import make_plan
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.reproduce_command import reproduce_command, with_settings
+from export_core.matrix.result import grouped
 from export_core.matrix.selection import reader_named
-from export_core.policy import find_policy
+from export_core.policy import Policy, find_policy
 from export_core.policy.entries import matches
 from export_core.policy.run_options import (
     RESULTS,
@@ -30,6 +31,7 @@ from export_core.policy.run_options import (
     option_words,
     reproduce_options,
 )
+from export_core.readers.cell import CellKey
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
@@ -63,6 +65,7 @@ class Asked:
     selection: Selection = field(default_factory=Selection)
     """Where unpublished releases come from, and which devices are compiled for; nothing else of it counts."""
     run: RunOptions = field(default_factory=RunOptions)  # The goldens, the policy, the day, and how the cell is run.
+    first_cause: bool = False  # Whether failing cells of several causes mean the first cause; else they are an error.
 
 
 def spelled_out(asked: Asked, run: Run | None) -> Asked:
@@ -80,7 +83,7 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
     for name, word in words.items():
         option = getattr(asked, name)
         if word and option and word != option:
-            raise WhyError(f"--{name}s {option}: the cell already says {word}. Leave out one of them.")
+            raise WhyError(f"--{name} {option}: the cell already says {word}. Leave out one of them.")
     reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
     return replace(asked, cell=golden, reader=reader, platform=platform)
 
@@ -92,7 +95,7 @@ class Choice:
     `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `stored` is what a run says
     of the golden on this platform, in all its readers; nothing where it had another golden of this name. `run` has the
     options by which another command finds the same golden and releases. `alike` counts the cells that were
-    meant: this is the example of their one cause.
+    meant: this is the example of their one cause. `others` has a command that explains the example of each other cause.
     """
 
     cell: Cell
@@ -101,6 +104,7 @@ class Choice:
     stored: tuple[Result, ...] = ()
     run: RunOptions = field(default_factory=RunOptions)
     alike: int = 1
+    others: tuple[str, ...] = ()
 
     def command(self, name: str, *words: str) -> str:
         """A command about this cell, for a shell."""
@@ -152,6 +156,16 @@ class _Candidate(NamedTuple):
     platform: str
     result: Result | None = None
 
+    @property
+    def cause(self) -> str:
+        """The id of its cause; empty where the run has none."""
+        return self.result.cause if self.result else ""
+
+    @property
+    def key(self) -> CellKey | None:
+        """The name of its cell in the run; None where the run does not have it."""
+        return self.result.key if self.result else None
+
     def __str__(self) -> str:
         verdict = f": {self.result.verdict}" if self.result else ""
         return f"{self.golden.id} in {self.reader} on {self.platform}{verdict}"
@@ -176,7 +190,8 @@ def choose(asked: Asked) -> Choice:
         raise WhyError(f"{store}: expected goldens, found none. Name their folder with --goldens.")
     check_dates(stored, calendar, all_known=False)
     goldens = under_policy(_goldens_named(asked, stored, store), policy)
-    candidate, alike = _only_one(_candidates(asked, goldens, run), asked, run)
+    candidate, alike, others = _only_one(_candidates(asked, goldens, run), asked, run)
+    commands = tuple(_explaining(other, asked, policy) for other in others)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
     # As of the day of a stored result, if its run was asked for one and the options name none.
@@ -195,7 +210,7 @@ def choose(asked: Asked) -> Choice:
         place = cell.golden.id, cell.platform, cell.mode
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, asked.run.cache)
-    return Choice(cell, plan, options, results, asked.run, alike)
+    return Choice(cell, plan, options, results, asked.run, alike, commands)
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
@@ -211,14 +226,14 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
 
     if goldens := [golden for golden in stored if is_meant(golden)]:
         return goldens
-    wanted = " ".join(filter(None, (asked.cell, asked.case and f"--cases {asked.case}")))
+    wanted = " ".join(filter(None, (asked.cell, asked.case and f"--case {asked.case}")))
     cases = dict.fromkeys(golden.manifest.case for golden in stored)
     of_case = [golden for golden in stored if matches(golden.manifest.case, asked.case or asked.cell)]
     if asked.writer and of_case:
         by = few(list(dict.fromkeys(golden.manifest.writer.id for golden in of_case)))
-        raise WhyError(f"--writers {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
+        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
     raise WhyError(
-        f"{wanted or f'--writers {asked.writer}'}: expected a golden in {store}, found none of this name."
+        f"{wanted or f'--writer {asked.writer}'}: expected a golden in {store}, found none of this name."
         f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."
     )
 
@@ -245,8 +260,21 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
     return candidates
 
 
-def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> tuple[_Candidate, int]:
-    """The candidate that is meant; of several that fail by one cause its example, and how many these are."""
+def _explaining(candidate: _Candidate, asked: Asked, policy: Policy) -> str:
+    """Return the command that explains another cell of the same run."""
+    results = ["--results", str(asked.results)] if asked.results else []
+    cell = f"{candidate.golden.id} in {candidate.reader} on {candidate.platform}"
+    command = shlex.join(["jaxexport", "explain", cell, *option_words(asked.selection, asked.run), *results])
+    return with_settings(command, policy.environment)
+
+
+def _only_one(
+    candidates: Sequence[_Candidate], asked: Asked, run: Run | None
+) -> tuple[_Candidate, int, list[_Candidate]]:
+    """Return the candidate that is meant, how many fail by its cause, and an example of each other cause.
+
+    Among several that fail by one cause, its example is meant.
+    """
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
     meant = failing if failing or not asked.reader else candidates
@@ -254,26 +282,29 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
         # Who names nothing asks why the run fails: what fails as expected, outside the window, is not meant.
         meant = [one for one in meant if one.result and one.result.judgement.is_urgent] or meant
     if len(meant) == 1:
-        return meant[0], 1
+        return meant[0], 1, []
     if meant:
-        causes = {candidate.result.cause if candidate.result else "" for candidate in meant}
-        if len(causes) == 1 and "" not in causes:
-            examples = {cause.example for cause in run.summary.causes} if run else set()
-            shown = (candidate for candidate in meant if candidate.result and candidate.result.key in examples)
-            return next(shown, meant[0]), len(meant)
+        by_cause = grouped(meant, lambda candidate: candidate.cause)
+        if "" not in by_cause and (len(by_cause) == 1 or asked.first_cause):
+            causes = run.summary.causes if run else []
+            examples = {cause.example for cause in causes}
+            order = dict.fromkeys([*(cause.id for cause in causes), *by_cause])  # the worst first
+            alike = [by_cause[name] for name in order if name in by_cause]
+            shown = [next((one for one in cells if one.key in examples), cells[0]) for cells in alike]
+            return shown[0], len(alike[0]), shown[1:]
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
             f"Expected one cell, found {len(meant):,}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in "
-            "quotes, or narrow them by --cases, --writers, --readers and --platforms."
+            "quotes, or narrow them by --case, --writer, --reader and --platform."
         )
     if candidates:
         raise WhyError(
             f"None of these cells fails in the results ({len(candidates)} work or were not run). To ask about one "
-            "anyway, name it with --readers."
+            "anyway, name it with --reader."
         )
     if not run:
         raise WhyError(
             f"Expected a run in {RESULTS}, found none that has finished. Run `jaxexport matrix` first, name other "
             "results with --results, or a cell with its reader."
         )
-    raise WhyError("Expected a reader, found none: the results have no such cell. Name one with --readers.")
+    raise WhyError("Expected a reader, found none: the results have no such cell. Name one with --reader.")

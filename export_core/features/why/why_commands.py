@@ -12,6 +12,7 @@ import click
 
 from export_core.base.text import plural
 from export_core.cli.click_options import console, declared, json_option, quiet_option, results_option, with_options
+from export_core.cli.completion import CASE, GOLDEN, RELEASE
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import ONE_CELL, RunOptions, Selection, read_options
@@ -21,20 +22,19 @@ if TYPE_CHECKING:
 
 _FOLDER = click.Path(path_type=Path)
 _ONE_CELL = (
-    click.argument("cell", metavar="[CELL]", default=""),
-    click.option("--cases", "case", metavar="CASE", default="", help="The one case of the golden: its id, or a glob."),
-    click.option("--writers", "writer", metavar="JAXLIB", default="", help="The one release that wrote the golden."),
+    click.argument("cell", metavar="[CELL]", type=GOLDEN, default=""),
+    click.option("--case", metavar="CASE", type=CASE, default="", help="The case of the golden: its id, or a glob."),
+    click.option("--writer", metavar="JAXLIB", type=RELEASE, default="", help="The release that wrote the golden."),
     click.option(
-        "--readers",
-        "reader",
+        "--reader",
         metavar="READER",
+        type=RELEASE,
         default="",
-        help="The one release in which it fails: a jaxlib (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib "
+        help="The release in which it fails: a jaxlib (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib "
         "wheel file. [default: that of the one failing cell in the results]",
     ),
     click.option(
-        "--platforms",
-        "platform",
+        "--platform",
         metavar="PLATFORM",
         default="",
         help="One of cpu, cuda, rocm or tpu; cuda:run or cuda:compile for one of the two. [default: as in the results, "
@@ -49,20 +49,31 @@ _ONE_CELL = (
 )
 
 
-def _about_one_cell(about: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that name one cell to a command, and pass it the `Choice` that they make."""
+def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options that name one cell to a command, and pass it the `Choice` that they make.
 
-    @functools.wraps(about)
-    def with_choice(results: str | None, **values: Any) -> None:
-        from export_core.features.why.choice import Asked, choose
+    With `first_cause`, cells that fail by several causes mean the first cause; else they are an error.
+    """
 
-        words = {name: values.pop(name) for name in ("cell", "case", "writer", "reader", "platform")}
-        given = {name: values.pop(name) for name in (*ONE_CELL, "jobs", "cache") if name in values}
-        run = read_options(RunOptions, {"cache": False, **given})
-        folder = Path(results) if results else None
-        about(choose(Asked(**words, results=folder, selection=read_options(Selection, given), run=run)), **values)
+    def add(about: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(about)
+        def with_choice(results: str | None, **values: Any) -> None:
+            from export_core.features.why.choice import Asked, choose
 
-    return with_options(*_ONE_CELL)(with_choice)
+            words = {name: values.pop(name) for name in ("cell", "case", "writer", "reader", "platform")}
+            given = {name: values.pop(name) for name in (*ONE_CELL, "jobs", "cache") if name in values}
+            asked = Asked(
+                **words,
+                results=Path(results) if results else None,
+                selection=read_options(Selection, given),
+                run=read_options(RunOptions, {"cache": False, **given}),
+                first_cause=first_cause,
+            )
+            about(choose(asked), **values)
+
+        return with_options(*_ONE_CELL)(with_choice)
+
+    return add
 
 
 @contextmanager
@@ -81,11 +92,11 @@ def _interrupted_with(text: str) -> Iterator[None]:
 @command(
     "docs/how-to/explain-a-failure.md",
     "jaxexport explain",
-    "jaxexport explain --cases tests.test_model.test_attention --writers 0.12.0.1 --readers 0.9.2 --bundle report",
+    "jaxexport explain --case tests.test_model.test_attention --writer 0.12.0.1 --reader 0.9.2 --bundle report",
     section="Why",
 )
 @declared("cache")
-@_about_one_cell
+@_about_one_cell(first_cause=True)
 @click.option(
     "--bundle",
     metavar="DIR",
@@ -126,8 +137,8 @@ def explain(
 ) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
-    CELL is one as findings print it. Without it, where all cells that fail the run have one cause, that cause is
-    explained by its example. A cell that no stored run has is run here, and so is a reference for numbers.
+    CELL is one as findings print it. Without it, the worst cause of the run is explained by its example, and the
+    commands for the others follow. A cell that no stored run has is run here, and so is a reference for numbers.
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """
@@ -159,15 +170,16 @@ def explain(
 
 @command(
     "docs/how-to/explain-a-failure.md",
-    "jaxexport bisect --cases tests.test_model.test_attention --writers 0.9.2 --readers 0.11.0",
+    "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",
     "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
     section="Why",
 )
 @declared("cache")
-@_about_one_cell
+@_about_one_cell()
 @click.option(
     "--good",
     metavar="READER",
+    type=RELEASE,
     default="",
     help="A release in which it works, older or younger than the reader. [default: the nearest that works in the "
     "results, else the golden's writer, else the newest]",
@@ -212,11 +224,11 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
 
 @command(
     "docs/how-to/explain-a-failure.md",
-    "jaxexport reduce --cases tests.test_model.test_attention --readers 0.9.2 -o reduced",
-    "jaxexport reduce --results from-ci --goldens golden --readers 0.9.2 -o reduced",
+    "jaxexport reduce --case tests.test_model.test_attention --reader 0.9.2 -o reduced",
+    "jaxexport reduce --results from-ci --goldens golden --reader 0.9.2 -o reduced",
     section="Why",
 )
-@_about_one_cell
+@_about_one_cell()
 @click.option(
     "-o",
     "--output",
@@ -228,6 +240,7 @@ def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bo
 @click.option(
     "--good",
     metavar="JAXLIB",
+    type=RELEASE,
     default="",
     help="The release to compare with: a smaller program has to work in it, or give other numbers. [default: the "
     "golden's writer]",

@@ -18,6 +18,7 @@ import re
 import signal
 import sys
 import time
+from importlib.metadata import entry_points
 
 import jax
 import jaxlib.version
@@ -25,20 +26,23 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as Spec
 
+from .calls import FILE_NAMES, load_arrays, save_arrays
 from .program import (
-    FILE_NAMES,
     KINDS,
     NotRefusedError,
     few_digits,
     full_message,
     is_figure,
     is_machine_fault,
-    load_arrays,
     load_module,
     peak_bytes,
-    save_arrays,
     timed,
 )
+
+try:
+    from jax._src.interpreters import mlir
+except ImportError:  # it is private: a later release may have moved it
+    mlir = None
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,10 +84,6 @@ def start_ahead(client: bool) -> None:
     moved something in `jax._src`: what matters fails in the cell once more.
     """
     try:
-        from importlib.metadata import entry_points
-
-        from jax._src.interpreters import mlir
-
         if client:
             jax.devices()
         else:
@@ -376,7 +376,7 @@ def other_plugins() -> list[str]:
     own = jaxlib.version.__version__
     found: dict[str, str] = {}
     for folder in sys.path:
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             match = PLUGIN.fullmatch(name)
             if match:
                 found.setdefault(match[1].replace("_", "-"), match[2])  # the first on the path is imported
@@ -495,16 +495,10 @@ def parse_module(exported: Any) -> None:
 
     What is not public may be gone in a later release, and then it is printed.
     """
-    try:
-        from jax._src.interpreters import mlir
-
-        if "serialized" not in inspect.signature(exported.mlir_module).parameters:
-            raise AttributeError("mlir_module")
-        context = mlir.make_ir_context()
-    except (ImportError, AttributeError):
+    if not hasattr(mlir, "make_ir_context") or "serialized" not in inspect.signature(exported.mlir_module).parameters:
         exported.mlir_module()
         return
-    with context:
+    with mlir.make_ir_context():
         exported.mlir_module(serialized=False)
 
 

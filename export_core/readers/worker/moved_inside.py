@@ -6,7 +6,7 @@ of matrices, a transcendental function, a custom call, a product that an additio
 the last place. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of
 three numbers that the call takes as one more argument:
 
-    seed, shift, moving       int32; see `moves`
+    seed, shift, moving       int32; see `moves` in protocol.py
 
 One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant
 bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
@@ -23,6 +23,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
+
+import jax
+import numpy as np
+from jax._src.interpreters import mlir
+from jax._src.lib.mlir import ir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,19 +101,8 @@ class NotMovedError(Exception):
     """Nothing in this program can be moved."""
 
 
-def moves(seed: int, ulps: int) -> list[int]:
-    """The argument for moves of -`ulps` to `ulps` units, a power of two or 0: of one unit, half of the values stay.
-
-    The seed, spread over its bits; by how many bits a hash of 32 is shifted down, of whose rest one is added and half
-    is taken: of two bits -1, 0, 0 and 1, of one nothing; and whether anything moves.
-    """
-    return [signed((seed + 1) * MULTIPLIERS[32] | 1), 31 - ulps.bit_length(), int(ulps > 0)]
-
-
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Lower a call with the numbers of `moves`, args and kwargs. Raises `NotMovedError` where nothing can move."""
-    import jax
-    import numpy as np
 
     def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
         return call(*args, **kwargs)
@@ -122,8 +116,6 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 def refined(lowered: Any) -> Any:
     """The module that a lowered call will compile, with static shapes; what is done to it is compiled."""
-    from jax._src.interpreters import mlir
-
     module = lowered.compiler_ir("stablehlo")
     text = str(module.operation.get_asm(large_elements_limit=8))
     if "unreduced={" in text:
@@ -138,17 +130,14 @@ class Rewriting:
     """The rewriting of one module, in place."""
 
     def __init__(self, module: Any) -> None:
-        from jax._src.lib.mlir import ir
-
-        self.ir = ir
         self.module = module
         self.places = 0
         self.helpers: dict[tuple[str, int, bool, bool], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
         """Move everything that is open. The number of places."""
-        with self.module.context, self.ir.Location.unknown():
-            self.numbers_type = self.ir.Type.parse("tensor<3xi32>")
+        with self.module.context, ir.Location.unknown():
+            self.numbers_type = ir.Type.parse("tensor<3xi32>")
             ops = [item.operation for item in self.module.body.operations]
             defined = (op for op in ops if op.name == "func.func" and len(op.regions[0].blocks))
             functions = {str(op.attributes["sym_name"]).strip('"'): op for op in defined}
@@ -156,7 +145,7 @@ class Rewriting:
             for name in self.called:
                 functions[name] = self._with_argument(functions[name])
             main = functions["main"].regions[0].blocks[0]
-            self.operands = Operands(ir=self.ir, functions=functions, called=self.called)
+            self.operands = Operands(functions=functions, called=self.called)
             # The argument of `main` that nothing uses and that has the type of the numbers.
             unused = (one for one in main.arguments if one.type == self.numbers_type and not list(one.uses))
             blocks = [(main, next(unused))]
@@ -167,9 +156,9 @@ class Rewriting:
             plan = [self._planned(block) for block, _ in blocks]
             for (block, numbers), terms in zip(blocks, plan, strict=True):
                 self._walk(block, numbers, iter(terms))
-            helpers = self.ir.Module.parse("\n".join(text for _, text in self.helpers.values()))
+            helpers = ir.Module.parse("\n".join(text for _, text in self.helpers.values()))
             for op in helpers.body.operations:
-                op.operation.clone(self.ir.InsertionPoint(self.module.body))
+                op.operation.clone(ir.InsertionPoint(self.module.body))
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
@@ -192,7 +181,6 @@ class Rewriting:
 
     def _with_argument(self, function: Any) -> Any:
         """A function made anew, with the numbers as its last argument: until 0.4.28 a block takes no other ones."""
-        ir = self.ir
         given = {item.name: item.attr for item in attributes(function)}
         old = ir.FunctionType(ir.TypeAttr(given["function_type"]).value)
         inputs = [*old.inputs, self.numbers_type]
@@ -231,8 +219,8 @@ class Rewriting:
                         self._walk(inner, numbers, planned)
             terms = next(planned)
             if callee(op) in self.called:
-                with self.ir.InsertionPoint(op):
-                    again = self.ir.Operation.create(
+                with ir.InsertionPoint(op):
+                    again = ir.Operation.create(
                         "func.call",
                         results=[result.type for result in op.results],
                         operands=[*op.operands, numbers],
@@ -258,7 +246,7 @@ class Rewriting:
 
         The product, and the operation that makes its result narrow again, if it was; None for all other operations.
         """
-        ir, types = self.ir, [NARROW.fullmatch(str(value.type)) for value in op.operands]
+        types = [NARROW.fullmatch(str(value.type)) for value in op.operands]
         result = WIDENED.fullmatch(str(op.results[0].type)) if op.results else None
         if short_name(op) not in PRODUCTS or "algorithm" in op.attributes or not result:
             return None
@@ -288,7 +276,7 @@ class Rewriting:
         if match:
             # Products of narrow numbers are exact in float32, and their sums are not.
             all_move = short_name(op) in EXACT_OF_NEAR or self.operands.is_widened(value)
-            with self.ir.InsertionPoint(op):
+            with ir.InsertionPoint(op):
                 op.operands[number] = self._moved(value, match, numbers, doubled=0, of_terms=True, all_move=all_move)
 
     def _is_open(self, op: Any, name: str) -> bool:
@@ -315,7 +303,7 @@ class Rewriting:
         if name not in ("dot", "dot_general", "convolution", "reduce", "reduce_window", "scatter"):
             return 1
         values = op.operands[0], op.operands[-1], op.results[0]
-        left, right, result = ([int(size) for size in self.ir.RankedTensorType(value.type).shape] for value in values)
+        left, right, result = ([int(size) for size in ir.RankedTensorType(value.type).shape] for value in values)
         if name in ("reduce", "scatter"):  # on average, of as many updates as there are
             return math.prod(left if name == "reduce" else right) // max(1, math.prod(result))
         if name == "reduce_window":  # `array<i64: 9, 1>`; in old releases `dense<9> : tensor<2xi64>`
@@ -339,7 +327,7 @@ class Rewriting:
         # Sums of 16 bits are made with more of them, and rounded once.
         doubled = doubled if BITS[match[3]] > 16 else 0
         uses = [(use.owner, use.operand_number) for use in result.uses]
-        with self.ir.InsertionPoint(following):
+        with ir.InsertionPoint(following):
             moved = self._moved(result, match, numbers, doubled=doubled)
         for owner, number in uses:
             owner.operands[number] = moved
@@ -361,7 +349,6 @@ class Rewriting:
                 all_move=all_move,
             )
             self.helpers[key] = name, text
-        ir = self.ir
         self.places += 1
         scalar = ir.Type.parse("tensor<i32>")
         number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), signed(self.places * PLACE | 1))
@@ -381,8 +368,7 @@ class Operands:
     What comes from floating-point arguments, or from a result that is moved, moves already: runs change the former.
     """
 
-    def __init__(self, ir: Any, functions: dict[str, Any], called: set[str]) -> None:
-        self.ir = ir
+    def __init__(self, functions: dict[str, Any], called: set[str]) -> None:
         self.functions = functions
         self.known: dict[Any, bool] = {}
         self.calls: dict[str, list[Any]] = {}
@@ -409,7 +395,7 @@ class Operands:
 
     def is_widened(self, value: Any) -> bool:
         """Whether a value was converted here from a narrow type."""
-        if isinstance(value.owner, self.ir.Block):
+        if isinstance(value.owner, ir.Block):
             return False
         maker = getattr(value.owner, "operation", value.owner)
         return short_name(maker) == "convert" and bool(NARROW.fullmatch(str(maker.operands[0].type)))
@@ -424,11 +410,11 @@ class Operands:
     def _found(self, value: Any) -> bool:
         if not FLOAT.search(str(value.type)):
             return False
-        if isinstance(value.owner, self.ir.Block):
-            return self._argument(self.ir.BlockArgument(value))
+        if isinstance(value.owner, ir.Block):
+            return self._argument(ir.BlockArgument(value))
         op = getattr(value.owner, "operation", value.owner)
         name, operands = short_name(op), list(op.operands)
-        number = self.ir.OpResult(value).result_number
+        number = ir.OpResult(value).result_number
         if name in SAME_NUMBERS:
             return self._moves(operands[number] if number < len(operands) else operands[0])
         if name == "convert":
@@ -478,7 +464,7 @@ class Operands:
 
     def _is_one_number(self, value: Any) -> bool:
         """Whether all elements are one constant: a bound, a mask's other side, what is added to everything."""
-        while not isinstance(value.owner, self.ir.Block):
+        while not isinstance(value.owner, ir.Block):
             op = getattr(value.owner, "operation", value.owner)
             if short_name(op) == "constant":
                 return bool(ONE_NUMBER.search(op.get_asm(large_elements_limit=4)))
@@ -494,7 +480,7 @@ class Operands:
         if owner.name != "func.func":
             return []
         calls = self.calls.get(str(owner.attributes["sym_name"]).strip('"'), [])
-        number = self.ir.BlockArgument(argument).arg_number
+        number = ir.BlockArgument(argument).arg_number
         return [call.operands[number] for call in calls if number < len(call.operands)]
 
 

@@ -37,7 +37,6 @@ import gc
 import importlib
 import importlib.machinery
 import importlib.util
-import io
 import json
 import os
 import selectors
@@ -48,6 +47,11 @@ import threading
 import time
 import traceback
 import types
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,19 +67,16 @@ MOST_WALL = 20  # A limit in processor seconds ends a process that waits for som
 LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outputs are on a large mesh
 
 
-FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg", "float0": "float0"}
-"""The names in files of the dtypes that NumPy and ml_dtypes lack."""
-
-
 # --- the half of a runtime --------------------------------------------------------------------------------------------
 
 
 class Half:
-    """What a runtime adds to this program, as its module has it."""
+    """What a runtime adds to this program, as its module has it. `calls` is calls.py."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, calls: Any) -> None:
         module.warm()
-        self.run_cell = getattr(module, "run_cell", None) or functools.partial(run_calls, module.run)
+        self.run_cell = getattr(module, "run_cell", None) or functools.partial(calls.run_calls, module.run)
+        self.pass_arrays = calls.pass_arrays
         self.start_ahead = getattr(module, "start_ahead", lambda client: None)
         self.has_client = getattr(module, "has_client", lambda: False)
         self.learns: bool = getattr(module, "LEARNS_MODULES", False)
@@ -83,17 +84,15 @@ class Half:
 
 
 def start_half(path: str) -> Half:
-    """Load the half of a runtime, or end this process. It finds this file beside it: ``from .program import timed``."""
+    """Load the half of a runtime, or end this process.
+
+    It finds this file and calls.py beside it: ``from .program import timed``.
+    """
     package = types.ModuleType("jaxexport_worker")
     sys.modules.update({"jaxexport_worker": package, "jaxexport_worker.program": sys.modules[__name__]})
     try:
-        import zipfile  # noqa: F401
-
-        import numpy as np  # noqa: F401
-
-        with contextlib.suppress(ImportError):  # what needs it says so
-            import ml_dtypes  # noqa: F401
-        return Half(load_module("jaxexport_worker.half", path))
+        calls = load_module("jaxexport_worker.calls", os.path.join(HERE, "calls.py"))
+        return Half(load_module("jaxexport_worker.half", path), calls)
     except Exception as error:
         traceback.print_exc()
         raise SystemExit("%s does not start: %s" % (path, full_message(error))) from None
@@ -116,7 +115,7 @@ class SourceOnly(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-# --- one cell of a runtime that runs calls ----------------------------------------------------------------------------
+# --- errors of a cell -------------------------------------------------------------------------------------------------
 
 
 class NotRefusedError(Exception):
@@ -126,101 +125,8 @@ class NotRefusedError(Exception):
         super().__init__("expected this call to be refused, and it was not")
 
 
-def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> None:
-    """The calls of a cell in order. What a half raises before its first stage says that it cannot pass the golden."""
-    for check in request["checks"]:
-        say({"stage": "read", "check": check["name"]})
-        leaves, stage = [data for _, data in load_arrays(check["inputs"])], Stages(say)
-        try:
-            results = run(check["call"], leaves, stage)
-        except Exception as error:
-            if check["outputs"] is not None or stage.name == "read" or is_machine_fault(error):
-                raise
-            say({"stage": "run", "refusals": {check["name"]: full_message(error)}})
-            continue
-        stage("run")  # it may have said less, and a cell ends well in this stage alone
-        if check["outputs"] is None:
-            raise NotRefusedError
-        if not check["name"]:
-            times = {name: few_digits(stage.seconds[name]) for name in stage.seconds if name in KINDS}
-            say({"timings": {**times, "peak_bytes": peak_bytes()}})
-        save_results(check["outputs"], results, check["call"]["outputs"])
-
-
-class Stages:
-    """The `stage` of a call: says what comes next, and measures how long the stages took, in seconds."""
-
-    def __init__(self, say: Say) -> None:
-        self.say = say
-        self.name = "read"
-        self.seconds: dict[str, float] = {}
-        self.started = time.perf_counter()
-
-    def __call__(self, name: str) -> None:
-        if name not in STAGES[2:]:
-            raise ValueError("expected one of %s as a stage, found %r" % (", ".join(STAGES[2:]), name))
-        now = time.perf_counter()
-        self.seconds[self.name] = self.seconds.get(self.name, 0.0) + now - self.started
-        self.name, self.started = name, now
-        self.say({"stage": name})
-
-
-# --- arrays on disk ---------------------------------------------------------------------------------------------------
-
-
 class NotWrittenError(Exception):
     """The outputs could not be written."""
-
-
-def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
-    """Stored arrays, each after its dtype, which .npy may lack: keys as data, float0 as zeros. See `save_arrays`."""
-    import ml_dtypes
-    import numpy as np
-
-    arrays = []
-    with np.load(path, allow_pickle=False) as archive:
-        for name in sorted(archive.files, key=lambda name: int(name.partition(".")[0])):
-            dtype, data = name.partition(".")[2], archive[name]
-            if dtype not in FILE_NAMES.values() and dtype != data.dtype.name:
-                data = data.view(getattr(ml_dtypes, dtype))
-            arrays.append((dtype, data))
-    return arrays
-
-
-def save_arrays(path: str | io.BytesIO, arrays: list[tuple[str, Any]]) -> None:
-    """Write arrays in the same form. Raises `NotWrittenError` where the disk refuses."""
-    import numpy as np
-
-    members = {}
-    for index, (dtype, data) in enumerate(arrays):
-        if data.dtype.kind == "V" or data.dtype.isbuiltin == 2:  # a dtype that NumPy itself lacks
-            data = data.view("u%d" % data.dtype.itemsize)
-        members["%04d.%s" % (index, dtype)] = data
-    try:
-        np.savez(path, **members)
-    except OSError as error:  # numpy raises some without an errno, by which `is_machine_fault` knows them
-        raise NotWrittenError("the outputs could not be written: %s" % error) from error
-
-
-def pass_arrays() -> None:
-    """Write an array and read it, in memory: the first time takes NumPy 4 ms, as long as a short cell of a runtime."""
-    import numpy as np
-
-    file = io.BytesIO()
-    save_arrays(file, [("float32", np.zeros(1, np.float32))])
-    file.seek(0)
-    load_arrays(file)
-
-
-def save_results(path: str, results: Any, types: list[Any]) -> None:
-    """Write what a call returned. `types`: what is expected, whose last names are those of jax, for keys and float0."""
-    import numpy as np
-
-    arrays = [np.asarray(value) for value in results]
-    if len(arrays) != len(types):
-        raise ValueError("expected %d outputs, found %d" % (len(types), len(arrays)))
-    names = [FILE_NAMES.get(dtype, data.dtype.name) for data, (_, _, dtype) in zip(arrays, types, strict=True)]
-    save_arrays(path, list(zip(names, arrays, strict=True)))
 
 
 # --- one cell: what it costs ------------------------------------------------------------------------------------------
@@ -248,12 +154,8 @@ def few_digits(value: float) -> float:
 
 def peak_bytes() -> int | None:
     """The most resident memory that this process had so far; None where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(few_digits(peak * (1 if sys.platform == "darwin" else 1024)))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
+    return int(few_digits(peak * (1 if sys.platform == "darwin" else 1024))) or None
 
 
 def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
@@ -551,7 +453,7 @@ def become_cell(half: Half, request: int, messages: int, spare: bool, pages: lis
     if spare:
         copy_pages(pages or [])
         half.start_ahead(True)
-        pass_arrays()
+        half.pass_arrays()
     with os.fdopen(request, "rb") as pipe:
         line = pipe.readline()
     if line:  # else the worker is gone, or needs no more cells

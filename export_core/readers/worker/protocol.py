@@ -10,6 +10,8 @@ import msgspec
 from export_core.readers.environment import Environment
 from export_core.readers.placement import Described
 
+_SPREADING = 0x9E3779B1  # An odd number near the golden ratio of 32 bits, by which a multiplicative hash spreads bits.
+
 
 class Stage(StrEnum):
     """How far a cell got, in order."""
@@ -23,6 +25,17 @@ class Stage(StrEnum):
     COMPILE = "compile"  # XLA compiles it.
     RUN = "run"  # The device runs it.
     COMPARE = "compare"  # The outputs are compared with those that the writer saw.
+
+
+def moves(seed: int, ulps: int) -> tuple[int, ...]:
+    """The numbers by which results move inside by -`ulps` to `ulps` units, a power of two or 0: see moved_inside.py.
+
+    The seed, spread over its bits; by how many bits a hash of 32 is shifted down, of whose rest one is added and half
+    is taken: of two bits -1, 0, 0 and 1, of one nothing; and whether anything moves. Of one unit, half of the values
+    stay.
+    """
+    spread = (seed + 1) * _SPREADING | 1
+    return (spread + (1 << 31)) % (1 << 32) - (1 << 31), 31 - ulps.bit_length(), int(ulps > 0)
 
 
 class VariantRequest(msgspec.Struct, frozen=True):

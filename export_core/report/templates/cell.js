@@ -45,12 +45,13 @@ const timesOf = (cell) => Object.entries(TIMES).map(([name, words]) => [words, t
   .filter(([, value]) => (value ?? null) !== null).map((words) => words.join(" ")).join(", ");
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
-  const more = tables.more[cells.more[cell]];
+  // What else a result says, each by the name of its field.
+  const { facts, device, driver, ...others } = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found.phrase)],
     ...causeOf(found),
-    ...more.facts,
+    ...facts,
     ["change", [changeOf(tables.history[cells.history[cell]]), historyOf(cell)[pair[0]]].filter(Boolean).join("; it was ")],
     ["history", runs.length > 2 && runs.map((name, run) => `${name}: ${historyOf(cell)[run] || "not there"}`).reverse().join("\n")],
     ["case", link(addressOf("case", caseOf(row).case), caseOf(row).case)],
@@ -58,12 +59,9 @@ function factsOf(cell) {
     ["read by", make("span", {}, link(addressOf("reader", reader(cell).name), release(reader(cell))), ` on ${platformOf(row)}`)],
     ["window", tables.window[cells.window[cell]]],
     ["promise", promiseOf(cell)],
-    ["deployed", more.deployed],
     ["stage", found.stage + (found.mode && `; ${found.mode}`)],
-    ["device", [more.device, more.driver].filter(Boolean).join(", ")],
-    ["foreseen", more.foreseen],
-    ["flaky", more.flaky],
-    ["allowed", more.allowed],
+    ["device", [device, driver].filter(Boolean).join(", ")],
+    ...Object.entries(others),
     ["custom calls", tables.calls[rows.calls[row]].join(", ")],
     ["stderr", tables.stderr[cells.stderr[cell]] && make("pre", { tabIndex: 0 }, tables.stderr[cells.stderr[cell]])],
     ["reproduce", copyable(commandOf(cell))],

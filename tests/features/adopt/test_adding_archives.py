@@ -93,7 +93,7 @@ def test_a_bad_artifact_does_not_stop_the_others(archive, add):
 
 
 def test_a_dry_run_of_one_artifact_stores_nothing(bare_archive, jaxexport):
-    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--cases", "a", "--dry-run")
+    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--dry-run")
     ended = jaxexport("goldens", "add", *words, code=0)
     assert ended.out == f"a: {bare_archive / 'symbolic.jaxexport'}, inputs made, outputs computed by its writer\n"
     assert not Path("golden").exists()
@@ -228,7 +228,7 @@ def test_a_wrong_list_is_bad_input(text, message, archive, add):
         ([], "expected either --artifact FILE or --from FOLDER"),
         (["--artifact", "a", "--from", "b"], "expected either --artifact FILE or --from FOLDER"),
         (["--artifact", "a"], "expected the name of its case too"),
-        (["--from", "a", "--cases", "b"], "--cases cannot be combined with --from"),
+        (["--from", "a", "--case", "b"], "--case cannot be combined with --from"),
         (["--from", "nowhere"], "--from nowhere: expected a folder with artifacts, found none"),
         (["--from", "."], "expected artifacts, found none in 0 files"),
         (["--from", ".", "--dims", "b"], "--dims b: expected symbolic dimensions and their sizes"),
@@ -277,7 +277,7 @@ def test_outputs_of_given_inputs_are_computed(archive, add, writers_here):
 
 
 def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport, writers_here):
-    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--cases", "a", "--dims", "b=3")
+    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--dims", "b=3")
     ended = jaxexport("goldens", "add", *words, code=0)
     assert list(map(str, stored()["a/0.9.2-cpu"].outputs())) == ["float32[3,3]"]
     ended = jaxexport("goldens", "add", *words[:-1], "c=3")
@@ -293,7 +293,7 @@ def test_a_module_is_stored_as_it_ran(bare_archive, jaxexport, writers_here, cwd
         return run(*asked)
 
     monkeypatch.setattr(adoption, "replay_with_outputs", changed_meanwhile)
-    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--cases", "a", "--register", "ours.py")
+    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--register", "ours.py")
     jaxexport("goldens", "add", *words, code=0)
     golden = stored()["a/0.9.2-cpu"]
     golden.verify()
@@ -355,7 +355,7 @@ def test_where_its_writer_cannot_be_built_nothing_is_stored(bare_archive, add, n
 
 def test_a_custom_call_that_nobody_promises_is_never_run(bare_archive, add, writers_here):
     unlisted(bare_archive)
-    ended = add("--writers", "0.12.0.1", code=2)
+    ended = add("--writer", "0.12.0.1", code=2)
     assert "changed.jaxexport: expected its writer to compute its outputs, but my_kernel_of_ours" in ended.err
 
 

@@ -33,13 +33,13 @@ def add(jaxexport, tmp_path):
                 np.savez(tmp_path / name, *arrays)
                 arrays = tmp_path / name
             files.append(arrays)
-        words = ["--artifact", artifact, "--inputs", files[0], "--cases", case, *more]
+        words = ["--artifact", artifact, "--inputs", files[0], "--case", case, *more]
         words += ["--outputs", files[1]] if files[1] else []
         if not replay:
             words.append("--no-replay")
         # What jax 0.12.0.1 writes, three jaxlibs can have written.
-        if "--writers" not in more and b"0.12.0.1" in artifact.read_bytes():
-            words += ["--writers", "0.12.0.1"]
+        if "--writer" not in more and b"0.12.0.1" in artifact.read_bytes():
+            words += ["--writer", "0.12.0.1"]
         return jaxexport("goldens", "add", *words, **ends)
 
     return run
@@ -150,20 +150,20 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
 @pytest.mark.parametrize(
     ("artifact", "words", "said"),
     [
-        (OF_0430, [], "Name the jaxlib with --writers; these fit: 0.4.19, 0.4.20, "),
-        (OF_0430, ["--writers", "0.4.99"], "jaxlib 0.4.99 is not in the release calendar"),
+        (OF_0430, [], "Name the jaxlib with --writer; these fit: 0.4.19, 0.4.20, "),
+        (OF_0430, ["--writer", "0.4.99"], "jaxlib 0.4.99 is not in the release calendar"),
         (
             OF_0430,
-            ["--writers", "0.4.24-jax0.4.30"],
+            ["--writer", "0.4.24-jax0.4.30"],
             "jaxlib 0.4.24 with jax 0.4.30: jax 0.4.30 needs jaxlib 0.4.27 or",
         ),
-        (SYMBOLIC, [], "0.12.0.1 wrote it, with one of several jaxlibs. Name the jaxlib with --writers; these fit: "),
-        (MLP / "artifact.jaxexport", ["--writers", "0.12.0.1"], "--writers 0.12.0.1: expected an artifact in a format"),
+        (SYMBOLIC, [], "0.12.0.1 wrote it, with one of several jaxlibs. Name the jaxlib with --writer; these fit: "),
+        (MLP / "artifact.jaxexport", ["--writer", "0.12.0.1"], "--writer 0.12.0.1: expected an artifact in a format"),
     ],
 )
 def test_a_writer_that_is_open_or_impossible_is_bad_input(artifact, words, said, jaxexport, tmp_path):
     np.savez("i.npz", *zeros((3, 4)))
-    files = ["--artifact", artifact, "--inputs", "i.npz", "--outputs", "i.npz", "--cases", "a", "--no-replay"]
+    files = ["--artifact", artifact, "--inputs", "i.npz", "--outputs", "i.npz", "--case", "a", "--no-replay"]
     assert_bad_input(jaxexport("goldens", "add", *files, *words), said)
     assert not (tmp_path / "golden").exists()
 
@@ -178,7 +178,7 @@ def test_a_writer_that_is_open_or_impossible_is_bad_input(artifact, words, said,
     ],
 )
 def test_a_writer_that_is_open_can_be_named(artifact, writer, name, built, add, tmp_path):
-    add(artifact, zeros((3, 4)), zeros((3, 3)), "--writers", writer, code=0)
+    add(artifact, zeros((3, 4)), zeros((3, 3)), "--writer", writer, code=0)
     stored = the_golden(tmp_path).manifest.writer
     assert (stored.id, str(stored.built)) == (name, built)
 
@@ -186,7 +186,7 @@ def test_a_writer_that_is_open_can_be_named(artifact, writer, name, built, add, 
 @pytest.mark.parametrize("case", ["", ".", "a/b", "..", ".hidden", "a\nb"])
 def test_a_case_that_cannot_be_a_folder_is_bad_input(case, add, tmp_path):
     ended = add(SYMBOLIC, zeros((3, 4)), zeros((3, 3)), case=case, code=2)
-    assert "--cases: expected a name that a folder can have" in ended.err
+    assert "--case: expected a name that a folder can have" in ended.err
     assert not (tmp_path / "golden").exists()
 
 
@@ -218,7 +218,7 @@ def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, no_environ
 def test_an_artifact_for_other_platforms_is_stored_unreplayed(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_accelerators.test_cholesky" / "0.6.2-cpu"
     arrays = golden / "inputs.npz", golden / "outputs.npz"
-    ended = add(golden / "artifact.jaxexport", *arrays, "--writers", "0.6.2", replay=True, code=0)
+    ended = add(golden / "artifact.jaxexport", *arrays, "--writer", "0.6.2", replay=True, code=0)
     assert "\n  not replayed: " in ended.out
     the_golden(tmp_path).verify()
 
@@ -240,7 +240,7 @@ def test_what_its_writer_replays_otherwise_is_not_stored(add, tmp_path):
 def test_a_crash_of_its_writer_is_reported(add, tmp_path):
     golden = GOLDENS / "tests.compat.test_linear_algebra.test_svd" / "0.6.2-cpu"
     ended = add(
-        golden / "artifact.jaxexport", golden / "inputs.npz", golden / "outputs.npz", "--writers", "0.6.2", replay=True
+        golden / "artifact.jaxexport", golden / "inputs.npz", golden / "outputs.npz", "--writer", "0.6.2", replay=True
     )
     assert ended.code == 0, ended.err
     assert "its own writer crashes when it replays it: stage run: died by signal 11 (SIGSEGV)" in ended.out
@@ -276,7 +276,7 @@ def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
 )
 def test_outputs_that_nothing_computes_are_left_out_for_a_reason(words, code, message, jaxexport, tmp_path):
     files = ["--artifact", KERNEL / "artifact.jaxexport", "--inputs", KERNEL / "inputs.npz"]
-    ended = jaxexport("goldens", "add", *files, "--cases", "kernel", "--no-replay", *words, code=code)
+    ended = jaxexport("goldens", "add", *files, "--case", "kernel", "--no-replay", *words, code=code)
     assert message in ended.err
     if not code:
         assert the_golden(tmp_path).manifest.options.without_outputs == "no TPU here"

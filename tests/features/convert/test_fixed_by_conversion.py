@@ -15,7 +15,6 @@ from export_core.matrix import Cell, CellLimits, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import new_result
 from export_core.policy import Policy
-from export_core.policy.run_options import RunOptions
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -78,8 +77,7 @@ def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refuse
     ]
     before = [judge(outcome, cell.golden, Policy()) for cell, outcome in zip(cells, outcomes, strict=True)]
     options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
-    assert with_conversions(before, cells, RunOptions(), options, print) is before
-    refused, kept = with_conversions(before, cells, RunOptions(convert=True), options, print)
+    refused, kept = with_conversions(before, cells, options, print)
     assert (fix := FIX.of(refused.facts))
     assert fix.fixes
     assert refused.judgement is before[0].judgement

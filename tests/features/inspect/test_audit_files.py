@@ -22,7 +22,7 @@ CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
 def test_calls_that_the_writer_guarantees_are_0(jaxexport):
     ended = jaxexport("audit", CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", code=0)
-    assert f"{CHOLESKY}: ok, written by one of jaxlib 0.11.2, 0.12.0, 0.12.0.1 (name it with --writers)" in ended.out
+    assert f"{CHOLESKY}: ok, written by one of jaxlib 0.11.2, 0.12.0, 0.12.0.1 (name it with --writer)" in ended.out
     assert "ok    lapack_spotrf_ffi (LAPACK routine) is guaranteed stable." in ended.out
     assert "mlp.jaxexport: ok, it makes no custom calls" in ended.out
 
@@ -95,9 +95,9 @@ def test_what_the_serializer_writes_itself_is_no_finding(jaxexport):
 def test_a_writer_that_the_file_leaves_open_can_be_named(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
     assert "written by one of jaxlib 0.4.19," in jaxexport("audit", path).out
-    assert "written by jaxlib 0.4.30\n" in jaxexport("audit", path, "--writers", "0.4.30").out
-    jaxexport("audit", path, "--writers", "0.12.0.1", code=1)
-    assert_bad_input(jaxexport("audit", path, "--writers", "0.99"), "jaxlib 0.99 is not in the release calendar")
+    assert "written by jaxlib 0.4.30\n" in jaxexport("audit", path, "--writer", "0.4.30").out
+    jaxexport("audit", path, "--writer", "0.12.0.1", code=1)
+    assert_bad_input(jaxexport("audit", path, "--writer", "0.99"), "jaxlib 0.99 is not in the release calendar")
 
 
 def test_a_bare_module_is_promised_nothing_by_jax(jaxexport, tmp_path):
@@ -111,9 +111,9 @@ def test_a_bare_module_is_promised_nothing_by_jax(jaxexport, tmp_path):
 
 def test_a_target_that_the_named_reader_dropped_exits_1(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
-    ended = jaxexport("audit", path, "--writers", "0.4.30", "--readers", "0.12.0.1", code=1)
+    ended = jaxexport("audit", path, "--writer", "0.4.30", "--readers", "0.12.0.1", code=1)
     assert "was guaranteed by jaxlib 0.4.30, and jaxlib 0.12.0.1 no longer guarantees it" in ended.out
-    assert jaxexport("audit", path, "--writers", "0.4.30", "--readers", "0.4.31").code == 0
+    assert jaxexport("audit", path, "--writer", "0.4.30", "--readers", "0.4.31").code == 0
 
 
 def test_a_file_that_is_no_artifact_exits_2_after_the_others(jaxexport, tmp_path):

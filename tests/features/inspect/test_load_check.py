@@ -15,8 +15,8 @@ from commands import assert_bad_input
 
 import export_core
 from export_core.artifact import ArtifactError, read
+from export_core.features.inspect.named_readers import find_readers
 from export_core.policy import load_check
-from export_core.policy.load_check import find_readers
 from export_core.policy.terms import Terms
 from export_core.releases import ReleaseError
 from export_core.releases.calendar_entries import shipped_entries

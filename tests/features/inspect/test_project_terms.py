@@ -13,8 +13,9 @@ import pytest
 from artifacts import DATA, changed, unlisted
 
 from export_core.base.cache_folder import STORED_DAYS, cache_path
-from export_core.policy import Policy, terms
+from export_core.policy import Policy, stored_terms, terms
 from export_core.policy.load import FILE, PROJECT_FILE
+from export_core.policy.project_terms import terms_of
 from export_core.releases import Windows
 from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.project_releases import FILE as RELEASES
@@ -95,9 +96,9 @@ def test_a_broken_policy_is_an_error_of_inspect_as_of_audit(jaxexport, tmp_path)
 
 
 def test_the_quick_look_knows_the_policy_s_files_and_defaults():
-    assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(terms.POLICY_FILES)
-    assert terms.PROJECT_FILE == PROJECT_FILE
-    assert terms.Terms(shipped_entries()) == terms.terms_of(Policy())
+    assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(stored_terms.POLICY_FILES)
+    assert stored_terms.PROJECT_FILE == PROJECT_FILE
+    assert terms.Terms(shipped_entries()) == terms_of(Policy())
     assert terms.Terms(()).windows == Windows()
 
 

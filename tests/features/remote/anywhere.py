@@ -22,3 +22,6 @@ class Anywhere:
 
     def room(self, platform: str) -> int:
         return self.slots
+
+    def news(self) -> tuple[str, ...]:
+        return ()

@@ -19,6 +19,7 @@ from msgspec import structs
 from replaying import replayed
 from warm_pytest import use_warm_workers
 
+from export_core.features.remote import dask_cluster
 from export_core.features.remote import dispatch as executors_module
 from export_core.features.remote.dask_cluster import RemoteError
 from export_core.features.remote.dispatch import batches, replay_at, replay_on
@@ -370,3 +371,43 @@ def test_where_dask_is_missing_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(RemoteError, match=r"pip install 'pytest-jaxexport\[dask\]'"):
         replay_at("dask:tcp://127.0.0.1:1").__enter__()
+
+
+class Client:
+    """A client of a scheduler that has these workers."""
+
+    def __init__(self) -> None:
+        self.status = "running"
+        self.workers: dict[str, dict[str, int]] = {}
+        self.scheduler = SimpleNamespace(identity=None)
+
+    def sync(self, _: None, **__: float) -> dict[str, dict[str, dict[str, int]]]:
+        return {"workers": dict(self.workers)}
+
+
+def test_a_cluster_without_workers_and_a_lost_worker_are_told_once(monkeypatch):
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(dask_cluster.time, "monotonic", lambda: clock.now)
+    client = Client()
+    config = SimpleNamespace(set=lambda _: None)
+    monkeypatch.setitem(sys.modules, "dask", SimpleNamespace(config=config))
+    monkeypatch.setitem(sys.modules, "dask.config", config)
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=lambda *_, **__: client))
+    cluster = dask_cluster.DaskCluster("tcp://127.0.0.1:8786")
+
+    def told(seconds: float) -> list[str]:
+        clock.now += seconds
+        cluster.room("cpu")
+        return list(cluster.news())
+
+    assert (told(0), told(2.9)) == ([], [])
+    (line,) = told(0.2)
+    assert "tcp://127.0.0.1:8786 has no worker: waiting for one, for 60 s. `dask worker" in line
+    assert told(5) == []
+    client.workers = {"tcp://a:1": {"nthreads": 1}, "tcp://b:2": {"nthreads": 1}}
+    assert told(1) == []
+    del client.workers["tcp://a:1"]
+    assert told(1) == ["the Dask worker at tcp://a:1 is lost, 1 worker left: what it ran is run again"]
+    client.workers.clear()
+    assert "tcp://b:2 is lost, 0 workers left" in told(1)[0]
+    assert "has no worker" in told(4)[0]

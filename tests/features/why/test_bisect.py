@@ -75,7 +75,7 @@ def edge(told: Bisection) -> tuple[str, str]:
 
 def test_a_short_window_runs_all_releases_and_reports_its_edge(bisect):
     replay = FakeReplay(since("0.11.1"))
-    ended = bisect(replay, "--readers", "0.12.0.1")
+    ended = bisect(replay, "--reader", "0.12.0.1")
     assert ended.code == 0
     assert ended.out.splitlines() == [
         f"{GOLDEN} on cpu, by message, as of 2026-11-21",
@@ -97,7 +97,7 @@ def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
     history = {"0.8.1": REFUSED, "0.8.2": REFUSED} | dict.fromkeys(
         ("0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"), CRASH
     )
-    ended = bisect(FakeReplay(among(history)), "--readers", "0.8.1", "--good", "0.10.2")
+    ended = bisect(FakeReplay(among(history)), "--reader", "0.8.1", "--good", "0.10.2")
     assert [line.split()[0] for line in ended.out.splitlines()[2:5]] == ["0.8.1,", "0.9.0", "0.10.0"]
     assert "last bad   jaxlib 0.8.2 with jax 0.8.3 (built 2025-12-18)" in ended.out
     assert "after it   jaxlib 0.9.0 (built 2026-01-20)" in ended.out, "which crashes"
@@ -105,7 +105,7 @@ def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
 
 def test_a_long_window_is_searched_unless_all_are_wanted(bisect):
     replay = FakeReplay(since("0.6.1"))
-    words = ("--readers", "0.12.0.1", "--good", "0.5.0")
+    words = ("--reader", "0.12.0.1", "--good", "0.5.0")
     ended = bisect(replay, *words, "--json")
     told = found(ended)
     assert edge(told) == ("0.6.0", "0.6.1")
@@ -117,14 +117,14 @@ def test_a_long_window_is_searched_unless_all_are_wanted(bisect):
 
 
 def test_a_younger_good_release_says_when_the_failure_ended(bisect):
-    ended = bisect(FakeReplay(since("0.10.0", PASS, CRASH)), "--readers", "0.9.2")
+    ended = bisect(FakeReplay(since("0.10.0", PASS, CRASH)), "--reader", "0.9.2")
     assert "last bad   jaxlib 0.9.2 (built 2026-03-18)" in ended.out, "its writer fails too: the newest works"
     assert "first good jaxlib 0.10.0 (built 2026-04-16)" in ended.out
     assert "compare/jax-v0.9.2...jax-v0.10.0" in ended.out, "from the older to the younger"
 
 
 def test_an_older_reader_is_bisected_towards_its_writer(bisect):
-    told = found(bisect(FakeReplay(since("0.8.2", PASS, REFUSED)), "--readers", "0.7.2", "--json"))
+    told = found(bisect(FakeReplay(since("0.8.2", PASS, REFUSED)), "--reader", "0.7.2", "--json"))
     assert edge(told) == ("0.8.2", "0.8.1")
 
 
@@ -164,7 +164,7 @@ def test_what_does_not_fail_here_is_not_reproduced(bisect):
     ],
 )
 def test_without_two_ends_there_is_no_answer(endings, said, bisect):
-    told = found(bisect(FakeReplay(among(endings)), "--readers", "0.11.0", "--json"))
+    told = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
     assert told.exit_code == 3
     assert said in told.message
     assert told.first_bad is None
@@ -172,7 +172,7 @@ def test_without_two_ends_there_is_no_answer(endings, said, bisect):
 
 def test_releases_that_cannot_be_run_leave_the_edge_open(bisect):
     replay = FakeReplay(among({"0.10.2": NOT_RUN, "0.11.0": CRASH}))
-    told = found(bisect(replay, "--readers", "0.11.0", "--json"))
+    told = found(bisect(replay, "--reader", "0.11.0", "--json"))
     assert (told.exit_code, edge(told)) == (3, ("0.10.1", "0.11.0"))
     assert told.message == "not narrowed down further: no answer from jaxlib 0.10.2"
 
@@ -187,7 +187,7 @@ def test_releases_that_cannot_be_run_leave_the_edge_open(bisect):
 )
 def test_errors_are_alike_by_verdict_or_but_for_numbers_and_addresses(by, messages, expected, bisect):
     replay = FakeReplay(among(dict(zip(("0.10.2", "0.11.0"), map(error, messages), strict=True))))
-    assert edge(found(bisect(replay, "--readers", "0.11.0", "--by", by, "--json"))) == expected
+    assert edge(found(bisect(replay, "--reader", "0.11.0", "--by", by, "--json"))) == expected
 
 
 def test_numbers_are_bisected_in_units_of_noise(bisect):
@@ -198,7 +198,7 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
         "0.10.2": off(9.0),
         "0.11.0": off(10, Verdict.NUMERICS),
     }
-    words = ("--readers", "0.11.0", "--by", "numbers")
+    words = ("--reader", "0.11.0", "--by", "numbers")
     replay = FakeReplay(among(sizes))
     told = found(bisect(replay, *words, "--json"))
     assert (edge(told), told.threshold) == (("0.10.1", "0.10.2"), 5.0), "the middle between both ends"
@@ -210,20 +210,20 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
 
 def test_an_infinite_error_has_the_middle_at_the_double_of_the_good_one(bisect):
     sizes = {"0.10.1": off(3.0), "0.10.2": off(3.5), "0.11.0": off(math.inf, Verdict.NUMERICS)}
-    told = found(bisect(FakeReplay(among(sizes, off(1.0))), "--readers", "0.11.0", "--by", "numbers", "--json"))
+    told = found(bisect(FakeReplay(among(sizes, off(1.0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
     assert (edge(told), told.threshold) == (("0.10.1", "0.10.2"), 3.0)
 
 
 def test_numbers_without_noise_are_bad_input_with_what_to_do(bisect):
-    ended = bisect(FakeReplay(among({})), "--readers", "0.11.0", "--by", "numbers", "--quiet")
+    ended = bisect(FakeReplay(among({})), "--reader", "0.11.0", "--by", "numbers", "--quiet")
     assert_bad_input(ended, "no error in units of noise", f"`jaxexport goldens verify --noise {GOLDEN}` measures it")
-    ended = bisect(FakeReplay(among({"0.11.0": CRASH}, off(0))), "--readers", "0.11.0", "--by", "numbers", "--quiet")
+    ended = bisect(FakeReplay(among({"0.11.0": CRASH}, off(0))), "--reader", "0.11.0", "--by", "numbers", "--quiet")
     assert_bad_input(ended, "in jaxlib 0.11.0 on cpu ended in crash, and gave no numbers")
 
 
 def test_a_release_without_numbers_leaves_the_edge_open(bisect):
     sizes = {"0.10.1": off(0), "0.10.2": CRASH, "0.11.0": off(10, Verdict.NUMERICS)}
-    told = found(bisect(FakeReplay(among(sizes, off(0))), "--readers", "0.11.0", "--by", "numbers", "--json"))
+    told = found(bisect(FakeReplay(among(sizes, off(0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
     assert (edge(told), told.exit_code) == (("0.10.1", "0.11.0"), 3), "0.10.2 does not say it"
 
 
@@ -235,7 +235,7 @@ def test_a_release_without_numbers_leaves_the_edge_open(bisect):
     ],
 )
 def test_what_cannot_be_asked_is_bad_input(words, said, bisect):
-    assert_bad_input(bisect(FakeReplay(since("0.10.0")), "--readers", "0.11.0", "--quiet", *words), said)
+    assert_bad_input(bisect(FakeReplay(since("0.10.0")), "--reader", "0.11.0", "--quiet", *words), said)
 
 
 def test_candidates_of_a_folder_are_among_the_releases(bisect, tmp_path):
@@ -243,7 +243,7 @@ def test_candidates_of_a_folder_are_among_the_releases(bisect, tmp_path):
         make_wheel(tmp_path, "jaxlib", version, stamps=(day,))
         make_wheel(tmp_path, "jax", version, stamps=(day,), needs=f"jaxlib>=0.12.0,<={version}")
     bad = {"0.13.0rc0": CRASH, "0.13.0rc1": CRASH}
-    told = found(bisect(FakeReplay(among(bad)), "--readers", "0.13.0rc1", "--wheels", str(tmp_path), "--json"))
+    told = found(bisect(FakeReplay(among(bad)), "--reader", "0.13.0rc1", "--wheels", str(tmp_path), "--json"))
     assert edge(told) == ("0.12.0.1", "0.13.0rc0")
     assert [(each.name, each.good, each.bad) for each in told.changes][:1] == [("jax", "0.12.0.1", "0.13.0rc0")]
     assert told.first_bad
@@ -257,7 +257,7 @@ def test_nightlies_of_an_index_are_searched_around_the_edge_alone(bisect, tmp_pa
     files = {name: [f"{name}-{version}-{tag}.whl" for version in (*days, old)] for name, tag in tags.items()}
     bad = dict.fromkeys(days[6:], CRASH)
     replay = FakeReplay(among(bad))
-    ended = bisect(replay, "--readers", days[-1], "--index", index(tmp_path / "index", **files), "--json")
+    ended = bisect(replay, "--reader", days[-1], "--index", index(tmp_path / "index", **files), "--json")
     told = found(ended)
     assert edge(told) == (days[5], days[6])
     assert told.first_bad
@@ -284,7 +284,7 @@ def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypa
     monkeypatch.setattr(cached_replay, "replay", replay)
     for name in ("find", "build"):
         monkeypatch.setattr(cached_replay.ReaderEnvironments, name, find)
-    words = ("bisect", GOLDEN, *DAY, "--readers", "0.12.0.1", "--json")
+    words = ("bisect", GOLDEN, *DAY, "--reader", "0.12.0.1", "--json")
     stopped = jaxexport(*words)
     assert (stopped.code, stopped.out, len(fake.ran)) == (130, "", most)
     assert "The same command runs only what is not in the cache." in stopped.err

@@ -1,6 +1,8 @@
 """How a person names one cell: by words, by options, by the results of a run; and the errors where it is not one."""
 
 import datetime
+import json
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -198,7 +200,7 @@ def test_explain_alone_explains_the_one_cause_and_breaks_no_word_at_80_columns(p
     [
         ({"case": "tests.test_a.test_ff", "reader": "0.9.2"}, "Did you mean 'tests.test_a.test_f'?"),
         ({"case": CASE, "writer": "0.8.0", "reader": "0.9.2"}, "It has some by 0.9.1-cpu, 0.9.2-cpu."),
-        ({"cell": CELL, "reader": "0.11.0"}, "--readers 0.11.0: the cell already says 0.10.2-jax0.10.2."),
+        ({"cell": CELL, "reader": "0.11.0"}, "--reader 0.11.0: the cell already says 0.10.2-jax0.10.2."),
         ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
         ({"cell": f"{CASE}/0.9.2-cpu", "reader": "0.10.2", "platform": "cuda"}, "none for cuda"),
         ({"run": RunOptions(goldens=Path("other"))}, "other: expected goldens, found none."),
@@ -212,3 +214,29 @@ def test_what_is_not_there_is_one_clear_error(asked, text, project):
 def test_a_damaged_golden_is_refused(project):
     (project / "golden" / CASE / "0.9.2-cpu" / ARTIFACT).write_bytes(b"x")
     assert "damaged: expected SHA-256" in refusal(cell=CELL)
+
+
+def test_explain_takes_the_worst_cause_and_lists_a_command_for_each_other(project, jaxexport):
+    run = [
+        failing(),
+        failing("0.11.0"),
+        failing("0.11.1", Verdict.ERROR, case=OTHER),
+        failing("0.9.2", Verdict.TIMEOUT),
+    ]
+    stored(*run, folder="ci")
+    words = ("--results", "ci", "--as-of", "2026-11-21")
+
+    def explained(*words: str) -> dict[str, Any]:
+        return json.loads(jaxexport("explain", *words, "--json", code=0).out)
+
+    first, *others = read_run(Path("ci")).summary.causes
+    told = explained(*words)
+    assert (told["cell"], len(told["others"])) == (str(first.example), 2)
+    for command, other in zip(told["others"], others, strict=True):
+        again = explained(*shlex.split(command)[2:])
+        assert (again["cell"], again["others"]) == (str(other.example), [])
+    shown = jaxexport("explain", *words, code=0).out
+    assert f"It is the cause of {first.cells} cells. The run has 2 other causes, listed at the end." in shown
+    assert shown.endswith("\nOther causes\n" + "".join(f"  {command}\n" for command in told["others"]))
+    refused = jaxexport("bisect", *words)
+    assert (refused.code, "Expected one cell, found 4: " in refused.err) == (2, True), "only one cell can be bisected"

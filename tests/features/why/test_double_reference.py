@@ -1,5 +1,7 @@
 """A reference in double precision: how a module is rewritten for it, and which release is nearer to it."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -12,7 +14,7 @@ from test_explanation import choice_of
 from test_reducing import leaves
 
 from export_core.artifact import read_bytes
-from export_core.features.why.choice import WhyError
+from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.explain import who_is_right
 from export_core.features.why.explain.who_is_right import in_double, nearer, reference_lines
 from export_core.features.why.reduce.failing_alike import program_reader
@@ -223,6 +225,31 @@ def test_several_devices_have_no_reference_and_one_line_says_so():
     choice = choice_of("tests.compat.test_shardings.test_output_shardings", "0.9.2", "0.12.0.1")
     lines = reference_lines(choice, moved(choice), print)
     assert lines == ["no reference in double precision: it is computed only on one CPU"]
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        (np.float32([1, np.nan, 3]), "output 0 float32[3]: 1 element is NaN in the reader and finite in the writer"),
+        (np.float32([1, 2, 3]), "no reference in double precision: run once more in jaxlib 0.12.0.1, alone, it gives"),
+    ],
+)
+def test_what_a_reader_gives_alone_decides_what_is_told(read, told, monkeypatch):
+    """A NaN is told by float64; where no float differs, nobody is told that none differed in the cell."""
+    written = (leaf_of(np.float32([1, 2, 3])),)
+    monkeypatch.setattr(who_is_right, "from_npz", lambda _: written)
+    monkeypatch.setattr(who_is_right, "flat_program", lambda *_: None)
+    monkeypatch.setattr(who_is_right, "in_double", lambda *_: "double")
+    monkeypatch.setattr(who_is_right, "ModuleEditor", lambda _: nullcontext())
+    readers = SimpleNamespace(build=lambda placement: SimpleNamespace(release=placement.reader))
+    monkeypatch.setattr(Choice, "environments", lambda *_: nullcontext(readers))
+    exact = (leaf_of(np.float64([1, 2, 3])),)
+    monkeypatch.setattr(
+        who_is_right, "_outputs", lambda _, __, ___, program: exact if program == "double" else (leaf_of(read),)
+    )
+    choice = choice_of("tests.compat.test_models.test_convolution", "0.12.0.1", "0.12.0.1")
+    (line,) = reference_lines(choice, moved(choice), print)
+    assert line.startswith(told)
 
 
 @pytest.mark.matrix

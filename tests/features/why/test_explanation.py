@@ -14,7 +14,8 @@ from export_core.features.why.explain.explanation import Explanation, FailureCau
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
-from export_core.matrix.result import new_result
+from export_core.matrix.result import Control, new_result
+from export_core.matrix.verdicts import DEVICE_LIMIT
 from export_core.policy.run_options import RunOptions
 from export_core.readers.worker.protocol import Stage
 
@@ -102,6 +103,18 @@ def test_other_numbers_of_its_own_writer_are_explained_by_the_processor():
     assert found.cause is FailureCause.PROCESSOR
     assert found.because.endswith(f"on another processor: {both}.")
     assert found.steps[0].startswith("Replay it on the processor that wrote it")
+
+
+def test_what_no_release_compiles_for_a_device_is_a_limit_of_it():
+    choice = choice_of("tests.compat.test_accelerators.test_lu", "0.12.0.1", "0.12.0.1", "tpu:compile")
+    failed = {"stage": Stage.COMPILE, "message": "UNIMPLEMENTED: no such dot", "device": "TPU v5 lite"}
+    result = judged(choice, Verdict.ERROR, **failed, control=Control.ALIKE)
+    found = explain(choice, result)
+    assert (found.cause, found.steps) == (FailureCause.DEVICE, (DEVICE_LIMIT.to_do,))
+    assert found.because.startswith("The compiler for TPU v5 lite does not do this, in jaxlib 0.12.0.1")
+    assert found.earlier == (
+        "A matrix in CI with `--platforms tpu:compile`, on the day it was written: its own writer shows it.",
+    )
 
 
 def test_other_releases_of_the_golden_are_listed_by_build_date():

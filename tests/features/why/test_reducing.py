@@ -280,7 +280,7 @@ def refused(jaxexport, tmp_path, monkeypatch) -> Callable[..., None]:
     write_golden(GoldenStore(tmp_path / "golden"), manifest("tests.test_a.test_f", "0.9.2"))
 
     def refused(words: str, *said: str) -> None:
-        cell = ("--cases", "tests.test_a.test_f", "--readers", "0.10.2")
+        cell = ("--case", "tests.test_a.test_f", "--reader", "0.10.2")
         assert_bad_input(jaxexport("reduce", *cell, *words.split()), *said)
 
     return refused

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.base.text import aligned, first_line, plain_text, plural, wrapped
+from export_core.base.layout import aligned, wrapped
+from export_core.base.text import first_line, plain_text, plural
 from export_core.judge import Result
 from export_core.judge.causes import failure_signature
 from export_core.matrix import Verdict

@@ -15,7 +15,8 @@ import numpy as np
 
 from export_core.artifact import read_bytes
 from export_core.base.atomic import put_folder
-from export_core.base.text import for_markdown, plain_text, safe_json
+from export_core.base.json_text import safe_json
+from export_core.base.text import for_markdown, plain_text
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.bisection_report import answer
 from export_core.features.why.choice import Choice, WhyError

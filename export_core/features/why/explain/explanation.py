@@ -11,7 +11,8 @@ from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import LoadResult, Reader
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
-from export_core.base.text import first_line, labelled_paragraphs, plural, ranges, wrapped
+from export_core.base.layout import labelled_paragraphs, wrapped
+from export_core.base.text import first_line, plural, ranges
 from export_core.features.why.bisect.bisection_report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.reduction import ReductionFolder
@@ -26,7 +27,8 @@ from export_core.matrix.result import Control
 from export_core.matrix.verdicts import AUDIT_FAILED, DEVICE_LIMIT, NOT_TO_ALLOW, OTHER_PROCESSOR, RUN_CONTROL
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
-from export_core.policy.terms import Terms, terms_of
+from export_core.policy.project_terms import terms_of
+from export_core.policy.terms import Terms
 from export_core.releases import Direction, Release
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.names import title_of
@@ -74,6 +76,7 @@ class Explanation(msgspec.Struct, frozen=True):
     steps: tuple[str, ...]  # What to do now.
     earlier: tuple[str, ...]  # What would have shown it earlier.
     bisection: Bisection | None = None  # Since which release it fails; null where that was not asked.
+    others: tuple[str, ...] = ()  # A command for each other cause of the cells that were meant, the worst first.
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
@@ -131,12 +134,15 @@ def explain(
         steps=tuple(_steps(choice, result, cause, issue, releases, is_bisected=is_bisected)),
         earlier=tuple(_earlier(choice, result, cause, load)),
         bisection=bisection,
+        others=choice.others,
     )
 
 
 def explanation_lines(explanation: Explanation, alike: int, width: int) -> Iterator[str]:
     """The lines for people, wrapped at a width. `alike` cells have this cause."""
     of_all = f" It is the cause of {alike:,} cells." if alike > 1 else ""
+    if explanation.others:
+        of_all += f" The run has {plural(len(explanation.others), 'other cause')}, listed at the end."
     for text in (explanation.sentence, f"Cause: {explanation.cause}. {explanation.because}{of_all}"):
         yield from wrapped(text, width, indent=2)
     yield "\nEvidence"
@@ -149,6 +155,9 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
         yield f"\n{title}"
         for text in texts:
             yield from wrapped(text, width, "  - ", 4)
+    if explanation.others:
+        yield "\nOther causes"
+        yield from (f"  {command}" for command in explanation.others)
 
 
 def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from export_core.artifact.envelope.fields import Aval
 from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.feature import hooks
 from export_core.base.scratch import scratch_folder
-from export_core.base.text import first_line, plural
+from export_core.base.text import few, first_line, plural
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.failing_alike import program_reader
@@ -140,9 +140,20 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
                 with suppress(WhyError):
                     exact = _outputs(choice, wide, own, double)
             exact = exact or _outputs(choice, replace(wide, reader=newest.release), newest, double)
-        return nearer(written, read, exact) or ["no reference in double precision: no floats differ here"]
+        return nearer(written, read, exact) or [_without_reference(written, read, cell.reader.title)]
     except (ExportCompatError, InfrastructureFault) as error:
         return [f"no reference in double precision: {first_line(str(error))}"]
+
+
+def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str) -> str:
+    """Why double precision shows nothing of a call whose floats are those of the writer when it runs alone."""
+    pairs = enumerate(zip(written, read, strict=True))
+    others = [
+        f"output {number} {leaf}" for number, (leaf, got) in pairs if leaf.numpy().tobytes() != got.numpy().tobytes()
+    ]
+    if others:
+        return f"no reference in double precision: what differs are no floats: {few(others)}"
+    return f"no reference in double precision: run once more in {reader}, alone, it gives the writer's outputs"
 
 
 def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:

@@ -13,9 +13,10 @@ from msgspec import structs
 from export_core.artifact import read_bytes
 from export_core.artifact.errors import ArtifactError
 from export_core.base.atomic import put_folder
-from export_core.base.text import few, first_line, json_bytes
+from export_core.base.json_text import decode_json, json_bytes
+from export_core.base.text import few, first_line
 from export_core.base.tolerances import FLOATS
-from export_core.base.untrusted import decode_json, read_regular
+from export_core.base.untrusted import read_regular
 from export_core.features.why.bisect.bisection import result_line
 from export_core.features.why.choice import Choice, WhyError
 from export_core.features.why.reduce.failing_alike import (
@@ -206,9 +207,7 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
     earlier = folder.earlier(resume=resume)  # before an environment is built
     cell = choice.cell
     if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
-        raise NotReproducedError(
-            f"{cell.platform} cannot run here: {problem}. --platforms {cell.platform}:compile may."
-        )
+        raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")
     second = choice.plan.calendar.release(good or cell.golden.manifest.writer.jaxlib)
     if second == cell.reader and good:
         raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")

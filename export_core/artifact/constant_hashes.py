@@ -1,18 +1,15 @@
-"""A module as text, with a hash for each long constant: the only thing about an artifact that needs a jaxlib.
+"""Hashes in place of long constants in the text of a module.
 
-The hash is that of the text that MLIR would print, so that it is the same for a listing that spells the constant. (Of
+Each is the hash of the text that MLIR would print, so that it is the same for a listing that spells the constant. (Of
 booleans, what it printed before 0.11: a bit for each.)
 """
 
-import contextlib
 import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator
 
-from export_core.artifact import Artifact
 from export_core.artifact.bytecode.module import Constant, Module
-from export_core.base.errors import ExportCompatError
 
 LONG = 100
 """Elements that a constant may have and not be long. MLIR prints the bytes of a longer one, as hexadecimal digits."""
@@ -21,46 +18,6 @@ _PIECE = 1 << 20  # bytes: the digits of a whole constant would take twice its m
 _DIGITS = re.compile(r'dense<"0x[0-9A-F]*">')
 _LEFT_OUT = re.compile(r"(stablehlo\.constant .*?)dense_resource<__elided__>")
 _SHAPE = re.compile(r"tensor<((?:\d+x)*)(\w+)")
-
-
-class TextError(ExportCompatError):
-    """A module that cannot be printed here."""
-
-
-def module_text(artifact: Artifact) -> str:
-    """Return the StableHLO of the function itself, as the installed jaxlib prints it. Nothing is compiled or run.
-
-    Raises:
-        ArtifactError: the module cannot be read.
-        TextError: no jaxlib is installed, or the one here does not know this module.
-    """
-    data = artifact.module.serialized()
-    # Our own reader walks it first: jaxlib aborts the process on some malformed modules (openxla/stablehlo#2967).
-    _ = artifact.module.op_counts
-    try:
-        from jaxlib.mlir import ir
-        from jaxlib.mlir.dialects import chlo, stablehlo
-        from jaxlib.version import __version__
-    except ImportError as error:
-        raise TextError(
-            f"{artifact.name}: --mlir expected a jaxlib that prints modules, found none here ({error}). "
-            "Install jaxlib, or leave out --mlir: everything else is shown without it."
-        ) from None
-    with ir.Context() as context:
-        try:
-            stablehlo.register_dialect(context)
-            chlo.register_dialect(context)
-            with contextlib.suppress(ImportError):  # before 0.4.36
-                from jaxlib.mlir.dialects import sdy
-
-                sdy.register_dialect(context)
-            return str(stablehlo.deserialize_portable_artifact(context, data).operation)
-        except Exception as error:  # what it raises differs by release
-            reason = " ".join(str(error).split())[:300]
-            raise TextError(
-                f"{artifact.name}: jaxlib {__version__} cannot read this module: {reason}. "
-                f"`jaxexport inspect {artifact.name}` says which releases can."
-            ) from None
 
 
 def long_constants(module: Module) -> list[Constant]:

@@ -1,0 +1,111 @@
+"""The reader of protobufs in which nothing can be trusted: every length is checked, every field counted.
+
+A message is not copied: its fields are places in the bytes of the file, so that an error names the byte.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from export_core.artifact.errors import LIMIT, ArtifactError
+
+VARINT, FIXED_64, SPAN, FIXED_32 = 0, 1, 2, 5  # Wire types. Groups (3 and 4) are in no protobuf that is read here.
+MOST_FIELDS = 1_000_000  # what is read in a second
+NUMBER = 8  # what a number of a packed list costs, in fields, since it is stored
+MAX_TEXT = 1 << 16  # bytes of a name
+_SIZES = {FIXED_64: 8, FIXED_32: 4}
+
+
+class Field(NamedTuple):
+    """One field of a message: a number, or the place of its bytes."""
+
+    number: int  # Its number in the message.
+    wire: int  # Its wire type.
+    value: int  # Its value if it is a varint, else 0.
+    start: int  # The first byte of its content.
+    end: int  # The byte after its content.
+
+
+class Wire:
+    """The bytes of a protobuf, and how many fields of it may still be read."""
+
+    __slots__ = ("advice", "data", "left", "most", "name")
+
+    def __init__(self, data: bytes | bytearray, name: str, advice: str):
+        self.data = data
+        self.name = name  # What messages call it: its file.
+        self.advice = advice  # What to do where it is damaged.
+        self.most = 1024 + min(len(data) // 2, MOST_FIELDS)  # A field takes two bytes or more.
+        self.left = self.most
+
+    def error(self, expected: str, found: str, at: int, advice: str = "") -> ArtifactError:
+        """Return the error for what is found at a byte."""
+        return ArtifactError(expected, found, at, name=self.name, advice=advice or self.advice)
+
+    def spend(self, at: int, fields: int = 1) -> None:
+        """Count fields that are read. More than the file has room for are read only if messages are read again."""
+        self.left -= fields
+        if self.left < 0:
+            raise self.error(f"at most {self.most} fields in {len(self.data)} bytes", "more", at, LIMIT)
+
+    def fields(self, start: int, end: int, what: str) -> Iterator[Field]:
+        """Yield the fields of a message in order. Raises `ArtifactError` where one does not fit in it."""
+        at = start
+        while at < end:
+            self.spend(at)
+            tag, after = self.varint(at, end, what)
+            number, wire = tag >> 3, tag & 7
+            if not 0 < number < 1 << 29:
+                raise self.error(f"a field of {what}", f"field number {number}", at)
+            value, length = 0, _SIZES.get(wire, 0)
+            if wire == VARINT:
+                value, stop = self.varint(after, end, what)
+            elif wire == SPAN:
+                length, after = self.varint(after, end, what)
+                stop = after + length
+            elif length:
+                stop = after + length
+            else:
+                raise self.error(f"a field of {what} with wire type 0, 1, 2 or 5", str(wire), at)
+            if stop > end:
+                raise self.error(f"a field of {what} that fits in the {end - after} bytes left", f"{length}", at)
+            yield Field(number, wire, value, after, stop)
+            at = stop
+
+    def varint(self, at: int, end: int, what: str) -> tuple[int, int]:
+        """Return the number at a byte, of 64 bits at most, and the byte after it."""
+        value = shift = 0
+        for place in range(at, min(end, at + 10)):
+            byte = self.data[place]
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value & (1 << 64) - 1, place + 1
+            shift += 7
+        raise self.error(f"a number in {what}", "one that does not end", at)
+
+    def packed(self, field: Field, what: str) -> list[int]:
+        """Return the numbers of a repeated field: all of one that is packed, the only one of one that is not."""
+        if field.wire == VARINT:
+            return [field.value]
+        numbers, at = [], self.need(field, SPAN, what).start
+        while at < field.end:
+            self.spend(at, NUMBER)
+            value, at = self.varint(at, field.end, what)
+            numbers.append(value)
+        return numbers
+
+    def need(self, field: Field, wire: int, what: str) -> Field:
+        """Return a field if it has this wire type. Raises `ArtifactError` for another one."""
+        if field.wire != wire:
+            raise self.error(f"{what} with wire type {wire}", str(field.wire), field.start)
+        return field
+
+    def text(self, field: Field, what: str) -> str:
+        """Return a field as UTF-8 text."""
+        self.need(field, SPAN, what)
+        if field.end - field.start > MAX_TEXT:
+            raise self.error(f"at most {MAX_TEXT} bytes in {what}", str(field.end - field.start), field.start, LIMIT)
+        raw = bytes(self.data[field.start : field.end])
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise self.error(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", field.start) from None

@@ -1,0 +1,30 @@
+"""Files of a commit in a folder of the cache, which nobody asked for: what is cached is run, and believed."""
+
+import os
+import subprocess
+
+from export_core.base.errors import CacheFolderError
+from export_core.base.processes import run_git
+
+_SECONDS = 60.0
+
+
+def refuse_committed(folder: str, top: str) -> None:
+    """Raise `CacheFolderError` where git tracks files in a folder, or cannot say.
+
+    `top` is the folder of its checkout.
+    """
+    try:
+        tracked = run_git(("ls-files", "-z", "--", f":(top,literal){os.path.relpath(folder, top)}"), top, _SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        printed = getattr(error, "stderr", None) or str(error).encode()
+        said = printed.decode(errors="replace").strip()
+        found = f"that in {top}, git does not say: {said}"
+    else:
+        if not tracked:
+            return
+        found = f"that git tracks {os.fsdecode(tracked.partition(bytes(1))[0])} in it"
+    raise CacheFolderError(
+        f"{folder}: expected a folder of the cache without files of a commit, found {found}. Set JAXEXPORT_CACHE "
+        "to a folder outside the project."
+    )

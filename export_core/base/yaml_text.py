@@ -1,0 +1,84 @@
+"""YAML: read as somebody else may have written it, and written for people."""
+
+import datetime
+from typing import Any
+
+import msgspec
+import yaml
+
+from export_core.base.json_text import decode_error
+from export_core.base.text import printable_json
+
+DEEPEST = 100
+"""Lists and tables inside each other in a YAML file. Ours have six; libyaml's C loader has no limit of its own."""
+FEW_MARKS = 2000
+"""Each level of YAML takes one of the characters ``[{-?:``: a text with fewer is shallow enough for any stack."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _UniqueKeys(_Loader):  # type: ignore[misc]
+    """The loader of PyYAML that refuses a key which a table has twice: PyYAML itself takes the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            keys: set[Any] = set()
+            for name, _ in node.value:
+                if (key := self.construct_object(name)) in keys:
+                    raise msgspec.DecodeError(f"expected each key once, found {key!r} again in line {_line(name)}")
+                keys.add(key)
+        return mapping
+
+
+def decode_yaml(data: bytes, kind: Any = Any) -> Any:
+    """A YAML document, with each key once. Raises `msgspec.DecodeError` for one that no file of ours looks like."""
+    try:
+        # Counting takes microseconds, and parsing twice would double the time of a matrix whose results are all cached.
+        if sum(map(data.count, (b"[", b"{", b"-", b"?", b":"))) > FEW_MARKS or (b"&" in data and b"*" in data):
+            _check_shape(data)
+        loaded = yaml.load(data, Loader=_UniqueKeys)
+        return msgspec.convert(loaded, kind, builtin_types=(datetime.datetime, datetime.date))
+    except msgspec.MsgspecError:
+        raise
+    except yaml.YAMLError as error:
+        raise msgspec.DecodeError(" ".join(str(error).split())) from None
+    except (RecursionError, ValueError, TypeError) as error:
+        raise decode_error(error) from None
+
+
+def _check_shape(data: bytes) -> None:
+    """Refuse deep nesting, and aliases, by which ten lines make billions of values."""
+    depth = 0
+    # Events come from a parser with a stack of its own: it is the loader behind it that recurses.
+    for event in yaml.parse(data, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise msgspec.DecodeError(f"expected no alias, found *{event.anchor} in line {_line(event)}")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise msgspec.DecodeError(
+                f"expected at most {DEEPEST} lists and tables inside each other, found more in line {_line(event)}"
+            )
+
+
+def _line(event: Any) -> int:
+    """The line where an event or a node begins."""
+    return int(event.start_mark.line) + 1
+
+
+class _EscapingDumper(yaml.SafeDumper):
+    """Puts text into double quotes where a letter of it has to be escaped: only there YAML has escapes."""
+
+    def text(self, value: str) -> yaml.ScalarNode:
+        """A YAML string."""
+        style = None if value.isprintable() and "::" not in value and "##[" not in value else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_EscapingDumper.add_representer(str, _EscapingDumper.text)
+
+
+def yaml_text(value: Any, **options: Any) -> str:
+    """A value as YAML, as `yaml.dump` writes it with these options."""
+    # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
+    return printable_json(yaml.dump(value, Dumper=_EscapingDumper, sort_keys=False, allow_unicode=True, **options))

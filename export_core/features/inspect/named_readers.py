@@ -1,0 +1,36 @@
+"""The readers that `--readers` of inspect, audit and diff names: jaxlibs, ranges of them, and other runtimes."""
+
+import re
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+
+from export_core.artifact.readers import Reader
+from export_core.policy import find_policy
+from export_core.policy.load_check import find_reader
+from export_core.policy.run_options import comma_separated
+from export_core.policy.terms import Terms
+from export_core.releases.runtimes import runtime_readers
+
+_RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
+"""A range of jaxlibs, such as ``>=0.11,<0.12``."""
+
+
+def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
+    """The readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and releases of runtimes (``iree>=3.9``).
+
+    Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
+    """
+    readers: list[Reader] = []
+    jaxlibs = [release.jaxlib for release in terms.releases]
+    for name in comma_separated(text) or (text,):
+        if name == "newest" and jaxlibs:
+            readers.append(find_reader(jaxlibs[-1], terms))
+            continue
+        if not name[:1].isalpha():
+            in_range = [*SpecifierSet(name).filter(jaxlibs, prereleases=True)] if _RANGE.fullmatch(name) else []
+            readers += [find_reader(version, terms) for version in in_range or [name]]
+            continue
+        calendar = find_policy(Path(), policy_file).calendar()
+        readers += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]
+    return readers

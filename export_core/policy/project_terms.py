@@ -1,0 +1,43 @@
+"""The terms of a project, read from its policy, and their storage for the next process.
+
+`stored_terms` loads this where it finds none: with it come YAML and msgspec.
+"""
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from export_core.base.atomic import write_whole
+from export_core.base.cache_folder import STORED_DAYS
+from export_core.policy import Policy, find_policy
+from export_core.policy.terms import Terms
+from export_core.releases.calendar_entries import calendar_entries, shipped_entries
+
+
+def read_terms(policy_file: str | None) -> Terms:
+    """The terms of the named policy, else of the project in the working folder.
+
+    Raises:
+        ExportCompatError: the policy, or the project's file of releases, cannot be used.
+    """
+    return terms_of(find_policy(Path(), policy_file))
+
+
+def terms_of(policy: Policy) -> Terms:
+    """The terms that a policy sets."""
+    # Without releases of its own a project has the shipped ones, which need no YAML parser: 10 ms less.
+    own = policy.releases.jaxlib or policy.releases.jax
+    releases = calendar_entries(policy.calendar()) if own else shipped_entries()
+    return Terms(releases, policy.window_lengths(), policy.allow)
+
+
+def store(name: str, parts: Iterable[bytes]) -> None:
+    """Store terms, and delete what is older than STORED_DAYS. A folder that cannot be written to leaves it undone."""
+    path = Path(name)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, parts)
+        for other in path.parent.iterdir():
+            if other.stat().st_mtime < time.time() - STORED_DAYS * 86_400:
+                other.unlink()

@@ -1,0 +1,111 @@
+"""The terms of the project in the working folder, as an earlier process has read and stored them.
+
+Loading a policy takes longer than all else that `jaxexport inspect` does, most of it to import YAML and msgspec: with
+fifty entries, `inspect` is 10 times faster than jax.export as a process with what is stored here, and 4 times without.
+So it first looks whether there can be a policy, and takes what was read from the same bytes. That is stored in the
+cache folder, under a hash of everything that decided it; a policy with an error is never stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING
+
+from export_core.base.cache_folder import cache_path
+from export_core.base.untrusted import read_named
+from export_core.policy.terms import Terms
+from export_core.releases.calendar_entries import from_rows, shipped_entries
+from export_core.releases.windows import Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+RELEASES_FILE = "export_releases.yaml"
+POLICY_FILES = ("export_compat.yaml", "export_compat.yml", RELEASES_FILE)
+"""Files that make a folder a project with terms of its own. The second is a mistake that the loader reports."""
+PROJECT_FILE = "pyproject.toml"
+_CODE = ("base", "policy", "releases", "releases/data")
+"""Folders of this package whose files decide what a policy means, beside those of features, which add keys. Another
+version has others, in size or time."""
+
+
+def terms_here(policy_file: str | None = None) -> Terms:
+    """The terms of the named policy, else of the project in the working folder, else those that ship with this package.
+
+    Raises:
+        ExportCompatError: the policy, or the project's file of releases, cannot be used.
+    """
+    if policy_file is None and not _may_have_policy():
+        return Terms(shipped_entries())
+    files: tuple[str, ...] = (*POLICY_FILES, PROJECT_FILE)
+    if policy_file is not None:
+        files = policy_file, os.path.join(os.path.dirname(policy_file), RELEASES_FILE)  # noqa: PTH118, PTH120
+    path = _terms_path(files)
+    if path and (terms := _load_terms(path)):
+        return terms
+    from export_core.policy.project_terms import read_terms, store  # YAML and msgspec: 160 ms
+
+    terms = read_terms(policy_file)
+    if path:
+        store(path, _written(terms))
+    return terms
+
+
+def _may_have_policy() -> bool:
+    if any(map(os.path.lexists, POLICY_FILES)):  # lexists: a broken link is for the loader to report
+        return True
+    try:
+        # Whether it is our table only a TOML parser can say. The policy's loader has one; loading it takes longer.
+        return b"jaxexport" in read_named(PROJECT_FILE)
+    except OSError:
+        return False
+
+
+def _terms_path(files: Sequence[str]) -> str | None:
+    """The file for the terms that these files set, of which some may be missing; None where one cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        # A broken link is there too, and cannot be read.
+        contents = (os.fsencode(file) + b"\0" + read_named(file) if os.path.lexists(file) else b"" for file in files)
+        for part in (*_code(), *contents):
+            digest.update(b"%d:" % len(part) + part)
+    except OSError:
+        return None
+    return cache_path("terms", f"{digest.hexdigest()}.json")
+
+
+def _load_terms(path: str) -> Terms | None:
+    """What is stored there; None where there is nothing, or not what was written."""
+    try:
+        check, _, data = read_named(path).partition(b"\n")
+        if check != _checksum(data):
+            return None
+        own, windows, allow = json.loads(data)
+        return Terms(from_rows(own) if own else shipped_entries(), Windows(*windows), allow)
+    except (OSError, ValueError, TypeError):  # no file, or one whose content is not terms
+        return None
+
+
+def _written(terms: Terms) -> tuple[bytes, ...]:
+    """The parts of the file that `_load_terms` reads."""
+    own = None if terms.releases == shipped_entries() else [release.row for release in terms.releases]
+    data = json.dumps([own, terms.windows, dict(terms.allow)]).encode()
+    return _checksum(data), b"\n", data
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
+
+
+def _code() -> Iterator[bytes]:
+    package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
+    with os.scandir(os.path.join(package, "features")) as entries:  # noqa: PTH118
+        features = sorted(f"features/{entry.name}" for entry in entries if entry.is_dir())
+    for folder in (*_CODE, *features):
+        with os.scandir(os.path.join(package, folder)) as entries:  # noqa: PTH118
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_file() and (folder in _CODE or entry.name == "policy_key.py"):
+                    status = entry.stat()
+                    yield os.fsencode(f"{entry.path} {status.st_size} {status.st_mtime_ns}")

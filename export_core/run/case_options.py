@@ -1,0 +1,34 @@
+"""How a function is exported and compared: as its keywords say, else as the run says, else as the policy says."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from export_core.export.case import ExportOptions
+from export_core.goldens import Comparison
+from export_core.policy import Policy
+
+
+def export_options(
+    keywords: Mapping[str, Any], policy: Policy, platforms: tuple[str, ...] | None = None
+) -> ExportOptions:
+    """How a function is to be exported: as its keywords say, else for `platforms`, else as the policy says."""
+    # There are more keywords, such as tolerances, which do not change what is exported.
+    names = {field.name for field in fields(ExportOptions)}
+    given = {name: value for name, value in keywords.items() if name in names and value is not None}
+    platforms = given.get("platforms") or platforms or (tuple(policy.platforms) if policy.platforms else None)
+    allow = {**policy.allow, **given.get("allow", {})}
+    return ExportOptions(**{**given, "platforms": platforms, "allow": allow})
+
+
+def comparison(
+    keywords: Mapping[str, Any], policy: Policy, rtol: float | None = None, atol: float | None = None
+) -> Comparison:
+    """Comparator and tolerances: those of the keywords, else `rtol` and `atol`, else those of the policy."""
+    compare, ulp = keywords.get("compare") or "allclose", keywords.get("ulp")
+    relative: list[Any] = [keywords.get("rtol"), rtol, policy.rtol]
+    absolute: list[Any] = [keywords.get("atol"), atol, policy.atol]
+    if ulp is not None:  # those of the project must not widen a tolerance in units of the last place
+        relative, absolute = relative[:1], absolute[:1]
+    rtol, atol = (next((value for value in given if value is not None), None) for given in (relative, absolute))
+    return Comparison(compare, rtol, atol, ulp)

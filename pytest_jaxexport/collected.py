@@ -1,0 +1,115 @@
+"""What a run of pytest collected and what its tests reported, and why it may not be a run of all tests.
+
+Every run of pytest loads this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import shlex
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jaxexport.marker import full_name, relative_file
+
+# Options of pytest that leave tests out, by their names in its configuration.
+_NARROWING = {
+    "lf": "--lf",
+    "stepwise": "--stepwise",
+    "deselect": "--deselect",
+    "ignore": "--ignore",
+    "ignore_glob": "--ignore-glob",
+    "collectonly": "--collect-only",
+}
+
+
+@dataclass(eq=False, repr=False)
+class CollectedTests:
+    """What pytest collected, here or in xdist's workers: whole test files, and tests, deselected ones too."""
+
+    files: set[str] = field(default_factory=set)
+    tests: set[str] = field(default_factory=set)
+    broken: bool = False
+
+    def add(self, files: set[str], tests: set[str], broken: bool) -> None:
+        """Add what a worker of xdist has sent: the `vars` of its own."""
+        self.files |= files
+        self.tests |= tests
+        self.broken |= broken
+
+
+class CollectionListener:
+    """A plugin that notes what is collected, registered in every process that collects."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.collected = CollectedTests()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, Any]:
+        """Note the file of a module that was collected whole. One that was skipped or broke hides its tests."""
+        report: Any = yield
+        if isinstance(collector, pytest.Module) and report.passed:
+            self.collected.files.add(relative_file(collector.path, self._config.rootpath))
+        self.collected.broken |= report.failed
+        return report
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Note every test that exists, here rather than after deselection, which not every plugin announces."""
+        self.collected.tests.add(full_name(item))
+
+
+@dataclass(eq=False, repr=False)
+class ReportedTests:
+    """What the reports of marked tests say: which ran, passed or failed, what they exported, on which platforms.
+
+    `renamed` are the unused cases that a test without goldens may have had before. `unmarked` are the node ids of tests
+    that passed without a marker.
+    """
+
+    tests: set[str] = field(default_factory=set)
+    passed: set[str] = field(default_factory=set)
+    cases: set[str] = field(default_factory=set)
+    platforms: set[str] = field(default_factory=set)
+    renamed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    unmarked: set[str] = field(default_factory=set)
+
+    def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
+        """Add the report of a marked test, with what the plugin attached to it."""
+        self.tests.add(attached["test"])
+        self.cases |= set(attached["cases"])
+        self.renamed |= set(attached["renamed"])
+        self.platforms |= {event["writer"].rpartition("-")[2] for event in attached["events"]}
+        if report.when == "call" and report.passed:
+            self.passed.add(attached["test"])
+        if report.failed:  # or a subtest of it, after which pytest reports the test itself as passed
+            self.failed.add(attached["test"])
+        self.passed -= self.failed
+
+
+def why_partial(config: pytest.Config) -> str:
+    """Why this run is not one of all tests; empty where it is. Options in the ini file's addopts hold for every run."""
+    always_given = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    always_given.add_argument("-k", dest="keyword", default="")
+    always_given.add_argument("-m", dest="markexpr", default="")
+    addopts, _ = always_given.parse_known_args([str(word) for word in config.getini("addopts")])
+    # An expression from addopts, such as -m "not slow", is in every run of this project, and selects nothing less.
+    for option in ("keyword", "markexpr"):
+        if (expression := config.getoption(option)) != getattr(addopts, option):
+            return f"-{option[0]} {shlex.quote(expression)} selects only some of the tests"
+    for option, name in _NARROWING.items():
+        if config.getoption(option, None):
+            return f"{name} selects only some of the tests"
+    patterns = [str(config.rootpath / str(path)) for path in config.getini("testpaths")]
+    all_paths = [Path(path) for pattern in patterns for path in glob.glob(pattern)]  # noqa: PTH207 - as pytest does
+    given = [config.invocation_params.dir / argument for argument in config.args if "::" not in argument]
+    for path in all_paths or [config.rootpath]:
+        if not any(path.resolve().is_relative_to(argument.resolve()) for argument in given):
+            return f"it runs {shlex.join(config.args)}, not all of {path}"
+    return ""

@@ -1,0 +1,55 @@
+"""How this run compares the goldens of a marked test: as its marker and the options of the run say, whatever they say.
+
+So a tolerance can be corrected in the test, and no golden has to be written again for it. The policy comes on top.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from export_core.base.tolerances import Sources
+from export_core.goldens import Comparison, Golden
+from export_core.goldens.store import ComparedAs, ComparedGolden
+from export_core.matrix.comparisons import under_rules
+from export_core.run import case_options
+from pytest_jaxexport.marker import Marked
+from pytest_jaxexport.settings import Settings
+
+
+def comparison(marked: Marked, settings: Settings) -> Comparison:
+    """Comparator and tolerances of a test."""
+    return case_options.comparison(marked, settings.policy, settings.rtol, settings.atol)
+
+
+def _sources(marked: Marked, settings: Settings) -> Sources:
+    """What set the parts of a test's comparison, for messages."""
+    compared = comparison(marked, settings)
+    origins = {"compare": "marker"}
+    for name in ("rtol", "atol", "ulp"):
+        if marked.get(name) is not None:
+            origins[name] = "marker"
+        elif getattr(compared, name) is not None:  # `ulp` comes from the marker alone
+            of_run = getattr(settings, name) is not None
+            origins[name] = f"export_{name}" if of_run else f"{name} of the policy"
+    return origins
+
+
+def marked_now(golden: Golden, marked: Marked, settings: Settings) -> ComparedGolden:
+    """A golden of a marked test, compared as the marker and the options of this run say."""
+    allow = golden.manifest.options.allow
+    return golden.compared(ComparedAs(comparison(marked, settings), allow, _sources(marked, settings)))
+
+
+def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
+    """The comparison of this run as the policy would spell it, where `jaxexport matrix` compares in another way.
+
+    None where it compares in the same way: it sees no marker, only what goldens recorded and the policy's rules.
+    """
+    numbers = settings.policy.numbers
+    for golden in goldens:
+        now = under_rules(marked_now(golden, marked, settings), numbers).compared_as.comparison
+        if now != under_rules(golden, numbers).compared_as.comparison:
+            fields = msgspec.to_builtins(comparison(marked, settings)).items()
+            return {name: value for name, value in fields if value not in (None, Comparison().compare)}
+    return None

@@ -1,0 +1,54 @@
+"""What `--update-goldens` puts in the place of a stored golden: its parts, for one line."""
+
+from collections.abc import Sequence
+
+from export_core.base.text import plural
+from export_core.export.produce import ProducedGolden
+from export_core.goldens import Check, GoldenError
+from export_core.goldens.store import INPUTS, MANIFEST, OUTPUTS
+from export_core.numbers.compare import GoldenOutputs
+from pytest_jaxexport.changes import changed_inputs, changes_since
+
+_MODULE = "module"
+"""How a line of `Changes.export` begins that is about an operation, and not about the envelope."""
+
+
+def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
+    """Return what is different in the golden that replaces a stored one, each in a few words.
+
+    Args:
+        produced: The new one.
+        wanted: The stored one, and how this run compares its numbers.
+    """
+    now, then = produced.manifest.files, wanted.golden.manifest.files
+    try:
+        changes = changes_since(produced, wanted)
+        parts = [line.partition("\n")[0] for line in changes.other]
+        if not any(part.startswith("numbers:") for part in parts):
+            parts += _numbers_within_limits(produced, wanted)
+        parts += _of_export(changes.export)
+        if names := changed_inputs(produced, wanted.golden):
+            parts.append(f"inputs: {', '.join(names)}")
+    except GoldenError:
+        return ["what is stored is damaged"]
+    return parts or [name for name in {**then, **now} if now.get(name) != then.get(name)] or [MANIFEST]
+
+
+def _of_export(lines: Sequence[str]) -> list[str]:
+    """Return the lines of `Changes.export` as one part for the envelope and one for the modules."""
+    envelope = [line for line in lines if not line.startswith(_MODULE)]
+    operations = [line for line in lines if line.startswith(_MODULE)]
+    parts = [f"envelope: {', '.join(envelope)}"] if envelope else []
+    if operations:
+        more = f", and {plural(len(operations) - 1, 'other difference')}" if operations[1:] else ""
+        parts.append(f"{operations[0]}{more}")
+    return parts
+
+
+def _numbers_within_limits(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
+    """Return how far outputs for the same inputs moved within what is allowed; nothing where they have equal bits."""
+    now, then = produced.manifest.files, wanted.golden.manifest.files
+    if produced.outputs is None or now.get(OUTPUTS) == then.get(OUTPUTS) or now[INPUTS] != then[INPUTS]:
+        return []
+    difference = wanted.compare(Check("", outputs=OUTPUTS), wanted.golden.outputs(), produced.outputs)
+    return [f"numbers: within what is allowed ({difference})"] if difference.ok else []

@@ -1,0 +1,53 @@
+"""The question of `--update-goldens=review`, at the terminal, whether a golden is written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_ANSWERS, _SCREEN = map(Path, ("CONIN$", "CONOUT$") if os.name == "nt" else ("/dev/tty", "/dev/tty"))
+"""Where is answered and asked. pytest takes standard input and output away while a test runs, and not the terminal."""
+_QUESTION = "Write it? [y]es, [n]o, [a]ll: yes to all that follow, [q]uit: no to all that follow: "
+
+
+class Reviewer:
+    """Asks for one golden after the other whether it is written."""
+
+    def __init__(self) -> None:
+        self._for_all: bool | None = None
+
+    def accepts(self, line: str) -> bool:
+        """Show what would be written, and return whether it may be."""
+        if self._for_all is None:
+            answer = _ask(line)
+            if answer in "aq":
+                self._for_all = answer == "a"
+            return answer in "ya"
+        return self._for_all
+
+
+REVIEWER: pytest.StashKey[Reviewer] = pytest.StashKey()
+
+
+def has_terminal() -> bool:
+    """Return whether there is a terminal at which somebody can be asked."""
+    try:
+        with _ANSWERS.open(encoding="utf-8"), _SCREEN.open("w", encoding="utf-8"):
+            return True
+    except OSError:
+        return False
+
+
+def _ask(line: str) -> str:
+    """Return the first letter of an answer: y, n, a or q. A terminal that is gone answers q."""
+    with _ANSWERS.open(encoding="utf-8") as source, _SCREEN.open("w", encoding="utf-8") as screen:
+        screen.write(f"\n{line}\n")
+        while True:
+            screen.write(_QUESTION)
+            screen.flush()
+            typed = source.readline()
+            answer = typed.strip().lower()[:1] if typed else "q"
+            if answer and answer in "ynaq":
+                return answer

@@ -1,0 +1,36 @@
+"""A run says where it did otherwise than it was forecast, which changes no exit code."""
+
+from making import result, run_of
+
+from export_core.features.forecast.wrong import wrong_forecasts
+from export_core.matrix import Verdict
+
+NO = "no: LAPACK calls crash in a fresh process (lapack-cold-process)"
+
+
+def sentences(*results):
+    return [(finding.sentence, len(finding.results)) for finding in wrong_forecasts(run_of(results))]
+
+
+def test_a_forecast_that_came_true_is_no_finding():
+    crash = result(Verdict.CRASH, forecast=NO)
+    assert sentences(result(forecast="yes"), crash, result(forecast="yes, but: it needs 4 devices")) == []
+
+
+def test_a_cell_that_was_not_forecast_is_no_finding():
+    assert sentences(result(), result(Verdict.CRASH), result(Verdict.CRASH, forecast="unknown: parts")) == []
+
+
+def test_what_failed_and_what_worked_otherwise_are_two_findings():
+    failed, worked = result(Verdict.CRASH, forecast="yes", message="died"), result(forecast=NO)
+    assert sentences(failed, worked) == [
+        ("1 cell forecast to work, and failed.", 1),
+        ("1 cell forecast to fail, and worked.", 1),
+    ]
+    first, second = wrong_forecasts(run_of([failed, worked]))
+    assert "died" in first.text
+    assert "lapack-cold-process" in second.text
+
+
+def test_a_converted_artifact_is_not_what_was_forecast():
+    assert sentences(result(forecast=NO, converted=True)) == []

@@ -1,0 +1,53 @@
+"""The headline of a run that fails in several ways, or by several causes, is one line; the rest is below it."""
+
+import pytest
+from making import document, result, summarize, with_causes
+from msgspec import structs
+
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.readers.worker.protocol import Stage
+from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge
+from export_core.report.wording import headline
+
+CRASH = result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, message="signal 11")
+LATER = result(Verdict.CRASH, Judgement.BROKEN, reader="0.11.0", stage=Stage.RUN, message="signal 11")
+WRONG = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.c", promised=False, reader="0.8.1", message="far")
+ERROR = result(Verdict.ERROR, Judgement.BROKEN, case="t.e", reader="0.11.1", stage=Stage.COMPILE, message="no")
+OWED = result(Verdict.ERROR, Judgement.OWED, case="t.o", promised=False, reader="0.8.1", deployed=("serving",))
+
+
+@pytest.mark.parametrize(
+    ("results", "line", "below"),
+    [
+        (
+            [CRASH, LATER, WRONG],
+            "BROKEN: 3 cells, 2 causes.",
+            "2 of 2 promised cells and 1 cell with wrong numbers out",
+        ),
+        ([CRASH, OWED], "BROKEN: 2 cells, 2 causes.", "1 of 1 promised cells, 1 cause; owed: 1 cell that deployment"),
+        ([CRASH, ERROR], "BROKEN: 2 of 2 promised cells, 2 causes.", "Readers affected, by cause: "),
+        ([CRASH], "BROKEN: 1 of 1 promised cells, 1 cause; only reader affected 0.10.2.", "1 of 1 planned cells"),
+    ],
+    ids=["two ways", "two judgements", "two causes", "one cause"],
+)
+def test_a_headline_is_one_line_and_the_rest_is_below_it(results, line, below):
+    made = summarize(with_causes(results))
+    if len(results) > 1:
+        made = structs.replace(made, partial="only cells that are promised")
+    first, counts = headline(made)
+    assert first == line
+    assert counts.startswith(below)
+    assert "planned cells: " in counts
+    assert ("; partial: only cells that are promised. " in counts) == (len(results) > 1)
+    assert len(first) <= 80
+
+
+def test_badge_and_annotation_say_it_once():
+    results = with_causes([CRASH, LATER, WRONG])
+    made = summarize(results)
+    assert badge(made)["message"] == "broken: 3 cells"
+    first = annotation_commands(document(results, made)).splitlines()[0]
+    assert first.startswith("::error title=BROKEN%3A 3 cells%2C 2 causes::2 of 2 promised cells and 1 cell with")
+    assert first.count("BROKEN") == 1

@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
+from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.sections import STRINGS, Tables
 from export_core.knowledge.entries import Entry
 
 _VERSIONED = re.compile(r"vhlo\.(\w+?)_v\d+")
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 _WIDE_TYPES = re.compile(r"(?:^|[x<])(?:f64|u?i64|complex<f64>)")
+CALL = "stablehlo.custom_call"
 _CODED = re.compile(r"(\w+) (attribute|type) (\d+)")
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
@@ -44,6 +46,22 @@ class About:
         """Its operations without the versions of VHLO: ``stablehlo.sort``, ``sdy.mesh``."""
         names = {name for module in self.artifact.modules for name in module.op_names}
         return frozenset(_VERSIONED.sub(r"stablehlo.\1", name) for name in names)
+
+    @cached_property
+    def uses(self) -> Mapping[str, frozenset[str]]:
+        """Its operations with their element types, as `element_types` gives them; of custom calls the targets."""
+        found: dict[str, set[str]] = {}
+        for module in self.artifact.modules:
+            for name, types in element_types(module).items():
+                found.setdefault(name, set()).update(types)
+        return {name: frozenset(types) for name, types in found.items()} | ({CALL: self.calls} if self.calls else {})
+
+    def has_use(self, glob: str, pattern: str) -> bool:
+        """Whether an operation is used with element types in which a regular expression is found."""
+        if not _any_matches(self.operations, [glob.partition("(")[0]]):  # without a walk over the module
+            return False
+        named = (types for name, types in self.uses.items() if fnmatchcase(name, glob))
+        return any(not pattern or re.search(pattern, of) for types in named for of in types or ("",))
 
     @cached_property
     def types(self) -> str:
@@ -113,6 +131,7 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "calls": lambda about, globs: _any_matches(about.calls, globs),
     "donated": lambda about, wanted: about.donates is wanted,
     "types": lambda about, pattern: re.search(pattern, about.types) is not None,
+    "uses": lambda about, uses: any(about.has_use(*use) for use in uses),
 }
 """How each key of an entry's `concerns` is answered, the cheapest question first."""
 

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax, looked_up
 from export_core.artifact.readers import LoadResult, Reader, loads
-from export_core.knowledge.concerns import About
+from export_core.base.text import few
+from export_core.knowledge.concerns import CALL, About
 from export_core.knowledge.entries import Entry, entries_of
+from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
 
 YES, YES_BUT, UNKNOWN, NO = "yes", "yes, but", "unknown", "no"
@@ -108,9 +110,9 @@ def forecasts(
 ) -> Iterator[Forecast]:
     """Say what each of these readers will do with an artifact, as `forecast` does."""
     platform, about = platform or usual_platform(artifact), About(artifact)
-    own_settings = tuple(settings)
     for load in loads(artifact, readers):
         family = load.reader.release.family
+        own_settings = (*settings, *load.reader.release.settings)
         found: list[list[tuple[str, Reason]]] = [[], [], [], []]
         known = {True: YES, False: NO, None: UNKNOWN}[load.ok]
         found[LOADS] += [(known, Reason(text)) for text in load.reasons]
@@ -143,6 +145,20 @@ def _by_bytes(
             yield COMPILES, NO, Reason(ONLY_JAX.format(", ".join(targets)))
         if devices > 1:
             yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
+        if of := measured().get(reader.release.family):
+            unseen = of.unseen(about.uses, reader.release.version)
+            if calls := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
+                yield COMPILES, NO, Reason(f"{reader.release.title} has no custom call {', '.join(calls)}")
+            if some := of.in_some_forms(about.uses, reader.release.version):
+                yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
+            # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.
+            if unseen and reader.release.family != "pjrt":
+                names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
+                yield (
+                    COMPILES,
+                    UNKNOWN,
+                    Reason(f"nobody has seen {few(names)} in {reader.release.title}", "`jaxexport matrix` runs it."),
+                )
         for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
             if not call.runs_on_cpu:
                 yield RUNS, NO, Reason(f"{call.title} is for {', '.join(call.platforms)}, and not for a CPU")

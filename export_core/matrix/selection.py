@@ -226,9 +226,10 @@ def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | Non
     return calendar.pair(jaxlib, jax) if jax else calendar.release(jaxlib)
 
 
-def _in_order(release: Release) -> tuple[str, datetime.date, Version, Version]:
-    """Sort key: jaxlib first, then each runtime, by build date and version."""
-    return release.family, release.built, version_key(release.version), version_key(release.jax or "0")
+def _in_order(release: Release) -> tuple[str, datetime.date, Version, tuple[str, ...], Version]:
+    """Sort key: jaxlib first, then each runtime, by build date and version, each by default first."""
+    version, jax = version_key(release.version), version_key(release.jax or "0")
+    return release.family, release.built, version, release.settings, jax
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:

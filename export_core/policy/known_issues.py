@@ -37,6 +37,10 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls: tuple[str, ...] = ()  # Globs: it has such a custom call.
     operations: tuple[str, ...] = ()  # Globs: it has such an operation, such as `stablehlo.sort`.
     types: str = ""  # A regular expression that is found in a type of the module, such as tensor<2xi4>.
+    uses: tuple[tuple[str, str], ...] = ()
+    """Globs of operations, each with a regular expression that is found in the element types of one, such as `f16->f32`
+    of `stablehlo.dot_general`. What a body computes is in the name, as `stablehlo.reduce(add)`; `?f32` is of an array
+    with a symbolic dimension. An empty expression is found in all."""
     dialects: tuple[str, ...] = ()  # It has one of these dialects, such as sdy.
     attributes: tuple[str, ...] = ()
     """Texts: it has one of them among the strings of its attributes; or `sdy attribute 12`, `vhlo type 10`, by code."""
@@ -49,7 +53,7 @@ class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def given(self) -> dict[str, Any]:
         """What it says, by key: as `knowledge.concerns` asks it."""
         own = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {name: value for name, value in own.items() if value is not None and value != () and value != ""}
+        return {name: value for name, value in own.items() if value not in (None, (), "")}
 
 
 class Fixture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -152,7 +156,9 @@ def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
         yield "expected each id once, found it again."
     if not issue.outcome:
         yield "expected `outcome`, found none."
-    for key, pattern in (("message", issue.message), ("types", issue.concerns.types if issue.concerns else "")):
+    concerns = issue.concerns or Concerns()
+    uses = (("uses", pattern) for _, pattern in concerns.uses)
+    for key, pattern in (("message", issue.message), ("types", concerns.types), *uses):
         try:
             re.compile(pattern)
         except re.error as error:

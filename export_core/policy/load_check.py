@@ -18,7 +18,7 @@ from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
 from export_core.policy.terms import Terms, promised_days
 from export_core.releases.calendar_entries import CalendarEntry, runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
-from export_core.releases.names import title_of
+from export_core.releases.names import parts_of, title_of
 from export_core.releases.windows import Windows
 
 if TYPE_CHECKING:
@@ -170,10 +170,12 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
         runtimes = {name: runtime_entries(other, added.get(name, {})) for name, other in known_runtimes().items()}
         of_runtime = readers_of_runtime(runtime_of(name).name, runtimes, terms.releases)
         readers, title = {reader.release.runtime: reader for reader in of_runtime}, name.replace("==", " ")
-    if name not in readers:
-        hint = did_you_mean(name, readers)
+    release = name.removesuffix(parts_of(name)[2])  # settings change nothing of what a runtime reads
+    if release not in readers:
+        hint = did_you_mean(release, readers)
         raise ReleaseError(f"{title} is not in the release calendar.{hint} `jaxexport releases list` shows all.")
-    return readers[name]
+    reader = readers[release]
+    return reader if release == name else reader._replace(release=reader.release._replace(runtime=name))
 
 
 @functools.cache

@@ -240,7 +240,7 @@ def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, s
     if bool(target.jaxlib) == bool(target.reader):
         which = "both" if target.jaxlib else "neither"
         return "jaxlib", f"expected either jaxlib or reader (such as tensorflow==2.21.0), found {which}."
-    if target.reader and not re.fullmatch(r"[^=<>!~\s]+==[^,*=\s]+", target.reader):
+    if target.reader and not re.fullmatch(r"[^=<>!~\s]+==[^,*=\s\[]+(\[[^\[\],\s]*\])?", target.reader):
         expected = f"expected one release of a runtime, such as tensorflow==2.21.0, found {target.reader!r}"
         return "reader", f"{expected}. A jaxlib stands under `jaxlib`."
     if target.reader:

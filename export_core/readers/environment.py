@@ -234,7 +234,7 @@ class ReaderEnvironments(EnvironmentLocks):
         reader, variables, half = placement.reader, cell_variables(placement, self.variables), JAXLIB_WORKER
         if reader.runtime:
             runtime = runtime_of(reader.runtime)
-            variables, half = {**variables, **runtime.variables}, runtime.half
+            variables, half = {**variables, **runtime.variables_of(reader)}, runtime.half
         content = built.content_hash
         return Environment(reader, built.python, variables, content, interpreter.note, built.folder, half)
 

@@ -6,6 +6,13 @@ def title_of(names: str) -> str:
     return f"{'' if names[:1].isalpha() else 'jaxlib '}{names.replace('==', ' ')}"
 
 
+def parts_of(reader: str) -> tuple[str, str, str]:
+    """The parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``, which is empty where nothing is set."""
+    named = reader.partition("[")[0]
+    runtime, _, version = named.partition("==")
+    return runtime, version, reader[len(named) :]
+
+
 class Titled:
     """The names of a release, by its `jaxlib` and its `runtime`, of which it has one."""
 
@@ -26,9 +33,14 @@ class Titled:
     @property
     def family(self) -> str:
         """The runtime without its version: empty for jaxlib."""
-        return self.runtime.partition("==")[0]
+        return parts_of(self.runtime)[0]
 
     @property
     def version(self) -> str:
         """The version of its runtime, or of its jaxlib."""
-        return self.runtime.partition("==")[2] or self.jaxlib
+        return parts_of(self.runtime)[1] or self.jaxlib
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What is not as the runtime has it by default, each as `NAME=VALUE`: what its name has in brackets."""
+        return tuple(filter(None, parts_of(self.runtime)[2].strip("[]").split(";")))

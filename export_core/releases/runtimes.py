@@ -19,6 +19,7 @@ from export_core.base.patterns import problem_of_pattern
 from export_core.base.text import did_you_mean
 from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError
+from export_core.releases.names import Titled, parts_of
 from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
@@ -26,7 +27,11 @@ JAXLIB = "jaxlib"
 _TAKEN = ("all", "deployed", "newest", "window", "writer")
 """What no runtime can be called: --readers takes these words, and folders of environments begin with the last."""
 _LONGEST_DAYS = 36_500  # A century, so that no date leaves the range of Python's dates.
-_NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~].*|\s+\d.*)?")
+_NAMED = re.compile(
+    r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~][^\[]*|\s+\d[^\[]*)?(\[(?P<settings>[^\[\]]*)\])?"
+)
+SETTINGS = "JAXEXPORT_READER_SETTINGS"
+"""The variable by which a worker half gets the settings of its reader, each as `NAME=VALUE`, with `;` between them."""
 
 
 class RuntimePromise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +60,9 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     requirements: tuple[str, ...]  # Pip requirements of a release, with `{version}`; numpy and ml_dtypes are added.
     check: str  # Code that must run in its environment. The last line that it prints is the version.
     variables: dict[str, str] = {}  # Environment variables of its cells.
+    settings: dict[str, str] = {}
+    """What of it the name of a reader can set, such as `iree==3.13.0[NAME=VALUE]`: by name a regular expression of
+    values. Its worker half gets them in the variable `JAXEXPORT_READER_SETTINGS`."""
     megabytes: int | None = None  # The typical size of its environment on disk.
     download_megabytes: int | None = None  # What is typically downloaded for it.
     issues: str = ""  # The address of its issue tracker.
@@ -82,6 +90,27 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                 + ("" if self.releases_of else " Add another one under `releases: runtimes:` in the policy file.")
             )
         return known[version]
+
+    def variables_of(self, reader: Titled) -> dict[str, str]:
+        """The environment variables of a reader's cells: those of the runtime, and the reader's settings."""
+        return {**self.variables, **({SETTINGS: ";".join(reader.settings)} if reader.settings else {})}
+
+    def checked_settings(self, text: str) -> str:
+        """What the name of a reader has behind the version, for the text in its brackets; empty for None.
+
+        Raises `ReleaseError` for a setting that this runtime does not have, or for another value.
+        """
+        words = sorted(filter(None, text.split(";")))
+        for word in words:
+            name, _, value = word.partition("=")
+            if name not in self.settings:
+                raise ReleaseError(
+                    f"Expected a setting of {self.name} ({', '.join(self.settings) or 'it has none'}), found {name!r}."
+                    f"{did_you_mean(name, self.settings)}"
+                )
+            if not re.fullmatch(self.settings[name], value):
+                raise ReleaseError(f"{self.name}[{name}=…]: expected {self.settings[name]}, found {value!r}.")
+        return f"[{';'.join(words)}]" if words else ""
 
     def _listed(self, known: Mapping[str, RuntimeRelease]) -> str:
         newest = ", ".join(list(known)[-3:])
@@ -196,7 +225,7 @@ def runtime_named(name: str) -> Runtime:
 
 def runtime_of(reader: str) -> Runtime:
     """The runtime of a reader, such as ``tensorflow==2.21.0``. Raises `ReleaseError` where it is not installed."""
-    return runtime_named(reader.partition("==")[0])
+    return runtime_named(parts_of(reader)[0])
 
 
 def names_runtime(text: str) -> bool:
@@ -217,6 +246,7 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
         problem = "releases of jaxlib are named without its name, such as 0.12.0.1 or '>=0.11'."
         raise ReleaseError.about(Problem(text, problem))
     runtime = runtime_named(name)
+    settings = runtime.checked_settings(match["settings"] or "")
     known = every = runtime.known(calendar)
     if re.fullmatch(r"==[^,*]+", versions):
         known = {versions[2:]: runtime.release(versions[2:], calendar)}
@@ -237,7 +267,7 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
         problem = f"no known release of {name} matches as of {day}."
         raise ReleaseError.about(Problem(text, problem, advice=runtime._listed(every)))
     return [
-        Release(jax="", jaxlib="", built=release.built, runtime=f"{name}=={version}")
+        Release(jax="", jaxlib="", built=release.built, runtime=f"{name}=={version}{settings}")
         for version, release in known.items()
     ]
 
@@ -246,7 +276,7 @@ def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
     """The day on which a reader was built, by its name; None where the calendar lacks it."""
     if not names_runtime(reader):
         return calendar.jaxlib[reader].built if reader in calendar.jaxlib else None
-    release = runtime_of(reader).known(calendar).get(reader.partition("==")[2])
+    release = runtime_of(reader).known(calendar).get(parts_of(reader)[1])
     return release.built if release else None
 
 

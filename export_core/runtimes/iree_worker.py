@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 
 TYPE_CHECKING = False
@@ -14,7 +15,6 @@ FLAGS = (
     "--iree-hal-target-backends=llvm-cpu",
     "--iree-llvmcpu-target-cpu=host",
     "--iree-input-type=auto",
-    "--iree-input-demote-f64-to-f32=false",  # by default it computes in float32, and says nothing
 )
 PACKED = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}  # The bits of integers that are denser than in NumPy's arrays.
 
@@ -58,7 +58,9 @@ def compile_module(path: str, stage: Callable[[str], None]) -> bytes:
 
     stage("deserialize")
     session = Session()
-    session.set_flags(*FLAGS)
+    # Flags that the name of the reader has, such as --iree-input-demote-f64-to-f32=false: by default it computes
+    # float64 in float32.
+    session.set_flags(*FLAGS, *filter(None, os.environ.get("JAXEXPORT_READER_SETTINGS", "").split(";")))
     invocation = Invocation(session)
     invocation.enable_console_diagnostics()
     if not invocation.parse_source(Source.open_file(session, path)):

@@ -6,6 +6,7 @@ this project.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 TYPE_CHECKING = False
@@ -82,8 +83,11 @@ def flatbuffer(path: str, stage: Callable[[str], None]) -> bytes:
             output_names=[f"o{number}" for number in range(len(main.type.results))],
         )
         config = converter_api_ext.ConvertToTFLConfig()
-        config.canonicalizing_inf_as_min_max_float = False
         config.enable_x64 = True
+        # Attributes that the name of the reader has, such as canonicalizing_inf_as_min_max_float=false.
+        for setting in filter(None, os.environ.get("JAXEXPORT_READER_SETTINGS", "").split(";")):
+            name, _, value = setting.partition("=")
+            setattr(config, name, value == "true")
         converter_api_ext.run_convert_to_tfl_passes(module, passmanager.PassManager(), config)
         try:
             return bytes(converter_api_ext.export_flatbuffer_to_bytes(module.operation))

@@ -37,6 +37,11 @@ def platform_index(call):
     return [np.array(call["platforms"].index("cpu"), np.int64 if call["x64"] else np.int32)]
 
 
+def settings():
+    """What the name of the reader has in brackets."""
+    return os.environ.get("JAXEXPORT_READER_SETTINGS", "").replace(";", " ").split()
+
+
 # --- TensorFlow -------------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +124,7 @@ def iree(call, arguments):
     arguments = [*platform_index(call), *arguments]
     with tempfile.TemporaryDirectory() as folder:
         words = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host"]
-        words += ["--iree-input-demote-f64-to-f32=false", "-o", f"{folder}/module.vmfb"]
+        words += [*settings(), "-o", f"{folder}/module.vmfb"]
         run_command(commands / "iree-compile", call["module"], *words)
         words = ["--device=local-sync", f"--module={folder}/module.vmfb", "--function=main"]
         for number, value in enumerate(arguments):
@@ -188,8 +193,9 @@ def litert(call, arguments):
                     function.operation, signature_name="main", input_names=taken, output_names=given
                 )
         config = converter.ConvertToTFLConfig()
-        config.canonicalizing_inf_as_min_max_float = False
         config.enable_x64 = True
+        for name, value in (setting.split("=") for setting in settings()):
+            setattr(config, name, {"true": True, "false": False}[value])
         converter.run_convert_to_tfl_passes(module, passmanager.PassManager(), config)
         try:
             data = converter.export_flatbuffer_to_bytes(module.operation)

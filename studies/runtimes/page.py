@@ -61,8 +61,8 @@ def verdict_table(record: Record) -> str:
 
 
 def newest_readers(record: Record) -> list[str]:
-    """The newest release of each runtime in the record."""
-    return list({name.partition("==")[0]: name for name in record.readers}.values())
+    """The newest release of each runtime in the record, as it is by default."""
+    return list({name.partition("==")[0]: name for name in record.readers if "[" not in name}.values())
 
 
 def promise_table(record: Record) -> str:

@@ -18,6 +18,7 @@ from packaging.version import Version
 
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
+from export_core.releases.names import parts_of
 from export_core.releases.runtimes import Runtime, runtime_of
 from export_core.run.results import read_run
 
@@ -100,10 +101,10 @@ def record_of(folder: Path) -> Record:
     )
 
 
-def order_of(reader: str) -> tuple[int, Version]:
-    """By runtime, then by release."""
-    runtime, _, version = reader.partition("==")
-    return RUNTIMES.index(runtime), Version(version)
+def order_of(reader: str) -> tuple[int, Version, str]:
+    """By runtime, then by release, the settings of which come last."""
+    runtime, version, settings = parts_of(reader)
+    return RUNTIMES.index(runtime), Version(version), settings
 
 
 def reader_of(name: str, goldens: Sequence[str], results: Sequence[Result]) -> Reader:

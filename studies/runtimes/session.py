@@ -24,8 +24,10 @@ WRITERS = ("0.6.2", "0.9.2", "0.12.0.1")
 READERS = (
     *(f"tensorflow=={version}" for version in ("2.16.2", "2.18.1", "2.19.1", "2.20.0", "2.21.0")),
     "savedmodel==2.21.0",
-    *(f"iree=={version}" for version in ("3.0.0", "3.6.0", "3.9.0", "3.13.0")),
+    *(f"iree=={version}[--iree-input-demote-f64-to-f32=false]" for version in ("3.0.0", "3.6.0", "3.9.0", "3.13.0")),
+    "iree==3.13.0",
     *(f"litert=={version}" for version in ("2.1.2", "2.3.0")),
+    "litert==2.3.0[canonicalizing_inf_as_min_max_float=false]",
     *(f"{runtime}=={version}" for runtime in ("pjrt", "stablehlo") for version in ("0.9.2", "0.12.0.1")),
 )
 

@@ -21,11 +21,15 @@ from export_core.matrix.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget, names_of
 from export_core.readers.cell import Cell, cannot_pass
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import Release, ReleaseError, Windows, load_calendar, runtimes
 from export_core.releases.runtimes import (
+    SETTINGS,
     RuntimePromise,
     RuntimeRefusal,
+    built_on,
     known_runtimes,
     load_runtime,
     promise_to,
@@ -35,6 +39,7 @@ from export_core.releases.runtimes import (
 CALENDAR = load_calendar()
 TENSORFLOW = "tensorflow==2.21.0"  # Built on 2026-03-05, 13 days before the jaxlib 0.9.2.
 IREE = "iree==3.13.0"  # Built on 2026-10-19, and promises nothing.
+KEPT = f"{IREE}[--iree-input-demote-f64-to-f32=false]"
 
 
 def planned(goldens, **selection) -> Plan:
@@ -59,6 +64,7 @@ def read_by(name: str, **changes):
         ("tensorflow==2.19.1,tensorflow==2.20.0", ["tensorflow==2.20.0", "tensorflow==2.19.1"]),  # by build date
         ("stablehlo", [f"stablehlo=={NEWEST}"]),
         ("pjrt==0.9.2", ["pjrt==0.9.2"]),
+        (f"{KEPT},{IREE}", [IREE, KEPT]),  # two readers
     ],
 )
 def test_readers_are_named_as_requirements(asked, expected):
@@ -79,6 +85,9 @@ def test_readers_are_named_as_requirements(asked, expected):
         ("tensorflow==", "or a range such as 'tensorflow>=2.21.0', found 'tensorflow=='"),
         ("tf", "releases of a runtime .iree, litert"),
         ("jaxlib==0.9.2", "releases of jaxlib are named without its name"),
+        ("iree==3.13.0[--iree-opt-level=O3]", "Expected a setting of iree .--iree-input-demote-f64-to-f32., found"),
+        (KEPT.replace("false", "no"), "expected true.false, found 'no'"),
+        ("tensorflow==2.21.0[a=b]", "Expected a setting of tensorflow .it has none., found 'a'"),
     ],
 )
 def test_what_names_no_reader_is_an_error_that_says_why(asked, says):
@@ -94,6 +103,23 @@ def test_runtimes_have_no_cells_on_other_platforms():
 def test_a_release_that_was_not_built_yet_is_not_known_that_day():
     with pytest.raises(ReleaseError, match="as of 2026-03-04"):
         runtime_readers(TENSORFLOW, CALENDAR.as_of(day("2026-03-04")))
+
+
+def test_the_settings_of_a_reader_are_in_its_name_and_reach_its_cells():
+    kept, plain = (runtime_readers(name, CALENDAR)[0] for name in (KEPT, IREE))
+    assert (kept.family, kept.version, kept.built) == (plain.family, plain.version, plain.built)
+    assert (kept.settings, plain.settings) == (("--iree-input-demote-f64-to-f32=false",), ())
+    assert kept.title == "iree 3.13.0[--iree-input-demote-f64-to-f32=false]"
+    iree = known_runtimes()["iree"]
+    assert iree.variables_of(kept) == {**iree.variables, SETTINGS: "--iree-input-demote-f64-to-f32=false"}
+    assert SETTINGS not in iree.variables_of(plain)
+    assert built_on(KEPT, CALENDAR) == plain.built
+
+
+def test_readers_of_one_release_with_other_settings_share_an_environment():
+    environments = ReaderEnvironments(CALENDAR)
+    kept, plain = (environments.folder(Placement(runtime_readers(name, CALENDAR)[0])) for name in (KEPT, IREE))
+    assert kept == plain
 
 
 def test_readers_in_a_sentence_and_in_lists():

@@ -40,7 +40,7 @@ from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
-from export_core.releases.names import title_of
+from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import built_on, runtime_of
 from export_core.report.document import Finding
 from export_core.report.wording import counts_line
@@ -288,8 +288,8 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
     """The releases of what runs in a target, by name as a reader, oldest build first, with their build dates."""
     if target.reader:
-        runtime = runtime_of(target.reader)
-        return {f"{runtime.name}=={version}": entry.built for version, entry in runtime.known(calendar).items()}
+        runtime, (*_, own) = runtime_of(target.reader), parts_of(target.reader)
+        return {f"{runtime.name}=={version}{own}": entry.built for version, entry in runtime.known(calendar).items()}
     versions = {*calendar.versions(), target.jaxlib}
     return {version: calendar.built(version) for version in sorted(versions, key=calendar.built)}
 

@@ -34,7 +34,7 @@ from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, Windows, promise
 from export_core.releases.calendar_entries import calendar_entries
-from export_core.releases.names import title_of
+from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import runtime_of
 
 MOST = 3  # Reasons in the line of a reader.
@@ -377,7 +377,7 @@ def foreseen_readers(
 def _promise_of(name: str, calendar: Calendar) -> tuple[datetime.date, datetime.date] | None:
     """The build dates of the jaxlibs whose exports a release of another runtime promises to read."""
     runtime = runtime_of(name)
-    built, ends = runtime.release(name.partition("==")[2], calendar).built, runtime.promise
+    built, ends = runtime.release(parts_of(name)[1], calendar).built, runtime.promise
     if ends is None:
         return None
     return built - datetime.timedelta(ends.backward_days), built + datetime.timedelta(ends.forward_days)

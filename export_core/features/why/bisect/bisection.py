@@ -32,7 +32,7 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.releases.calendar import version_key
 from export_core.releases.index import with_nightlies_of
-from export_core.releases.names import title_of
+from export_core.releases.names import parts_of, title_of
 from export_core.releases.runtimes import runtime_readers
 
 AT_ONCE = 12  # In a window of at most so many releases all are run, since a failure may come and go.
@@ -244,7 +244,8 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
         if result.verdict.works and result.reader.family == reader.family and by is not BisectBy.NUMBERS
     ]
     names = [near.reader.pair for near in sorted(works, key=distance)]
-    names += [reader.family] if reader.runtime else [f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()]
+    newest = [f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()]
+    names += [reader.family + parts_of(reader.name)[2]] if reader.runtime else newest
     releases: dict[Release, None] = {}
     for name in names:
         with contextlib.suppress(ReleaseError):  # it was withdrawn, or is not published by the day that was asked for
@@ -262,7 +263,7 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
     Each jaxlib is with the jax that was published with it; of another runtime they are its own releases.
     """
     if first.runtime:
-        row = runtime_readers(f"{first.family}>=0", calendar)
+        row = runtime_readers(f"{first.family}>=0{parts_of(first.name)[2]}", calendar)
         start, end = sorted((row.index(first), row.index(second)))
         return row[start : end + 1] if row[start] == first else row[start : end + 1][::-1]
     # By its number, a candidate or a nightly of jax goes with other jaxlibs too: it would hide what jax changed.

@@ -164,7 +164,8 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
             order, inputs = check.vjp, golden.content(check.inputs or INPUTS)
             outputs = golden.content(check.outputs or OUTPUTS) if outputs else b""
         module, call = called_modules(artifact, golden.manifest)[order]
-        facts |= {"worker": runtime.worker, "variables": runtime.variables, "call": msgspec.to_builtins(call)}
+        variables = runtime.variables_of(cell.reader)
+        facts |= {"worker": runtime.worker, "variables": variables, "call": msgspec.to_builtins(call)}
         contents = {runtime.worker: runtime.half.read_bytes(), MODULE: module}
     else:
         devices = artifact.envelope.nr_devices if artifact.envelope else 1

@@ -1,0 +1,135 @@
+"""Which operations a module has, with the element types that each takes and gives."""
+
+import re
+from collections.abc import Mapping
+
+from export_core.artifact.bytecode import walk
+from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.sections import IR, Cursor, Tables
+from export_core.artifact.bytecode.values import Values
+from export_core.artifact.errors import guarded
+
+FLOW = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("func", "return", "call", "while", "case", "if", "composite", "custom_call", "optimization_barrier"),
+        *("tuple", "get_tuple_element"),
+    )
+) | {"builtin.module"}
+"""Operations that pass values on, of any types: those of what makes and takes the values say more."""
+
+_WITH_BODY = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "all_reduce",
+        "map",
+        "reduce",
+        "reduce_scatter",
+        "reduce_window",
+        "scatter",
+        "select_and_scatter",
+        "sort",
+    )
+)
+_TENSOR = re.compile(r"tensor<((?:\d+x|\?x)*)(.*?)(?:, .*)?>")
+_PLAIN = frozenset(("stablehlo.return", "stablehlo.constant"))
+
+
+def element_types(module: Module) -> Mapping[str, frozenset[str]]:
+    """Return for each kind of operation in a module the element types of its operands and results.
+
+    Operations are named as `stablehlo.add`. One with a body has what its body computes in its name, such as
+    `stablehlo.reduce(add)`, and what is in there counts nowhere else. Types are written as `i32,f32->f32`, each one
+    once; `?f32` is one of an array with a symbolic dimension. Those in `FLOW` have no types.
+
+    Raises:
+        ArtifactError: the module cannot be read.
+    """
+    _ = module.contents  # a walk that checks all bounds
+    found = guarded(lambda: _Walk(module.tables, module.contents.values).found, module.name)
+    return {name: frozenset(types) for name, types in sorted(found.items())}
+
+
+class _Region:
+    """Where the walk is: in a region whose values have the numbers from `next` to `end`."""
+
+    def __init__(self, first: int, depth: int, types: dict[int, str]) -> None:
+        self.next = self.end = first
+        self.depth = depth
+        self.types = types  # by the number of a value; those of a function, with all that is inside of it
+
+
+class _Walk:
+    """Gathers the element types of one module's operations."""
+
+    def __init__(self, tables: Tables, values: Values) -> None:
+        self._tables = tables
+        self._values = values
+        self._elements: dict[int, str] = {}
+        self._names = [_name(name) for name in tables.op_names]
+        self.found: dict[str, set[str]] = {}
+        tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
+        self._blocks(tables.cursor(IR), _Region(0, 0, {}), 1, None)
+
+    def _blocks(self, cursor: Cursor, region: _Region, count: int, body: set[str] | None) -> None:
+        """Read blocks. Two calls for a level of regions, no more: 256 levels fill half of Python's stack."""
+        for _ in range(count):
+            block = walk.Frame(0, cursor.end, cursor.end)
+            for kind in walk.read_block(cursor, self._tables, block):
+                region.types[region.next] = self._element(kind)
+                region.next += 1
+            for _ in range(block.operations):
+                self._operation(cursor, region, body)
+
+    def _operation(self, cursor: Cursor, region: _Region, body: set[str] | None) -> None:
+        """Read an operation with all that is in it. `body` gets the names of what one with a body computes."""
+        tables = self._tables
+        name = self._names[cursor.index(len(self._names), "name")]
+        mask = cursor.byte("what an operation has")
+        cursor.varint("a location")
+        if mask & walk.HAS_ATTRIBUTES:
+            cursor.varint("attributes")
+        if mask & walk.HAS_PROPERTIES:
+            cursor.varint("properties")
+        count = cursor.count("results") if mask & walk.HAS_RESULTS else 0
+        given = [self._element(cursor.index(len(tables.types), "type")) for _ in range(count)]
+        count = cursor.count("operands") if mask & walk.HAS_OPERANDS else 0
+        # A value that is defined later, which only a damaged module has, is of no type.
+        taken = [region.types.get(cursor.varint("an operand"), "none") for _ in range(count)]
+        regions, isolated = walk.rest(cursor, tables, mask, len(given))
+        for element in given:
+            region.types[region.next] = element
+            region.next += 1
+        inside = set[str]() if name in _WITH_BODY else body
+        if regions:
+            frame = walk.enter(cursor, tables, regions, isolated, region.depth)
+            for _ in range(regions):
+                inner = _Region(0 if isolated else region.end, region.depth + 1, {} if isolated else region.types)
+                if blocks := cursor.count("blocks"):
+                    inner.end = inner.next + cursor.varint("the number of values")
+                    self._blocks(cursor, inner, blocks, inside)
+            cursor.end = frame.outer_end
+        if name in _WITH_BODY and inside is not None:
+            name = f"{name}({','.join(sorted(inside))})"
+        if body is not None:
+            if name not in _PLAIN:
+                body.add(name.removeprefix("stablehlo."))
+        elif name in FLOW:
+            self.found.setdefault(name, set())
+        else:
+            types = f"{','.join(dict.fromkeys(taken))}->{','.join(dict.fromkeys(given))}"
+            self.found.setdefault(name, set()).add(types)
+
+    def _element(self, number: int) -> str:
+        """The element type of a type, with a question mark before it where a dimension is symbolic."""
+        if (known := self._elements.get(number)) is None:
+            text = self._values.type(number)
+            match = _TENSOR.fullmatch(text)
+            known = ("?" if "?" in match[1] else "") + match[2] if match else text.removeprefix("!stablehlo.")
+            self._elements[number] = known
+        return known
+
+
+def _name(name: str) -> str:
+    """The name of an operation as StableHLO has it."""
+    return re.sub(r"_v\d+$", "", name.replace("vhlo.", "stablehlo.", 1)) if name.startswith("vhlo.") else name

@@ -1,0 +1,65 @@
+"""What other runtimes were seen to run: operations with their element types, in releases whose cells passed."""
+
+import functools
+import json
+import os.path
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# Paths by os.path, as in entries.py: pathlib takes 5 ms to import.
+MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # noqa: PTH118, PTH120
+
+
+class Measured(NamedTuple):
+    """What was seen in the releases of one runtime."""
+
+    releases: tuple[str, ...]  # Those that ran, oldest build first.
+    operations: Mapping[str, Mapping[str, list[int]]]
+    """For each operation, as `element_types` names it, and for its element types the places of the releases that ran
+    it. An operation that only passes values on has no types."""
+
+    some: Mapping[str, Mapping[str, list[int]]] = {}
+    """What of it fails in other forms, such as a convolution that dilates its input."""
+
+    def in_some_forms(self, needed: Mapping[str, frozenset[str]], release: str) -> list[str]:
+        """Return the operations of an artifact that a release takes in some forms only."""
+        places = self._places(release)
+        return [
+            name
+            for name, types in needed.items()
+            if any(places.issubset(self.some.get(name, {}).get(of, ())) for of in types)
+        ]
+
+    def unseen(self, needed: Mapping[str, frozenset[str]], release: str) -> dict[str, frozenset[str]]:
+        """Return what of an artifact nobody saw in a release: the operations, with their element types.
+
+        A release that did not run counts as one that has what both its neighbours have: so none that is newer than all
+        that ran has anything. The releases between two are known by their versions.
+        """
+        places, found = self._places(release), {}
+        for name, types in needed.items():
+            seen = self.operations.get(name, {})
+            if new := frozenset(of for of in types or ("",) if not places.issubset(seen.get(of, ()))):
+                found[name] = new
+        return found
+
+    def _places(self, release: str) -> frozenset[int]:
+        """The places of the releases that speak for one; that of none, which no operation has, where nothing does."""
+        if release in self.releases:
+            return frozenset((self.releases.index(release),))
+        older = [place for place, other in enumerate(self.releases) if _numbers(other) < _numbers(release)]
+        if not older or older[-1] + 1 == len(self.releases):
+            return frozenset((-1,))
+        return frozenset((older[-1], older[-1] + 1))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+@functools.cache
+def measured() -> Mapping[str, Measured]:
+    """What was seen in each runtime that is not jaxlib, by its name."""
+    with open(MEASURED, "rb") as file:  # noqa: PTH123
+        content = json.loads(file.read())
+    return {name: Measured(tuple(own["releases"]), own["operations"], own["some"]) for name, own in content.items()}

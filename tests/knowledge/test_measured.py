@@ -1,0 +1,93 @@
+"""What other runtimes were seen to run: the table is what the records say, and a forecast asks it."""
+
+from pathlib import Path
+
+import pytest
+from making import ARTIFACTS
+
+from export_core.artifact import read
+from export_core.knowledge import NO, UNKNOWN, YES, forecast
+from export_core.knowledge.concerns import About, is_concerned
+from export_core.knowledge.measured import MEASURED, Measured, measured
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.releases.calendar_entries import shipped_entries
+from tools.measured_operations import seen, text_of
+
+GOLDENS = Path(__file__).parents[2] / "golden"
+TABLE = Measured(
+    ("1.0", "1.2", "1.10"), {"stablehlo.add": {"f32->f32": [0, 1, 2], "i8->i8": [1]}, "stablehlo.while": {"": [2]}}
+)
+
+
+def golden(name):
+    return read(GOLDENS / f"tests.compat.{name}" / "0.12.0.1-cpu" / "artifact.jaxexport")
+
+
+def ahead(name, reader):
+    return forecast(golden(name), find_reader(reader, Terms(shipped_entries())))
+
+
+def test_the_table_is_what_the_records_say():
+    assert Path(MEASURED).read_text(encoding="utf-8") == text_of(*seen()), "run `python -m tools.measured_operations`"
+
+
+@pytest.mark.parametrize(
+    ("needed", "release", "unseen"),
+    [
+        ({"stablehlo.add": {"f32->f32"}}, "1.2", {}),
+        ({"stablehlo.add": {"f32->f32"}}, "1.4", {}),  # both neighbours ran it
+        ({"stablehlo.add": {"f32->f32", "i8->i8"}}, "1.4", {"stablehlo.add": {"i8->i8"}}),
+        ({"stablehlo.add": {"f32->f32"}}, "1.11", {"stablehlo.add": {"f32->f32"}}),  # newer than all that ran
+        ({"stablehlo.sort(compare)": {"f32->f32"}}, "1.2", {"stablehlo.sort(compare)": {"f32->f32"}}),
+        ({"stablehlo.while": set()}, "1.10", {}),
+        ({"stablehlo.while": set()}, "1.2", {"stablehlo.while": {""}}),
+    ],
+)
+def test_what_nobody_saw_in_a_release(needed, release, unseen):
+    assert TABLE.unseen(needed, release) == unseen
+
+
+def test_what_fails_in_other_forms_is_a_condition():
+    table = TABLE._replace(some={"stablehlo.add": {"f32->f32": [1]}})
+    needed = {"stablehlo.add": frozenset({"f32->f32", "i8->i8"}), "stablehlo.while": frozenset[str]()}
+    assert table.in_some_forms(needed, "1.2") == ["stablehlo.add"]
+    assert table.in_some_forms(needed, "1.0") == []
+
+
+@pytest.mark.parametrize(
+    ("uses", "expected"),
+    [
+        ([["stablehlo.dot_general", "^f32->"]], True),
+        ([["stablehlo.dot_general", "f16"]], False),
+        ([["stablehlo.sort*", ""]], False),
+        ([["stablehlo.sort*", ""], ["stablehlo.tanh", ""]], True),
+    ],
+)
+def test_a_use_is_an_operation_with_its_types(uses, expected):
+    assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")), {"uses": uses}) is expected
+
+
+def test_an_operation_that_nobody_saw_is_unknown_and_not_yes():
+    assert ahead("test_dtypes.test_tiny_dtype[float4_e2m1fn]", "tensorflow==2.21.0").runs.answer == UNKNOWN
+    assert ahead("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
+
+
+def test_a_custom_call_that_a_runtime_lacks_is_no():
+    known = ahead("test_safety_checks.test_allowed_target", "iree==3.13.0")
+    assert known.runs.answer == NO
+    assert "pytest_jaxexport.scale" in str(known.runs.reasons[0])
+
+
+@pytest.mark.parametrize(
+    "reader", ["iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0", "savedmodel==2.21.0", "pjrt==0.12.0.1"]
+)
+def test_every_runtime_has_a_table(reader):
+    runtime, _, release = reader.partition("==")
+    assert release in measured()[runtime].releases
+
+
+def test_the_settings_of_a_reader_are_asked():
+    case = "test_dtypes.test_wide_dtype[float64]"
+    assert ahead(case, "iree==3.13.0").runs.answer == NO
+    assert ahead(case, "iree==3.13.0[--iree-input-demote-f64-to-f32=false]").runs.answer == YES

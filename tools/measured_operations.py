@@ -1,0 +1,138 @@
+"""Which operations work in other runtimes: `python -m tools.measured_operations`.
+
+Writes export_core/knowledge/data/measured.json out of what is recorded: the goldens that passed in record.json of
+studies/runtimes, which `nox -s runtimes` makes, and the small programs that worked in operations.json there, which
+`studies.runtimes.operations` makes. An operation is in the table with the element types that it has there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from packaging.version import Version
+
+from export_core.artifact.bytecode.element_types import element_types
+from export_core.goldens import Golden, GoldenStore
+from export_core.knowledge.concerns import CALL
+from export_core.knowledge.measured import MEASURED
+from export_core.releases.names import parts_of
+from studies.runtimes.operations import RECORD as PROGRAMS
+from studies.runtimes.record import RECORD, read_record
+from tools import renew
+
+GOLDENS = Path(__file__).parents[1] / "golden"
+PLAIN = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
+"""Operations that most programs have beside what they are about."""
+MOST_OWN = 2
+Seen = dict[str, dict[str, dict[str, set[str]]]]
+"""The releases that ran an operation with some element types, by runtime, operation and types."""
+
+
+def seen() -> tuple[Seen, Seen]:
+    """All that was seen to run, and what of it fails in other forms."""
+    found: Seen = {}
+    record = read_record(RECORD)
+    goldens = {golden.id: golden for golden in GoldenStore(GOLDENS).goldens()}
+    needed = {name: needed_by(goldens[name]) for name in record.goldens if name in goldens}
+    for name, reader in record.readers.items():
+        for golden, letter in zip(record.goldens, reader.verdicts, strict=True):
+            if letter == "p" and golden in needed:
+                add(found, name, needed[golden])
+    programs = json.loads(PROGRAMS.read_text(encoding="utf-8")).values()
+    runs = [
+        (name, said == "works", program["operations"]) for program in programs for name, said in program["in"].items()
+    ]
+    works: Counter[tuple[str, str, str]] = Counter()
+    fails: Counter[tuple[str, str, str]] = Counter()
+    for name, is_good, operations in runs:
+        if is_good:
+            add(found, name, operations)
+            works.update((name, operation, of) for operation, types in operations.items() for of in types)
+    for name, is_good, operations in runs:
+        if not is_good:
+            fails.update((name, operation, of) for operation, of in contested(found, name, operations))
+    some: Seen = {}
+    for (name, operation, of), count in fails.items():
+        runtime, release, _ = parts_of(name)
+        if works[name, operation, of] > count:
+            add(some, name, {operation: [of]})
+        else:
+            found[runtime][operation][of].discard(release)
+    return found, some
+
+
+def contested(found: Seen, reader: str, operations: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield what a program does that fails although each operation was seen elsewhere, where it does little else.
+
+    There it has another form; or a converter has computed or dropped it, as it does x == x.
+    """
+    runtime, release, _ = parts_of(reader)
+    places = [
+        found[runtime].get(name, {}).get(of, set()) for name, types in operations.items() for of in types or ("",)
+    ]
+    typed = {name: types for name, types in operations.items() if types}
+    own = {name: types for name, types in typed.items() if name not in PLAIN} or typed
+    if all(release in ran for ran in places) and sum(map(len, own.values())) <= MOST_OWN:
+        yield from ((name, of) for name, types in own.items() for of in types)
+
+
+def needed_by(golden: Golden) -> dict[str, set[str]]:
+    """The operations that the calls of a golden run, and their element types."""
+    modules = golden.read_artifact().modules
+    needed: dict[str, set[str]] = {}
+    for order in {0, *(check.vjp for check in golden.manifest.checks)}:
+        for name, types in element_types(modules[order]).items() if order < len(modules) else ():
+            needed.setdefault(name, set()).update(types)
+    if CALL in needed:
+        needed[CALL] = {call.target for call in golden.read_artifact().custom_calls}
+    return needed
+
+
+def add(found: Seen, reader: str, operations: Mapping[str, Iterable[str]]) -> None:
+    """Add what a reader has run."""
+    runtime, release, _ = parts_of(reader)
+    for name, types in operations.items():
+        by_types = found.setdefault(runtime, {}).setdefault(name, {})
+        for of in [*types] or [""]:
+            by_types.setdefault(of, set()).add(release)
+
+
+def text_of(found: Seen, some: Seen) -> str:
+    """The table as JSON, an operation a line."""
+    runtimes = []
+    for runtime, operations in sorted(found.items()):
+        ran = {release for types in operations.values() for releases in types.values() for release in releases}
+        releases = sorted(ran, key=Version)
+        head = f' {json.dumps(runtime)}: {{"releases": {json.dumps(releases)}'
+        parts = [
+            f' "{key}": {{\n' + ",\n".join(rows(table, releases)) + "\n }"
+            for key, table in (("operations", operations), ("some", some.get(runtime, {})))
+        ]
+        runtimes.append(", ".join([head, *parts]) + "}")
+    return "{\n" + ",\n".join(runtimes) + "\n}\n"
+
+
+def rows(operations: Mapping[str, Mapping[str, set[str]]], releases: Sequence[str]) -> Iterator[str]:
+    """The lines of operations, each with the places of releases by element types."""
+    for name, types in sorted(operations.items()):
+        ran = {of: places(types[of], releases) for of in sorted(types) if types[of]}
+        yield f"  {json.dumps(name)}: {json.dumps(ran)}"
+
+
+def places(ran: Iterable[str], releases: Sequence[str]) -> list[int]:
+    """The places of some releases among all."""
+    return sorted(map(releases.index, ran))
+
+
+def main() -> int:
+    """Write the table."""
+    renew(Path(MEASURED), text_of(*seen()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

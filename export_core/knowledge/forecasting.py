@@ -147,8 +147,8 @@ def _by_bytes(
             yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
         if of := measured().get(reader.release.family):
             unseen = of.unseen(about.uses, reader.release.version)
-            if calls := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
-                yield COMPILES, NO, Reason(f"{reader.release.title} has no custom call {', '.join(calls)}")
+            if lacking := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
+                yield COMPILES, NO, Reason(f"{reader.release.title} has no custom call {', '.join(lacking)}")
             if some := of.in_some_forms(about.uses, reader.release.version):
                 yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
             # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.

@@ -16,7 +16,7 @@ from unittest.mock import MagicMock
 import jax
 import pytest
 
-from export_core.run.marker_keywords import export_options
+from export_core.run.case_options import export_options
 from pytest_jaxexport import plugin
 
 ROWS: list[tuple[float, float]] = []

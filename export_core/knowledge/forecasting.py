@@ -111,17 +111,19 @@ def forecasts(
     """Say what each of these readers will do with an artifact, as `forecast` does."""
     platform, about = platform or usual_platform(artifact), About(artifact)
     for load in loads(artifact, readers):
-        family = load.reader.release.family
-        own_settings = (*settings, *load.reader.release.settings)
+        if load.ok is False:  # what it does not load, it does not run
+            no = Answer(NO, tuple(dict.fromkeys(map(Reason, load.reasons))))
+            yield Forecast(load.reader, platform, no, no, no, no)
+            continue
+        release = load.reader.release
+        own_settings = (*settings, *release.settings)
         found: list[list[tuple[str, Reason]]] = [[], [], [], []]
-        known = {True: YES, False: NO, None: UNKNOWN}[load.ok]
-        found[LOADS] += [(known, Reason(text)) for text in load.reasons]
-        if load.ok is not False:  # what it does not load, it does not run
-            for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
+        found[LOADS] += [(YES if load.ok else UNKNOWN, Reason(text)) for text in load.reasons]
+        for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
+            found[question].append((answer, reason))
+        for entry in entries_of(release.family or "jaxlib"):
+            for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
                 found[question].append((answer, reason))
-            for entry in entries_of(family or "jaxlib"):
-                for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
-                    found[question].append((answer, reason))
         yield Forecast(load.reader, platform, *_answers(found))
 
 
@@ -129,7 +131,7 @@ def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
     """The four answers, each with the reasons of those before it that are as bad."""
     before: list[tuple[str, Reason]] = []
     for own in found:
-        before = [*before, *own]
+        before += own
         worst = max((answer for answer, _ in before), key=_FROM_BEST.index, default=YES)
         yield Answer(worst, tuple(dict.fromkeys(reason for answer, reason in before if answer == worst)))
 

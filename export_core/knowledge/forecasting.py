@@ -105,6 +105,9 @@ def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: S
     return next(forecasts(artifact, (reader,), platform, settings))
 
 
+_ALL = (Answer(YES),) * 4  # Of most readers nothing is known that spoils an answer.
+
+
 def forecasts(
     artifact: Artifact, readers: Iterable[Reader], platform: str = "", settings: Sequence[str] = ()
 ) -> Iterator[Forecast]:
@@ -124,7 +127,7 @@ def forecasts(
         for entry in entries_of(release.family or "jaxlib"):
             for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
                 found[question].append((answer, reason))
-        yield Forecast(load.reader, platform, *_answers(found))
+        yield Forecast(load.reader, platform, *(_answers(found) if any(found) else _ALL))
 
 
 def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:

@@ -53,6 +53,7 @@ class Measured(NamedTuple):
         return frozenset((older[-1], older[-1] + 1))
 
 
+@functools.lru_cache(maxsize=1024)
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 

@@ -90,7 +90,8 @@ def test_the_summary_has_the_policy_that_a_matrix_lacks(corrected):
 
 def test_a_test_is_over_the_budget_of_its_marker(corrected):
     failure = corrected.checked["test_budget"].text
-    assert "OVER BUDGET: test_a.test_budget" in failure
+    assert failure.startswith("OVER BUDGET: over a budget: output_bytes 16, more than 15")
+    assert "test_a.test_budget, written by" in failure
     assert "budgets    output_bytes 16, more than 15 (max_output_bytes, marker)" in failure
 
 

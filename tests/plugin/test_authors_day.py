@@ -350,25 +350,37 @@ def test_what_nobody_can_answer_is_refused(words, message, projects, tmp_path):
     assert message in ended.stderr
 
 
+IN_ITS_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # /dev/tty is its own pseudo terminal
+os.execv(sys.executable, [sys.executable, "-m", "pytest", *sys.argv[1:]])
+"""
+
+
 def reviewed(project: Project, answers: Sequence[str]) -> str:
     """Run a review in a terminal of its own and answer each question."""
     import pty
 
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(project.folder)
-        os.environ |= {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "200"}
-        os.execv(
-            sys.executable,
-            [sys.executable, "-m", "pytest", "--update-goldens=review", "--no-second-export", "--noise=later"],
-        )
+    terminal, other_end = pty.openpty()
+    command = [sys.executable, "-c", IN_ITS_TERMINAL, "--update-goldens=review", "--no-second-export", "--noise=later"]
+    variables = {**os.environ, **own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "200"}
+    process = subprocess.Popen(
+        command,
+        cwd=project.folder,
+        env=variables,
+        stdin=other_end,
+        stdout=other_end,
+        stderr=other_end,
+        start_new_session=True,
+    )
+    os.close(other_end)
     text, waiting = "", [*answers]
     for part in written_to(terminal):
         text += part.decode(errors="replace")
         if waiting and text.endswith("no to all that follow: "):
             os.write(terminal, f"{waiting.pop(0)}\n".encode())
     os.close(terminal)
-    assert (os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), waiting) == (0, []), text
+    assert (process.wait(), waiting) == (0, []), text
     return text
 
 

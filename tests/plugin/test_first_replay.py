@@ -100,7 +100,9 @@ def test_a_crash_is_the_releases_fault_and_reported(written):
     assert "its own writer crashes when it replays it: stage read: died by signal 11 (SIGSEGV)" in written.update.text
     told = written.again["test_crash"]
     assert told.outcome == "failed"
-    assert told.text.startswith("NOT REPLAYABLE: stage read: died by signal 11 (SIGSEGV)\ntest_a.test_crash, written by")
+    assert told.text.startswith(
+        "NOT REPLAYABLE: stage read: died by signal 11 (SIGSEGV)\ntest_a.test_crash, written by"
+    )
     assert "This is not a broken promise: the golden's own writer cannot replay it." in told.text
     assert "BROKEN PROMISE" not in written.again.text
 

@@ -34,6 +34,7 @@ OTHERS = {
     "bytes in memory": "goldens/arrays readers/packages",
     "an open descriptor, or /dev/null": "cli/app cli/output features/inspect/screen numbers/user_program "
     "../pytest_jaxexport/second_run",
+    "the terminal, where somebody is asked": "../pytest_jaxexport/reviewing",
     "renames of a golden's own folder": "goldens/store",
     "the lock of a run, and renames of its files, after a check for links": "run/results",
     "a file that `goldens backfill` names in an environment variable": "../pytest_jaxexport/plugin",

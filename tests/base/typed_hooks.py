@@ -20,6 +20,7 @@ from export_core.features.costs.findings import cost_findings, newest_costs, row
 from export_core.features.costs.over_budget import with_budgets
 from export_core.features.deploy.answers import target_findings
 from export_core.features.forecast.windows_svg import windows_picture
+from export_core.features.forecast.wrong import wrong_forecasts
 from export_core.features.inspect.coverage import coverage_text
 from export_core.features.inspect.screen import quick_start
 from export_core.features.remote.dispatch import replay_at
@@ -29,7 +30,7 @@ from export_core.run.run import JudgeByRule
 from export_core.run.session import ExtendResults, ReplayAt
 
 QUICK_START: Sequence[QuickStart] = (quick_start,)
-FINDINGS: Sequence[MakeFindings] = (conversion_findings, cost_findings, target_findings)
+FINDINGS: Sequence[MakeFindings] = (conversion_findings, cost_findings, target_findings, wrong_forecasts)
 TABLE: Sequence[MakeTable] = (newest_costs,)
 PICTURE: Sequence[MakePicture] = (windows_picture,)
 ROW_LINE: Sequence[MakeRowLine] = (row_line,)

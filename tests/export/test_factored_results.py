@@ -11,7 +11,6 @@ import pytest
 from jax import lax
 
 from export_core.artifact import read_bytes, tracing
-from export_core.artifact.bytecode import listing
 from export_core.artifact.bytecode.listing import Line
 from export_core.artifact.numerics import factored_outputs
 from export_core.export import api
@@ -119,7 +118,7 @@ def test_a_function_of_many_results_is_looked_through_once():
 def test_a_module_that_leads_nowhere_ends_soon(line, arguments, count, monkeypatch):
     results = count * len(line.types)
     returned = Line("return", (), (), (), tuple(range(arguments, arguments + results)), tracing.BODY, ())
-    monkeypatch.setattr(listing, "listing", lambda module: {"main": [line] * count + [returned]})
+    monkeypatch.setattr(tracing, "listing", lambda module: {"main": [line] * count + [returned]})
     main = SimpleNamespace(name="main", inputs=["tensor<f32>"] * arguments, outputs=["tensor<f32>"] * results)
     start = time.process_time()
     assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=main, functions=[main]))) == ()

@@ -10,7 +10,6 @@ from jax import lax
 
 from export_core.artifact import read_bytes, tracing
 from export_core.artifact.bounded_outputs import bounded_outputs
-from export_core.artifact.bytecode import listing
 from export_core.artifact.bytecode.listing import Line
 from export_core.export import api
 from export_core.goldens.arrays import leaf_of
@@ -122,5 +121,5 @@ def test_a_module_that_cannot_be_followed_gives_no_bounds(monkeypatch):
     for name in ("call", "divide", "select", "minimum", "clamp", "convert", "unheard_of"):
         made = Line(name, (), ("main",), ("tensor<f32>",), (), tracing.BODY, ())
         returned = Line("return", (), (), (), (0,), tracing.BODY, ())
-        monkeypatch.setattr(listing, "listing", lambda module, lines=(made, returned): {"main": lines})
+        monkeypatch.setattr(tracing, "listing", lambda module, lines=(made, returned): {"main": lines})
         assert bounded_outputs(SimpleNamespace(module=SimpleNamespace(main=main, functions=[main])), [0]) == {}

@@ -273,7 +273,7 @@ def test_a_note_of_a_build_of_another_shape_is_none(tmp_path, text):
 @pytest.mark.parametrize("checked", ["null", "", "[1, 2]"])
 def test_a_check_that_printed_something_else_is_an_error(tmp_path, monkeypatch, checked):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, checked, ""))
-    with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match="found jax something"):
+    with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match="found something else"):
         built.build(Placement(release("0.12.0.1")))
 
 

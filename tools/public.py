@@ -35,7 +35,7 @@ PROVISIONAL: dict[str, tuple[str, ...]] = {
 """By module. These can be used, and may change in any release, which then says so in the changelog."""
 
 INTERNAL: dict[str, tuple[str, ...]] = {
-    "Artifact": ("unread",),
+    "Artifact": ("saved_model", "unread"),
     "ArtifactError": ("message",),
     "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
     "Envelope": ("levels", "module_source", "shown", "slots"),

@@ -65,14 +65,14 @@ def map_svg(
 def map_picture(document: Document) -> str:
     """The map of a run as a picture that stands alone, with the run's headline. Raises `ReportError` without cells."""
     summary = document.run.summary
-    first, _, rest = document.headline[0].partition("; ")
+    first, rest, _ = document.headline_parts
     details = (
         summary.identity.project,
-        rest.removesuffix("."),
+        f"{rest[:1].lower()}{rest[1:]}",
         f"{summary.results:,} cells",
         "a number counts the cells that fail",
     )
-    heading = first.removesuffix("."), " · ".join(filter(None, details))
+    heading = first, " · ".join(filter(None, details))
     return map_svg(release_map(document.run), standalone=True, heading=heading)
 
 

@@ -68,18 +68,13 @@ def html_page(document: Document) -> str:
 
 def _headline(document: Document) -> dict[str, Any]:
     """The headline in its parts: the word, what broke, who is affected."""
-    line, counts = document.headline
-    word, _, fact = line.partition(": ")
-    fact, _, affected = fact.partition("; ")
-    summary = document.run.summary
-    # What stands before the counts of a run that fails in several ways, or by several causes.
-    below = counts.partition(f"{summary.results:,} of {summary.planned:,} planned cells")[0]
-    counts, affected = counts.removeprefix(below), affected or below.strip()
+    first, affected, counts = document.headline_parts
+    word, _, fact = first.partition(": ")
     return {
-        "title": line,
+        "title": document.headline[0],
         "word": f"{word}:",
-        "fact": fact.removesuffix("."),
-        "affected": affected[:1].upper() + affected[1:],
+        "fact": fact,
+        "affected": f"{affected[:1].upper()}{affected[1:]}." if affected else "",
         "counts": counts,
         "exit_code": int(document.look),
     }

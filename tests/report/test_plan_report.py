@@ -39,6 +39,7 @@ def test_cells_are_counted_by_reader_writer_platform_and_promise():
         "platform": {"cpu": 6, "tpu": 2},
         "direction": {"backward": 2, "forward": 3, "same": 3},
         "promise": {"outside": 5, "promised": 3},
+        "forecast": {"not made": 8},
     }
 
 

@@ -25,11 +25,11 @@ REASONS = (
     ("StableHLO", "newer StableHLO", "take a newer release, or convert"),
     ("a LAPACK call|a custom call", "a custom call", "export with functions of `lax` that need none"),
     ("a check of symbolic|symbolic shapes", "symbolic shapes", "export with fixed shapes"),
-    ("a dtype|4-bit", "a dtype", "export with another dtype"),
+    ("a dtype|4-bit|an array of 4-bit|a function that IREE", "a dtype", "export with another dtype"),
     (SEVERAL_DEVICES, "several devices", "export for one device"),
     ("tokens", "ordered effects", "export without ordered effects"),
     ("a choice between branches", "branches by platform", "export for one platform"),
-    ("an operation|a loop", "an operation", "write it with others"),
+    ("an operation|a loop|a transposed convolution|a reduction", "an operation", "write it with others"),
 )
 """How what a refusal means begins, as a regular expression; the same in few words; and what to do about it."""
 

@@ -63,7 +63,7 @@ def test_report_writes_all_formats_and_makes_their_folders(command):
 
 def test_sarif_is_a_file_and_annotations_are_printed_as_they_are(command):
     ended = command("report", "new", "--sarif", "out.sarif", "--annotations")
-    assert ended.stdout.startswith("::error title=BROKEN::BROKEN: 1 of 2 promised cells")
+    assert ended.stdout.startswith("::error title=BROKEN%3A 1 of 2 promised cells%2C 1 cause::Only reader affected")
     assert json.loads(Path("out.sarif").read_bytes())["version"] == "2.1.0"
 
 

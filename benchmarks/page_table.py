@@ -48,10 +48,11 @@ class PageTable:
         return cls(page, before, after)
 
     def write(self, lines: Sequence[Line], machine: str) -> None:
-        """Replace the table, which has the lines with a budget; all lines are in a file beside it, in `.csv`."""
-        table, rows = io.StringIO(newline=""), [columns(line) for line in lines]
-        csv.writer(table, lineterminator="\n").writerows([COLUMNS, *rows])
+        """Replace the table, which has the lines with a budget; all is in a file beside it, in `.csv`."""
+        table, rows = io.StringIO(newline=""), [COLUMNS, *map(columns, lines)]
+        csv.writer(table, lineterminator="\n").writerows(rows)
         write_whole(self.page.with_suffix(".csv"), [table.getvalue().encode()])
-        shown = [row for row in rows if row[COLUMNS.index("budget")]]
-        text = "".join(f"| {' | '.join(row)} |\n" for row in (COLUMNS, ("-",) * len(COLUMNS), *shown))
+        measured, budget = COLUMNS.index("measured"), COLUMNS.index("budget")
+        shown = [(*row[:measured], *row[measured + 1 :]) for row in rows if row[budget]]
+        text = "".join(f"| {' | '.join(row)} |\n" for row in (shown[0], ("-",) * len(shown[0]), *shown[1:]))
         write_whole(self.page, [f"{self.before}{BEGIN}{text}\n{machine}\n{END}{self.after}".encode()])

@@ -194,6 +194,11 @@ def test_a_bare_module_says_nothing_of_how_it_is_called(add, tmp_path):
     assert_bad_input(add(bare(tmp_path), zeros((4, 8)), zeros((4, 8))), "found a bare StableHLO module")
 
 
+def test_a_savedmodel_cannot_be_a_golden_yet(add):
+    model = DATA / "savedmodels" / "keras" / "saved_model.pb"
+    assert_bad_input(add(model, zeros((4, 8)), zeros((4, 8))), "found a SavedModel, which cannot be a golden yet")
+
+
 @pytest.mark.parametrize("content", [None, b"no arrays", b"PK\x03\x04 damaged"], ids=["missing", "text", "zip"])
 def test_what_is_no_npz_is_bad_input(content, add, tmp_path):
     path = tmp_path / "given.npz"

@@ -12,7 +12,7 @@ from export_core.knowledge.entries import consumers_of
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
 from export_core.matrix.result import Cells, Result, titles
-from export_core.matrix.verdicts import Judgement
+from export_core.matrix.verdicts import Judgement, Verdict
 from export_core.policy import Policy, PolicyError
 from export_core.policy.entries import KnownFailure, matches
 from export_core.policy.known_issues import Concerns, KnownIssue, days_of
@@ -180,6 +180,8 @@ def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) ->
             and (not since or built >= since)
             and (not mended or built < mended)
             and (not written or str(result.writer.built) < written)
+            # Where only some fail so, the message has to say which: numbers have none.
+            and (issue.message or issue.certainty == "always" or result.verdict is Verdict.NUMERICS)
             and re.search(issue.message, result.message)
             and _is_concerned(result, golden, issue.concerns)
         ):

@@ -105,7 +105,9 @@ def listed(crash: Crash) -> list[Listed]:
 
 
 def order(runtime: str, release: str) -> object:
-    return load_calendar().built(release) if runtime == "jaxlib" else Version(release)
+    return (
+        load_calendar().built(release) if runtime == "jaxlib" else Version(release.partition("[")[0])
+    )  # without settings
 
 
 CRASHES = [crash for crash in recorded() if not (crash.runtime == "stablehlo" and f".{SLOW}/" in crash.golden)]

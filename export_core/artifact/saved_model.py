@@ -66,7 +66,7 @@ class XlaCallModule(NamedTuple):
 
 
 class SavedModel(NamedTuple):
-    """What of a SavedModel concerns jax: the functions that it exported, and who wrote the file."""
+    """The functions in a SavedModel that jax exported, and who wrote the file."""
 
     tensorflow: str  # The version of TensorFlow that wrote it, as it says; empty where it does not.
     signatures: tuple[str, ...]  # The names of what a server calls.

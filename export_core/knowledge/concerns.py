@@ -106,7 +106,7 @@ class About:
         return main.inputs if main is not None else ()
 
     def names(self, text: str) -> bool:
-        """Whether a text is among its attributes; ``sdy attribute 12`` and ``vhlo type 10`` are told by their code."""
+        """Return whether it has an attribute, by its text or its code: ``sdy attribute 12``, ``vhlo type 10``."""
         return any(_names(module.tables, text) for module in self.artifact.modules)
 
 

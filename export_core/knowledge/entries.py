@@ -60,7 +60,7 @@ def consumers_of(name: str) -> tuple[str, ...]:
 
 @functools.cache
 def entries_of(consumer: str) -> tuple[Entry, ...]:
-    """The entries that hold for a consumer, such as `jaxlib`; none for one that nobody has measured."""
+    """Return the entries that hold for a consumer, such as `jaxlib`; none for a consumer without entries."""
     return tuple(
         Entry(*row[:7], *(tuple(names) for names in row[7:10]), *row[10:])
         for name in consumers_of(consumer)

@@ -387,7 +387,7 @@ def difference(found, expected) -> str:
 
 
 def record(folder: Path) -> None:
-    """Write what each program has, and what came of it in each reader."""
+    """Write the operations of each program, and its result in each reader."""
     from export_core.artifact import read_bytes
     from export_core.artifact.bytecode.element_types import element_types
 

@@ -51,7 +51,7 @@ def element_types(module: Module) -> Mapping[str, frozenset[str]]:
 
 
 class _Region:
-    """Where the walk is: in a region whose values have the numbers from `next` to `end`."""
+    """The region that the walk is in, whose values have the numbers from `next` to `end`."""
 
     def __init__(self, first: int, depth: int, types: dict[int, str]) -> None:
         self.next = self.end = first

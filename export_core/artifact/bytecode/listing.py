@@ -87,7 +87,7 @@ def digest_of(functions: Listing) -> str:
 
 
 class _Region:
-    """Where the walk is: in a region whose values have the numbers from `next` to `end`."""
+    """The region that the walk is in, whose values have the numbers from `next` to `end`."""
 
     def __init__(self, depth: int, first: int, known: Mapping[int, list[int]], platforms: tuple[int, ...]):
         self.depth = depth

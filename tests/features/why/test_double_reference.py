@@ -235,7 +235,7 @@ def test_several_devices_have_no_reference_and_one_line_says_so():
     ],
 )
 def test_what_a_reader_gives_alone_decides_what_is_told(read, told, monkeypatch):
-    """A NaN is told by float64; where no float differs, nobody is told that none differed in the cell."""
+    """Float64 tells a NaN; where no float differs, the text does not say that none differed in the cell."""
     written = (leaf_of(np.float32([1, 2, 3])),)
     monkeypatch.setattr(who_is_right, "from_npz", lambda _: written)
     monkeypatch.setattr(who_is_right, "flat_program", lambda *_: None)

@@ -120,9 +120,9 @@ def _is_left_out(result: Result) -> bool:
 def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.date | None = None) -> Sequence[Result]:
     """Judge what an accelerator's compiler refuses by its control: the golden's own writer, for the same device.
 
-    Most goldens for accelerators are written on a CPU, and were not compiled for their device. Where the release that wrote a
-    golden fails in the same way in this run, the compiler of that device cannot do it: no release breaks a promise by
-    that. A failure that the writer's release does not have, or of which the run does not show it, stays as it is.
+    Most goldens for accelerators are written on a CPU, and were not compiled for their device. Where the release that
+    wrote a golden fails in the same way in this run, the compiler of that device cannot do it: no release breaks a
+    promise by that. A failure that the writer's release does not have, or of which the run does not show it, stays as it is.
 
     Args:
         results: All results of a run, each judged by `policy`.

@@ -122,7 +122,8 @@ def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.dat
 
     Most goldens for accelerators are written on a CPU, and were not compiled for their device. Where the release that
     wrote a golden fails in the same way in this run, the compiler of that device cannot do it: no release breaks a
-    promise by that. A failure that the writer's release does not have, or of which the run does not show it, stays as it is.
+    promise by that. A failure that the writer's release does not have, or of which the run does not show it, stays as
+    it is.
 
     Args:
         results: All results of a run, each judged by `policy`.

@@ -6,12 +6,22 @@ Run it after every change of export_core/knowledge/data/CONSUMER.yaml. It refuse
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from export_core.goldens import Golden, GoldenStore
 from export_core.knowledge.entries import CONSUMERS, FILE, Entry
 from export_core.policy.known_issues import KnownIssue, days_of, problems_of, shipped_issues
 from tools import renew
+
+ROOT = Path(__file__).parents[1]
+GOLDENS = ROOT / "golden", ROOT / "studies" / "known" / "golden"
+"""Where the goldens that entries name are: cases of this project, and programs that show one entry each."""
+
+
+def fixtures() -> Mapping[str, Golden]:
+    """The goldens that an entry can name, by id."""
+    return {golden.id: golden for folder in GOLDENS for golden in GoldenStore(folder).goldens()}
 
 
 def rows() -> dict[str, list[Entry]]:

@@ -8,12 +8,11 @@ and no other does.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from export_core.artifact.readers import loads
-from export_core.goldens import Golden, GoldenStore
+from export_core.goldens import Golden
 from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.policy import Policy
@@ -25,8 +24,7 @@ from export_core.releases import load_calendar
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.runtimes import JAXLIB, runtime_of
 from export_core.run.session import run_matrix
-
-GOLDENS = Path(__file__).parents[1] / "golden"
+from tools.knowledge import fixtures
 
 
 class Trial(NamedTuple):
@@ -45,11 +43,14 @@ def releases_of(consumer: str) -> dict[str, str]:
     return {f"{consumer}=={version}": str(one.built) for version, one in runtime_of(consumer).known(calendar).items()}
 
 
-def trials(issue: KnownIssue, store: GoldenStore) -> Iterator[Trial]:
-    """What is to be run for an entry. Nothing for a platform that this machine lacks, and for files without inputs."""
-    if issue.fixture is None or (issue.platforms and "cpu" not in issue.platforms):
+def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
+    """What is to be run for an entry.
+
+    Nothing for a platform that this machine lacks, for files without inputs, and for what overwrites arguments: each
+    call of a cell has arrays of its own.
+    """
+    if issue.fixture is None or (issue.platforms and "cpu" not in issue.platforms) or issue.outcome == "overwritten":
         return
-    goldens = {golden.id: golden for golden in store.goldens()}
     since, mended, _ = days_of(issue)
     for name, is_concerned in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
         if (golden := goldens.get(name)) is None:
@@ -93,11 +94,11 @@ def untruths(issue: KnownIssue, trial: Trial, results: Sequence[Result]) -> Iter
 
 def main(ids: Sequence[str]) -> int:
     """Check the named entries, or all; return the exit code."""
-    store, wrong, checked = GoldenStore(GOLDENS), 0, 0
+    goldens, wrong, checked = fixtures(), 0, 0
     for issue in shipped_issues():
         if ids and issue.id not in ids:
             continue
-        own = [*trials(issue, store)]
+        own = [*trials(issue, goldens)]
         problems = [line for trial in own for line in untruths(issue, trial, run_trial(trial))]
         cells = sum(len(trial.shown_in) + len(trial.not_in) for trial in own)
         checked += bool(own)

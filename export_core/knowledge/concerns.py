@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import calls_of_jax, looked_up
+from export_core.artifact.audit import belongs, calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.sections import STRINGS, Tables
 from export_core.knowledge.entries import Entry
@@ -57,6 +57,10 @@ class About:
             self._looked_up[platform] = looked_up(self.artifact, platform)
         return self._looked_up[platform]
 
+    def calls_of_others(self, platform: str) -> list[str]:
+        """Return those of them that other platforms alone have."""
+        return [target for target in self.calls if not belongs(target, platform)]
+
     @cached_property
     def operations(self) -> frozenset[str]:
         """Its operations without the versions of VHLO: ``stablehlo.sort``, ``sdy.mesh``."""
@@ -94,6 +98,12 @@ class About:
         """How many devices it needs, of what the envelope and the meshes inside say the most."""
         meshes = (mesh for module in self.artifact.modules if "sdy" in self.dialects for mesh in module.meshes)
         return max([self.artifact.devices, *(math.prod(mesh.values()) for mesh in meshes)])
+
+    @cached_property
+    def has_branches(self) -> bool:
+        """Whether it has branches for its platforms, of which each compiles its own alone."""
+        envelope = self.artifact.envelope
+        return envelope is not None and len(envelope.platforms) > 1 and "stablehlo.case" in self.operations
 
     @cached_property
     def is_symbolic(self) -> bool:

@@ -175,12 +175,16 @@ def _by_bytes(
     is_lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
     if envelope is not None and platform not in envelope.platforms and not is_lifted:
         yield COMPILES, NO, Reason(f"it was exported for {', '.join(envelope.platforms)}, and not for {platform}")
+    elif envelope is not None and not about.has_branches and (foreign := about.calls_of_others(platform)):
+        yield COMPILES, NO, Reason(f"it calls {', '.join(sorted(foreign))}, which {platform} does not have")
     if artifact.unread:
         yield COMPILES, UNKNOWN, Reason("parts of it are not read")
     called = about.looked_up(platform)
     if called and (missing := sorted(called - stable_targets(reader.release.jax))):
         calls = ", ".join(missing)
-        yield COMPILES, YES_BUT, Reason(f"it calls {calls}, which this reader does not promise to have")
+        # Unknown on an accelerator, as all is there, so that it is told.
+        answer = YES_BUT if platform == "cpu" else UNKNOWN
+        yield COMPILES, answer, Reason(f"it calls {calls}, which this reader does not promise to have")
     if platform != "cpu":
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
         yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
@@ -206,7 +210,10 @@ def _by_entry(
         return
     writers = _written_before(entry, about)
     if writers != NO:
-        yield question, NO if entry.is_sure and writers == YES else YES_BUT, reason
+        # Operations may be in another platform's branch; the calls of a platform are in its own.
+        may_be_elsewhere = entry.platforms and "calls" not in entry.concerns and about.has_branches
+        is_sure = entry.is_sure and writers == YES and (reader.release.runtime or not may_be_elsewhere)
+        yield question, NO if is_sure else YES_BUT, reason
 
 
 def _written_before(entry: Entry, about: About) -> str:

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import jax
 import pytest
+from jax.export import export
 from making import ARTIFACTS, day
 
 import export_core
-from export_core.artifact import Artifact, read
+from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.audit import ONLY_JAX
+from export_core.artifact.envelope.encode import encode
 from export_core.artifact.readers import Reader
 from export_core.features.convert.convert import find_reader
 from export_core.features.forecast.forecast import foreseen_readers
@@ -41,6 +44,10 @@ FILES = sorted(ARTIFACTS.glob("*/*.jaxexport"))
 
 def newest(file: str, writer: str = "0.12.0.1") -> Artifact:
     return read(ARTIFACTS / writer / f"{file}.jaxexport")
+
+
+def golden_of(case: str) -> Golden:
+    return next(golden for golden in STORE.goldens() if golden.id == f"tests.compat.{case}/0.12.0.1-cpu")
 
 
 def of(artifact: Artifact, reader: str, platform: str = "", *settings: str) -> Forecast:
@@ -83,6 +90,34 @@ def test_nothing_is_known_of_accelerators():
     platforms = newest("platforms")
     assert usual_platform(platforms) == "cpu"
     assert of(platforms, "0.12.0.1", "tpu").runs.answer == UNKNOWN
+
+
+def test_calls_of_another_platform_do_not_compile():
+    own = newest("cholesky", "0.9.2").envelope
+    known = of(read_bytes(encode(own._replace(platforms=("tpu",)))), "0.12.0.1", "tpu")
+    assert known.compiles.answer == NO
+    assert str(known.compiles.reasons[0]) == "it calls lapack_spotrf_ffi, lapack_strsm_ffi, which tpu does not have"
+    both = golden_of("test_platforms.test_targets_of_each_platform")  # LAPACK for the CPU, cuSOLVER for CUDA
+    assert of(both.read_artifact(), "0.12.0.1", "cuda").compiles.answer == UNKNOWN
+
+
+def test_a_call_on_no_list_is_told_of_an_accelerator():
+    golden = golden_of("test_safety_checks.test_allowed_target")
+    reasons = [str(reason) for reason in of(golden.read_artifact(), "0.12.0.1", "cuda").compiles.reasons]
+    assert reasons == [
+        "it calls pytest_jaxexport.scale, which this reader does not promise to have",
+        "nothing is known of cuda",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("platform", "dtype", "answer"), [("tpu", "int64", NO), ("tpu", "int32", UNKNOWN), ("cuda", "int64", UNKNOWN)]
+)
+def test_a_measured_limit_of_a_device_is_no(platform, dtype, answer):
+    with jax.enable_x64(True):
+        x = jax.ShapeDtypeStruct((4, 4), dtype)
+        data = export(jax.jit(lambda x: x @ x), platforms=(platform,))(x).serialize()
+    assert of(read_bytes(bytes(data)), "0.12.0.1", platform).compiles.answer == answer
 
 
 def test_devices_are_needed_and_a_matrix_has_them():

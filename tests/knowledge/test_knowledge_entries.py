@@ -11,7 +11,7 @@ from export_core.knowledge.concerns import HOLDS, About, is_concerned
 from export_core.knowledge.entries import FILE
 from export_core.policy.known_issues import Concerns, shipped_issues
 from export_core.releases import load_calendar
-from tools.knowledge import mistakes, written
+from tools.knowledge import GOLDENS, mistakes, written
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,13 @@ def test_what_a_shipped_entry_names_exists(issue):
         titles = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
         assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
     for name in (issue.fixture.concerned, issue.fixture.neighbour) if issue.fixture else ():
-        assert not name or (ROOT / "golden" / name / "artifact.jaxexport").is_file() or (ROOT / name).is_file(), name
+        assert not name or path_of(name).is_file(), name
+
+
+def path_of(fixture):
+    """The artifact of a golden, or another file of the tests."""
+    own = [folder / fixture / "artifact.jaxexport" for folder in GOLDENS]
+    return next((path for path in own if path.is_file()), ROOT / fixture)
 
 
 WITH_FIXTURE = [issue for issue in shipped_issues() if issue.fixture is not None and issue.concerns is not None]
@@ -48,10 +54,8 @@ WITH_FIXTURE = [issue for issue in shipped_issues() if issue.fixture is not None
 @pytest.mark.parametrize("issue", WITH_FIXTURE, ids=lambda issue: issue.id)
 def test_an_entry_is_about_its_fixture_and_not_about_the_neighbour(issue):
     for name, expected in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
-        golden = ROOT / "golden" / name / "artifact.jaxexport"
-        path = golden if golden.is_file() else ROOT / name
         if name:
-            about = About(read(path))
+            about = About(read(path_of(name)))
             writers = issue.written_before and not expected  # a neighbour may be one by its writer alone
             assert writers or is_concerned(about, issue.concerns.given) is expected
 

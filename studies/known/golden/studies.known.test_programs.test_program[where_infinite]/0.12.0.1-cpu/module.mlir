@@ -1,0 +1,23 @@
+#loc = loc(unknown)
+#loc1 = loc("x")
+#loc2 = loc("is_kept")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<2xf32> loc("x"), %arg1: tensor<2xi1> loc("is_kept")) -> (tensor<2xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<0xFF800000> : tensor<f32> loc(#loc3)
+    %0 = call @_where(%arg1, %arg0, %cst) : (tensor<2xi1>, tensor<2xf32>, tensor<f32>) -> tensor<2xf32> loc(#loc4)
+    return %0 : tensor<2xf32> loc(#loc3)
+  } loc(#loc)
+  func.func private @_where(%arg0: tensor<2xi1> loc(unknown), %arg1: tensor<2xf32> loc(unknown), %arg2: tensor<f32> loc(unknown)) -> tensor<2xf32> {
+    %0 = stablehlo.convert %arg2 : tensor<f32> loc(#loc6)
+    %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<2xf32> loc(#loc7)
+    %2 = stablehlo.select %arg0, %arg1, %1 : tensor<2xi1>, tensor<2xf32> loc(#loc8)
+    return %2 : tensor<2xf32> loc(#loc)
+  } loc(#loc9)
+} loc(#loc)
+#loc3 = loc("jit(<lambda>)")
+#loc4 = loc("jit(<lambda>)/jit(_where)")
+#loc5 = loc("jit(<lambda>)/jit")
+#loc6 = loc("convert_element_type")
+#loc7 = loc("broadcast_in_dim")
+#loc8 = loc("select_n")
+#loc9 = loc("jit:"(#loc5))

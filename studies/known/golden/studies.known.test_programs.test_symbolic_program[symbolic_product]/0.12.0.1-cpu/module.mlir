@@ -1,0 +1,22 @@
+#loc = loc(unknown)
+#loc4 = loc("x")
+#loc5 = loc("y")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = true, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<?x2x3xf32> loc(unknown), %arg1: tensor<2x3x4xf32> loc(unknown)) -> (tensor<?x4xf32> {jax.result_info = "result"}) {
+    %c = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+    %0 = stablehlo.get_dimension_size %arg0, dim = 0 : (tensor<?x2x3xf32>) -> tensor<i32> loc(#loc1)
+    %1 = stablehlo.compare GE, %0, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> loc(#loc2)
+    stablehlo.custom_call @shape_assertion(%1, %0) {api_version = 2 : i32, error_message = "Input shapes do not match the polymorphic shapes specification. Expected value >= 1 for dimension variable 'b'. Using the following polymorphic shapes specifications: args[0].shape = (b, 2, 3). Obtained dimension variables: 'b' = {0} from specification 'b' for dimension args[0].shape[0] (= {0}), . Please see https://docs.jax.dev/en/latest/501/shape-polymorphism.html#shape-assertion-errors for more details.", has_side_effect = true} : (tensor<i1>, tensor<i32>) -> () loc(#loc3)
+    %2 = call @_wrapped_jax_export_main(%0, %arg0, %arg1) : (tensor<i32>, tensor<?x2x3xf32>, tensor<2x3x4xf32>) -> tensor<?x4xf32> loc(#loc)
+    return %2 : tensor<?x4xf32> loc(#loc)
+  } loc(#loc)
+  func.func private @_wrapped_jax_export_main(%arg0: tensor<i32> {jax.global_constant = "b"} loc(unknown), %arg1: tensor<?x2x3xf32> loc("x"), %arg2: tensor<2x3x4xf32> loc("y")) -> (tensor<?x4xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.dot_general %arg1, %arg2, contracting_dims = [2, 1] x [1, 0] : (tensor<?x2x3xf32>, tensor<2x3x4xf32>) -> tensor<?x4xf32> loc(#loc6)
+    return %0 : tensor<?x4xf32> loc(#loc7)
+  } loc(#loc)
+} loc(#loc)
+#loc1 = loc("dimension_size")
+#loc2 = loc("ge")
+#loc3 = loc("shape_assertion")
+#loc6 = loc("jit(<lambda>)/bhd,hdv->bv/dot_general")
+#loc7 = loc("jit(<lambda>)")

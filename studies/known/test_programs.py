@@ -1,0 +1,97 @@
+"""Small programs that show what the knowledge base says of other runtimes, with nothing beside it.
+
+`nox -s knowledge` runs their goldens, which are beside this file, in the releases that an entry is about. They are no
+cases of tests/compat, which every reader is to run. The newest jax writes those of a new program:
+`pytest studies/known --goldens studies/known/golden --update-goldens`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+MILLIONS = 3_000_000
+TIGHT = {"rtol": 2e-4, "atol": 0.0}
+"""Of a function in which the last bit of an input moves its result by more than what an entry says."""
+
+
+def ones(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.ones(shape, dtype)
+
+
+def floats(*numbers: float) -> Any:
+    return np.array(numbers, np.float32)
+
+
+def repeated(x: Any, *shape: int) -> Any:
+    """An array of one number, in a form that no compiler folds: no golden holds millions of numbers."""
+    return x * (lax.broadcasted_iota(np.int32, shape, 0) >= 0).astype(np.float32)
+
+
+def through(dtype: str) -> Any:
+    return lambda x: x.astype(dtype).astype(np.float32)
+
+
+PROGRAMS: dict[str, tuple[Any, ...]] = {
+    "product_of_float16": (lambda x, y: x @ y, ones(4, 4000, dtype=np.float16), ones(4000, 4, dtype=np.float16)),
+    "mean_of_millions": (lambda x: jnp.mean(repeated(x, MILLIONS)), np.float32(0.1)),
+    "mean_of_millions_of_rows": (lambda x: jnp.mean(repeated(x, MILLIONS, 2), axis=0), np.float32(0.1)),
+    "power_of_negative_base": (lax.pow, floats(-2, 0, 2), floats(3, 0, 3)),
+    "sine_of_large_angle": (lambda x: (jnp.sin(x), jnp.cos(x)), floats(0.5, 1e30)),
+    "argsort_of_ties": (lambda x: lax.sort((x, lax.iota(np.int32, 8)), num_keys=1)[1], np.array([0, 1] * 4, np.int32)),
+    "arctan2_of_zeros": (lax.atan2, floats(0, -0.0, 1), floats(0, -1, 1)),
+    "integer_of_nan": (lambda x: x.astype(np.int32), floats(np.nan, 1e10, 2)),
+    "odd_array_of_int4": (lambda x: x.astype("int4")[::-1].astype(np.int8), np.array([1, -2, 3], np.int8)),
+    "float8_of_nan": (
+        lambda x: lax.bitcast_convert_type(x, jnp.float8_e4m3fn).astype(np.float32),
+        np.array([0xFF, 0x38], np.uint8),
+    ),
+    "float8_beside_smallest_normal": (through("float8_e4m3fn"), floats(0.0153, 1)),
+    "remainder_of_negative": (lax.rem, np.array([-5, 5, 5], np.int32), np.array([3, -3, 3], np.int32)),
+    "logical_shift_of_signed": (
+        lambda x: lax.shift_right_logical(x, np.int32(1)),
+        np.array([-8, 8], np.int32),
+    ),
+    "log1p_of_small": (lambda x: (jnp.log1p(x), jnp.expm1(x)), floats(1e-10, 1e-5)),
+    "clamp_of_crossed_limits": (lax.clamp, np.float32(2), floats(0, 3), np.float32(1)),
+    "rsqrt_of_zero": (lax.rsqrt, floats(0, 4)),
+    "cbrt_of_negative": (lax.cbrt, floats(-8, 8)),
+    "maximum_of_nan": (lax.max, floats(np.nan, 1, 2), floats(1, np.nan, 1)),
+    "exponential_of_float16": (lax.exp, np.array([11, 0.5], np.float16)),
+    "where_infinite": (lambda x, is_kept: jnp.where(is_kept, x, -jnp.inf), ones(2), np.array([True, False])),
+    "sqrt_of_infinity": (lax.sqrt, floats(np.inf, 4)),
+    "sqrt_of_large": (lax.sqrt, floats(3e38, 4)),
+    "sign_of_nan": (lax.sign, floats(np.nan, -2)),
+    "logarithm_of_nan": (lambda x: (jnp.exp(x), jnp.log(x)), floats(np.nan, 2)),
+}
+SYMBOLIC: dict[str, tuple[Any, ...]] = {
+    "symbolic_softmax": (jax.nn.softmax, ("b, 6",), ones(3, 6)),
+    "symbolic_product": (
+        lambda x, y: jnp.einsum("bhd,hdv->bv", x, y),
+        ("b, 2, 3", None),
+        np.arange(12, dtype=np.float32).reshape(2, 2, 3),
+        np.arange(24, dtype=np.float32).reshape(2, 3, 4),
+    ),
+}
+TOLERANCES = dict.fromkeys(("exponential_of_float16", "sine_of_large_angle"), TIGHT)
+
+
+def _case(name: str, **keywords: Any) -> Any:
+    return pytest.param(name, id=name, marks=pytest.mark.export_compat(**keywords))
+
+
+@pytest.mark.parametrize("name", [_case(name, **TOLERANCES.get(name, {})) for name in PROGRAMS])
+def test_program(export_golden: Any, name: str) -> None:
+    function, *arguments = PROGRAMS[name]
+    export_golden(jax.jit(function), *arguments)
+
+
+@pytest.mark.parametrize("name", [_case(name, symbolic_shapes=SYMBOLIC[name][1]) for name in SYMBOLIC])
+def test_symbolic_program(export_golden: Any, name: str) -> None:
+    function, _, *arguments = SYMBOLIC[name]
+    export_golden(jax.jit(function), *arguments)

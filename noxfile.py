@@ -258,6 +258,13 @@ def runtimes(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def operations(session: nox.Session) -> None:
+    """Each operation with each dtype in LiteRT and IREE: what a forecast takes as seen."""
+    session.install("-e", ".")
+    session.run("python", "-m", "studies.runtimes.operations")
+
+
+@nox.session(python=newest_python(), default=False)
 def custom_calls(session: nox.Session) -> None:
     """A custom call changes: what two of its days export, in five releases, for docs/how-to/change-a-custom-call.md."""
     session.install("-e", ".")

@@ -2,7 +2,7 @@
 
 Writes export_core/knowledge/data/measured.json out of what is recorded: the goldens that passed in record.json of
 studies/runtimes, which `nox -s runtimes` makes, and the small programs that worked in operations.json there, which
-`studies.runtimes.operations` makes. An operation is in the table with the element types that it has there.
+`nox -s operations` makes. An operation is in the table with the element types that it has there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Small programs, an operation and a dtype each, in runtimes that are not jaxlib: which run, with right numbers.
 
-`python -m studies.runtimes.operations write FOLDER` exports the programs with the jax that is installed here.
-`PYTHON studies/runtimes/operations.py run FOLDER READER HALF` runs them in the interpreter of a reader's environment,
-by its worker half; each program has a process of its own. `python -m studies.runtimes.operations record FOLDER` writes
-what was seen into operations.json, out of which `python -m tools.measured_operations` makes its table.
+`nox -s operations` does all of it: the programs are exported by the jax that is installed here, into
+.nox/operations, and run in the environment of each reader, by its worker half and in a process each. What was seen is
+written into operations.json, and out of that, with record.json, export_core/knowledge/data/measured.json. A program that
+was run is not run again: remove the folder for that.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import json
 import os
 import pickle
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+FOLDER = Path(__file__).parents[2] / ".nox" / "operations"
+READERS = ("litert==2.3.0", "iree==3.13.0")
 RECORD = Path(__file__).with_name("operations.json")
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -406,8 +409,29 @@ def record(folder: Path) -> None:
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
+def main() -> None:
+    """Export the programs, run them in all readers, and write what was seen."""
+    from export_core.readers.environment import ReaderEnvironments
+    from export_core.readers.placement import Placement
+    from export_core.releases import load_calendar
+    from export_core.releases.runtimes import runtime_of, runtime_readers
+    from tools import measured_operations
+
+    write(FOLDER)
+    calendar = load_calendar()
+    with ReaderEnvironments(calendar, notify=print) as environments:
+        for reader in READERS:
+            (release,) = runtime_readers(reader, calendar)
+            environment = environments.build(Placement(release))
+            own = [str(FOLDER), reader, str(runtime_of(reader).half)]
+            command = [str(environment.python), __file__, "run", *own]
+            subprocess.run(command, env=environment.variables, check=True)
+    record(FOLDER)
+    measured_operations.main()
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "run":
-        run(Path(sys.argv[2]).resolve(), sys.argv[3], Path(sys.argv[4]))
+    if sys.argv[1:2] == ["run"]:
+        run(Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
     else:
-        {"write": write, "record": record}[sys.argv[1]](Path(sys.argv[2]).resolve())
+        main()

@@ -29,6 +29,7 @@ from export_core.matrix.outcome import audit_problem, machine_fault, not_run, ou
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.result import Result, new_result
 from export_core.matrix.verdicts import Verdict
+from export_core.readers.bytecode import share_bytecode
 from export_core.readers.cell import Cell, CellKey, cannot_pass, make_dump_folders, request_of, write_calls
 from export_core.readers.environment import Environment, give_up_damaged
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
@@ -119,6 +120,7 @@ class _Replay:
         self.executions = ExecutionKeys(self.limits)
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
         self.idle = _IdleWorkers()
+        self.compiled: list[Path] = []  # Environments in which cells have run.
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
         """Yield each cell with its outcome. Environments are built while the cells of others run."""
@@ -200,6 +202,8 @@ class _Replay:
             audited = auditor.submit(self._attempts, cells, finish)
             worker = self.idle.take(placement)
             lost, untried = self._through_worker(audited.result, placement, environment, finish, worker)
+        if environment.folder and environment.folder not in self.compiled:
+            self.compiled.append(environment.folder)
         while True:
             retries += [attempt for attempt in lost if not attempt.isolated]
             # A worker that dies says nothing about the cells it had: each gets a worker of its own, so that the one
@@ -295,6 +299,8 @@ class _Replay:
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
         """A worker. Raises `WorkerDied` when two in a row do not start."""
+        if environment.folder:
+            share_bytecode(environment.folder, self.compiled[: -self.limits.jobs - 1 : -1])
         try:
             return self.start(environment, self.limits.jobs)
         except WorkerDied as first:

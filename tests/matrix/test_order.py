@@ -110,6 +110,23 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept
     assert open_workers == set()
 
 
+def test_a_worker_finds_the_bytecode_of_earlier_environments(in_two_readers, here, kept, monkeypatch, tmp_path):
+    shared: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        "export_core.matrix.replay.share_bytecode",
+        lambda folder, others: shared.append((folder.name, *(other.name for other in others))),
+    )
+
+    def environment_of(reader):
+        return dataclasses.replace(this_interpreter(reader), folder=tmp_path / reader.jax)
+
+    def start(environment, slots):
+        return kept.start(dataclasses.replace(environment, release=here, folder=None), slots)
+
+    list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=start))
+    assert shared == [(here.jax,), ("another", here.jax)]
+
+
 def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_path):
     def passes(cells, environment_for):
         for each in cells:

@@ -219,7 +219,7 @@ def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
     if export.case.comparison.compare != Comparison().compare:
         return ()
     factored = factored_results(export.closed_jaxpr)
-    return () if factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
+    return () if not factored or factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
 
 
 def _export_case(case: Case, *, reproducible: bool) -> _Export:
@@ -259,7 +259,9 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
 def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
     """The results of the function itself, not of its artifact, flat and as they are stored."""
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
-    with api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
+    # What the export has traced serves this call too: jax keeps it by the settings that hold.
+    same_trace = api.temporary_settings(case.test, _without_locations())
+    with same_trace, api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
         return tuple(map(leaf_from, jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs))))
 
 
@@ -354,6 +356,11 @@ def _texts(option: Any) -> tuple[str | None, ...]:
     return tuple(value if value is None else str(value) for value in values)
 
 
+def _without_locations() -> dict[str, Any]:
+    """The settings of this jax that leave out source locations."""
+    return {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
+
+
 @contextmanager
 def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
     """The settings of jax that a case is exported with.
@@ -361,7 +368,7 @@ def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
     They leave out source locations, which hold paths of this machine. A golden has none, so that an unchanged export
     mostly has its bytes, and needs no further comparison.
     """
-    values: dict[str, Any] = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
+    values = _without_locations()
     if case.options.calling_convention_version is not None:
         values["jax_export_calling_convention_version"] = case.options.calling_convention_version
     if case.options.ignore_forward_compatibility:

@@ -5,12 +5,13 @@ from xml.etree import ElementTree as Xml
 
 from markupsafe import Markup
 
+from export_core.base.xml_text import text_of
 from export_core.features.costs.findings import largest_step, step_in_words
 from export_core.judge import Result
 from export_core.judge.cost import cost_of
 from export_core.releases import Release
 from export_core.report.document import Picture
-from export_core.report.svg import add, picture, text_of
+from export_core.report.svg import add, picture
 from export_core.report.wording import amount
 from export_core.run.run import Run
 

@@ -207,13 +207,13 @@ def test_each_case_is_drawn_from_run_to_run(opened, tmp_path):
     difference = compare_runs.compared(read_run(tmp_path / "run2"), tmp_path / "run0", tmp_path / "run1")
     page = opened(shown=document(difference.run.results, difference.run.summary, difference))
     moved = page.locator("#over-time > article")
-    assert moved.locator("h4").all_inner_texts() == ["t.f"]
+    assert moved.locator("h4").all_inner_texts() == ["f"]
     label = moved.locator(".chart").get_attribute("aria-label")
     assert "1 of 1 cells moved" in label
     assert "error, at most 3 times the noise" in label
     assert "temp bytes, 1 k to 3 k" in label
     assert moved.locator("rect.state.kept").count() == 3
     page.locator("#over-time summary").click()
-    assert page.locator("#over-time details h4").all_inner_texts() == ["t.same"]
+    assert page.locator("#over-time details h4").all_inner_texts() == ["same"]
     page.goto(page.url.partition("#")[0] + cell_link(result(case="t.f").key))
     assert "From run to run" in page.locator("#cell-pictures").inner_text()

@@ -138,7 +138,7 @@ function drawOverTime(place) {
   place.append(...first.map(drawn));
   if (!others.length) return;
   const details = make("details", {}, make("summary", {}, `${count(others.length)} other ${others.length === 1 ? "case" : "cases"}`));
-  details.addEventListener("toggle", () => details.append(...others.map(drawn)), { once: true });
+  details.addEventListener("toggle", () => details.append(make("div", { className: "cards" }, ...others.map(drawn))), { once: true });
   place.append(details);
 }
 

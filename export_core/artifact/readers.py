@@ -13,13 +13,12 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from packaging.version import Version
-
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
+from export_core.releases.names import version_numbers
 
 if TYPE_CHECKING:
     from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
@@ -41,12 +40,6 @@ _OF_XLA = ("tensorflow==", "pjrt==")  # Runtimes that compile with XLA.
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 _NO_RANGES_SINCE = "0.8.1"  # jax whose exports have no such locations, as those of 0.6.2 have; measured
-
-
-@functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
-def version_numbers(version: str) -> tuple[int, ...]:
-    """(0, 9, 2) for 0.9.2 and for its nightlies. Raises `InvalidVersion`, a `ValueError`, where it is no version."""
-    return Version(version).release
 
 
 def version_pair(version: str) -> tuple[int, ...]:
@@ -167,6 +160,7 @@ def readers_of_runtime(
     """The releases of a runtime as readers, oldest build first. `releases` are those of jaxlib."""
     targets = [(version_pair(release.stablehlo[1]), release.jax) for release in releases if release.stablehlo[1]]
 
+    @functools.cache
     def exporter(stablehlo: str | None) -> str:
         return next((jax for target, jax in reversed(targets) if target <= version_pair(stablehlo or "0")), "")
 
@@ -174,15 +168,14 @@ def readers_of_runtime(
     while isinstance(entries, str) and entries in runtimes:
         entries = runtimes[entries]
     if isinstance(entries, str):
-        readers = list(readers_of(releases).values())
+        known = [
+            (reader.release, reader.stablehlo, reader.stablehlo_before) for reader in readers_of(releases).values()
+        ]
     else:
-        readers = [Reader(entry, entry.stablehlo[0], entry.stablehlo[0]) for entry in entries]
+        known = [(entry, entry.stablehlo[0], entry.stablehlo[0]) for entry in entries]
     return [
-        reader._replace(
-            release=reader.release._replace(jax="", runtime=f"{name}=={reader.release.version}"),
-            exporter=exporter(reader.stablehlo_before),
-        )
-        for reader in readers
+        Reader(release._replace(jax="", runtime=f"{name}=={release.version}"), oldest, newest, exporter(newest))
+        for release, oldest, newest in known
     ]
 
 
@@ -264,6 +257,10 @@ def saved_model_reasons(saved_model: SavedModel, reader: Reader) -> Iterator[str
         yield from _convention_reasons(version, reader)
 
 
+def _older(reader: Reader, since: str) -> str:
+    return reader.release.title if reader.release.runtime else f"jaxlib before {since}"
+
+
 def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tuple[bool, str]]:
     """Yield why a reader does not load a module, or may not; each reason with whether it is sure."""
     smallest = version_pair(need.stablehlo)
@@ -278,7 +275,6 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
         yield True, f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}"
     elif version_pair(reader.stablehlo) < smallest:
         yield False, f"the StableHLO version of {reader.release.title} is not known"
-    who = reader.release.title if reader.release.runtime else "jaxlib before {}"
     for name in () if reader.release.jaxlib else need.dialects:
         if name not in ("sdy", *reader.release.dialects):
             yield False, f"it is not known whether {reader.release.title} parses the {name} dialect"
@@ -287,10 +283,10 @@ def module_problems(module: Module, need: Needs, reader: Reader) -> Iterator[tup
         is_called = any(name.startswith("sdy.") and name != "sdy.mesh" for name in module.tables.op_names)
         is_enough = not is_called or reader.release.runtime.startswith(_OF_XLA)
         export = reader.instead("export with jax_use_shardy_partitioner=False" if is_enough else "")
-        yield True, f"{who.format(_SDY_SINCE)} does not parse the sdy dialect{export}"
+        yield True, f"{_older(reader, _SDY_SINCE)} does not parse the sdy dialect{export}"
     if need.range_locations and not reader.knows_ranges:
         export = reader.instead(f"export with jax {_NO_RANGES_SINCE} or later")
-        yield True, f"{who.format(_RANGES_SINCE)} does not parse locations with a range{export}"
+        yield True, f"{_older(reader, _RANGES_SINCE)} does not parse locations with a range{export}"
     yield from ((False, f"{name} is not in the tables") for name in need.unknown)
     if not need.exact and not need.unknown:  # the writer's version is above the tables'
         written = version_pair(module.producer.partition("_v")[2])

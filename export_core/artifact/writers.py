@@ -8,13 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from packaging.version import InvalidVersion, Version
-
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, audit
 from export_core.artifact.envelope.fields import Envelope
-from export_core.artifact.readers import version_numbers
 from export_core.releases.calendar_entries import CalendarEntry, shipped_entries
+from export_core.releases.names import version_numbers
 from export_core.releases.stable_targets import stable_targets
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
@@ -55,9 +53,9 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> Writte
         works = {release.jaxlib for release in releases if jax in release.all_jax}
         if not works:  # a jax that the calendar lacks works on none that is newer
             try:
-                number = Version(jax).release  # the artifact names its jax, so that this may be any text
-                works = {version for version in candidates if Version(version).release <= number}
-            except InvalidVersion:
+                number = version_numbers(jax)  # the artifact names its jax, so that this may be any text
+                works = {version for version in candidates if version_numbers(version) <= number}
+            except ValueError:
                 pass
         candidates = tuple(version for version in candidates if version in works)
     return WrittenBy(
@@ -99,10 +97,12 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
     written = artifact.module.stablehlo_version
     if artifact.envelope is None:
         try:
-            oldest = Version(written or "")
-        except InvalidVersion:
+            oldest = version_numbers(written or "")
+        except ValueError:
             return ()
-        return tuple(r.jaxlib for r in releases if r.stablehlo[0] is not None and Version(r.stablehlo[0]) >= oldest)
+        return tuple(
+            r.jaxlib for r in releases if r.stablehlo[0] is not None and version_numbers(r.stablehlo[0]) >= oldest
+        )
     since, until = _format_by(artifact.envelope)
     return tuple(
         release.jaxlib

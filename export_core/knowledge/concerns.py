@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
+from export_core.artifact.audit import calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.sections import STRINGS, Tables
 from export_core.knowledge.entries import Entry
@@ -29,7 +30,10 @@ class About:
 
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
+        self._looked_up: dict[str, frozenset[str]] = {}  # by platform
         self._concerning: dict[str, bool] = {}  # by the id of an entry
+        self.measured: dict[tuple[str, frozenset[int]], tuple[dict[str, frozenset[str]], list[str]]] = {}
+        """What `Measured` says of it, by runtime and the places of its releases: many releases share an answer."""
 
     def is_concerned(self, entry: Entry) -> bool:
         """Whether an entry is about it."""
@@ -41,6 +45,17 @@ class About:
     def calls(self) -> frozenset[str]:
         """The targets of its custom calls."""
         return frozenset(call.target for call in self.artifact.custom_calls)
+
+    @cached_property
+    def calls_of_jax(self) -> tuple[str, ...]:
+        """The targets of its custom calls that only jax registers on a CPU."""
+        return calls_of_jax(self.artifact)
+
+    def looked_up(self, platform: str) -> frozenset[str]:
+        """Return the targets of its custom calls that a platform looks up by name."""
+        if platform not in self._looked_up:
+            self._looked_up[platform] = looked_up(self.artifact, platform)
+        return self._looked_up[platform]
 
     @cached_property
     def operations(self) -> frozenset[str]:
@@ -126,7 +141,10 @@ def _without_version(name: str) -> str:
 
 
 def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
-    return any(_matches(name, glob) for glob in globs for name in names)
+    """Whether a glob matches a name. Most globs are names: those need no look at each name."""
+    return any(
+        glob in names if _SPECIAL.isdisjoint(glob) else any(_matches(name, glob) for name in names) for glob in globs
+    )
 
 
 def _matches(name: str, glob: str) -> bool:

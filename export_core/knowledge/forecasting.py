@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from export_core.artifact.artifact import Artifact
-from export_core.artifact.audit import ONLY_JAX, calls_of_jax, looked_up
+from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About
@@ -146,15 +146,19 @@ def _by_bytes(
     artifact = about.artifact
     envelope, devices = artifact.envelope, about.devices
     if reader.release.runtime:
-        if targets := calls_of_jax(artifact):
+        if targets := about.calls_of_jax:
             yield COMPILES, NO, Reason(ONLY_JAX.format(", ".join(targets)))
         if devices > 1:
             yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
         if of := measured().get(reader.release.family):
-            unseen = of.unseen(about.uses, reader.release.version)
+            places = of.places(reader.release.version)
+            if (known := about.measured.get((reader.release.family, places))) is None:
+                known = of.unseen(about.uses, places), of.in_some_forms(about.uses, places)
+                about.measured[reader.release.family, places] = known
+            unseen, some = {**known[0]}, known[1]
             if lacking := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
                 yield COMPILES, NO, Reason(f"{reader.release.title} has no custom call {', '.join(lacking)}")
-            if some := of.in_some_forms(about.uses, reader.release.version):
+            if some:
                 yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
             # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.
             if unseen and reader.release.family != "pjrt":
@@ -173,7 +177,8 @@ def _by_bytes(
         yield COMPILES, NO, Reason(f"it was exported for {', '.join(envelope.platforms)}, and not for {platform}")
     if artifact.unread:
         yield COMPILES, UNKNOWN, Reason("parts of it are not read")
-    if missing := sorted(looked_up(artifact, platform) - stable_targets(reader.release.jax)):
+    called = about.looked_up(platform)
+    if called and (missing := sorted(called - stable_targets(reader.release.jax))):
         calls = ", ".join(missing)
         yield COMPILES, YES_BUT, Reason(f"it calls {calls}, which this reader does not promise to have")
     if platform != "cpu":

@@ -21,30 +21,29 @@ class Measured(NamedTuple):
     some: Mapping[str, Mapping[str, list[int]]] = {}
     """What of it fails in other forms, such as a convolution that dilates its input."""
 
-    def in_some_forms(self, needed: Mapping[str, frozenset[str]], release: str) -> list[str]:
-        """Return the operations of an artifact that a release takes in some forms only."""
-        places = self._places(release)
+    def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> list[str]:
+        """Return the operations of an artifact that the releases at these places take in some forms only."""
         return [
             name
             for name, types in needed.items()
             if any(places.issubset(self.some.get(name, {}).get(of, ())) for of in types)
         ]
 
-    def unseen(self, needed: Mapping[str, frozenset[str]], release: str) -> dict[str, frozenset[str]]:
-        """Return what of an artifact nobody saw in a release: the operations, with their element types.
-
-        A release that did not run counts as one that has what both its neighbours have: so none that is newer than all
-        that ran has anything. The releases between two are known by their versions.
-        """
-        places, found = self._places(release), {}
+    def unseen(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> dict[str, frozenset[str]]:
+        """Return what of an artifact nobody saw in the releases at these places: operations with element types."""
+        found = {}
         for name, types in needed.items():
             seen = self.operations.get(name, {})
             if new := frozenset(of for of in types or ("",) if not places.issubset(seen.get(of, ()))):
                 found[name] = new
         return found
 
-    def _places(self, release: str) -> frozenset[int]:
-        """The places of the releases that speak for one; that of none, which no operation has, where nothing does."""
+    def places(self, release: str) -> frozenset[int]:
+        """Return the places of the releases that speak for one; that of none, which no operation has, where none does.
+
+        A release that did not run counts as one that has what both its neighbours have: so none that is newer than all
+        that ran has anything. The releases between two are known by their versions.
+        """
         if release in self.releases:
             return frozenset((self.releases.index(release),))
         older = [place for place, other in enumerate(self.releases) if _numbers(other) < _numbers(release)]

@@ -1,4 +1,6 @@
-"""The names of releases: what options take, and what people read."""
+"""The names of releases: what options take, what people read, and the numbers in their versions."""
+
+import functools
 
 
 def title_of(names: str) -> str:
@@ -11,6 +13,21 @@ def parts_of(reader: str) -> tuple[str, str, str]:
     named = reader.partition("[")[0]
     runtime, _, version = named.partition("==")
     return runtime, version, reader[len(named) :]
+
+
+@functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return (0, 9, 2) for 0.9.2 and for its nightlies.
+
+    Raises:
+        InvalidVersion: it is no version. A `ValueError`.
+    """
+    parts = version.split(".")
+    if version.isascii() and all(map(str.isdigit, parts)):
+        return tuple(map(int, parts))
+    from packaging.version import Version  # 5 ms, and of 300 releases none is written otherwise
+
+    return Version(version).release
 
 
 class Titled:

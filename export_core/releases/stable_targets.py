@@ -1,11 +1,11 @@
-"""The custom-call targets that each release promises to keep. Self-contained: its own data file, no calendar."""
+"""The custom-call targets that each release promises to keep, in a data file of its own, without the calendar."""
 
 import functools
 import json
 import os.path
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
+from export_core.releases.names import version_numbers
 
 # Paths by os.path: pathlib takes 5 ms to import.
 TABLE = os.path.join(os.path.dirname(__file__), "data", "stable_targets.json")  # noqa: PTH118, PTH120
@@ -44,11 +44,11 @@ def measured_release(jaxlib_version: str) -> str:
         earlier = [version for version, entry in releases.items() if entry["built"] <= built]
         return max(earlier, key=lambda version: str(releases[version]["built"]), default=first)
     try:
-        number = Version(jaxlib_version).release  # a nightly counts as the release that it becomes
-    except InvalidVersion:
+        number = version_numbers(jaxlib_version)  # a nightly counts as the release that it becomes
+    except ValueError:
         return first
-    earlier = [version for version in releases if Version(version).release <= number]
-    return max(earlier, key=Version, default=first)
+    earlier = [version for version in releases if version_numbers(version) <= number]
+    return max(earlier, key=version_numbers, default=first)
 
 
 def stable_targets(version: str) -> frozenset[str]:

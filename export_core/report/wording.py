@@ -33,10 +33,11 @@ MARKS = [
     "~ flaky: had another verdict last time",
 ]
 """What the marks around the word of a verdict mean."""
-_WORDS = [
-    [f"{VERDICTS[name].mark} {VERDICTS[name].short}" for name in Verdict if name.works is it] for it in (True, False)
-]
-LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS, MARKS))
+_WORDS: dict[bool, list[str]] = {True: [], False: []}
+"""The words of the verdicts, by whether a cell with one works."""
+for _verdict in Verdict:
+    _WORDS[_verdict.works].append(f"{VERDICTS[_verdict].mark} {VERDICTS[_verdict].short}")
+LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS.values(), MARKS))
 """What the words and marks of a table mean."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.

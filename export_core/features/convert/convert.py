@@ -12,7 +12,7 @@ from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_ca
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
-from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs, version_numbers
+from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs
 from export_core.features.convert.envelope import NAMED_SHARDINGS, format_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
@@ -21,6 +21,7 @@ from export_core.policy import load_check
 from export_core.policy.terms import Terms
 from export_core.releases import Calendar, ReleaseError
 from export_core.releases.calendar_entries import calendar_entries
+from export_core.releases.names import version_numbers
 from export_core.releases.stable_targets import stable_targets
 
 UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"

@@ -12,11 +12,12 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Sharding
 from export_core.artifact.envelope.schema import FIELDS, OUT_SHARDINGS_IDXS, UNIQUE_AVALS
 from export_core.artifact.hlo_sharding import MOST_DEVICES, proto_of, spec_on, tiles_of
-from export_core.artifact.readers import Reader, version_numbers
+from export_core.artifact.readers import Reader
 from export_core.artifact.writers import FIRST_JAX
 from export_core.base.text import plural
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopted_mesh import meshes_of
+from export_core.releases.names import version_numbers
 
 _OLDEST_CONVENTION = 9
 _ORDINARY = (None, "device")  # memory kinds that mean the memory of the device

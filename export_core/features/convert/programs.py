@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.artifact.readers import Reader, loads, readers_of, version_numbers, version_pair
+from export_core.artifact.readers import Reader, loads, readers_of, version_pair
 from export_core.base.json_text import decode_json
 from export_core.base.processes import signal_name
 from export_core.base.scratch import scratch_folder
@@ -21,6 +21,7 @@ from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
 from export_core.releases import Calendar
 from export_core.releases.calendar_entries import CalendarEntry, calendar_entries
+from export_core.releases.names import version_numbers
 
 SECONDS = 300.0  # How long a program may take: a module of 30,000 operations takes a second.
 

@@ -161,7 +161,9 @@ def produce(
     inputs = stored(arguments.flat(), exported.in_avals)
     runs_here = writer.platform in platforms or "platform" in case.options.disabled_checks
     before_call(Uncalled(case, writer, artifact, runs_here, lambda: golden(inputs, None, "", "", b"")))
-    outputs, why_none = case.outputs_if_any(writer.platform, platforms, lambda: results(case, arguments))
+    outputs, why_none = case.outputs_if_any(
+        writer.platform, platforms, lambda: results(case, arguments, traced=not reproducible)
+    )
     rule: InputsRule | None = ""
     if export.inputs_made and outputs is not None:
         arguments, outputs, rule = in_domain(case, export.passed, arguments, outputs)
@@ -219,7 +221,7 @@ def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
     if export.case.comparison.compare != Comparison().compare:
         return ()
     factored = factored_results(export.closed_jaxpr)
-    return () if factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
+    return () if not factored or factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
 
 
 def _export_case(case: Case, *, reproducible: bool) -> _Export:
@@ -256,10 +258,16 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     return [replace(golden, exported=None) for golden in produced]
 
 
-def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
-    """The results of the function itself, not of its artifact, flat and as they are stored."""
+def results(case: Case, arguments: Arguments, *, traced: bool = False) -> tuple[Leaf, ...]:
+    """Return the results of the function itself, not of its artifact, flat and as they are stored.
+
+    With `traced`, what the export has traced serves this call too. Without, the function is traced anew: one that
+    computes otherwise each time, such as with a random number of Python's, gives other results than its artifact.
+    """
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
-    with api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
+    # jax keeps a trace by the settings that hold.
+    settings = api.temporary_settings(case.test, _without_locations() if traced else {})
+    with settings, api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
         return tuple(map(leaf_from, jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs))))
 
 
@@ -354,6 +362,11 @@ def _texts(option: Any) -> tuple[str | None, ...]:
     return tuple(value if value is None else str(value) for value in values)
 
 
+def _without_locations() -> dict[str, Any]:
+    """The settings of this jax that leave out source locations."""
+    return {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
+
+
 @contextmanager
 def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
     """The settings of jax that a case is exported with.
@@ -361,7 +374,7 @@ def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
     They leave out source locations, which hold paths of this machine. A golden has none, so that an unchanged export
     mostly has its bytes, and needs no further comparison.
     """
-    values: dict[str, Any] = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
+    values = _without_locations()
     if case.options.calling_convention_version is not None:
         values["jax_export_calling_convention_version"] = case.options.calling_convention_version
     if case.options.ignore_forward_compatibility:

@@ -11,13 +11,11 @@ from typing import NamedTuple
 from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, audit
 from export_core.artifact.envelope.fields import Envelope
+from export_core.artifact.envelope.formats import FIRST_JAX, LAST_JAX
 from export_core.releases.calendar_entries import CalendarEntry, shipped_entries
 from export_core.releases.names import version_numbers
 from export_core.releases.stable_targets import stable_targets
 
-# The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
-FIRST_JAX = {12: (0, 11, 1), 11: (0, 10, 1), 10: (0, 10, 0), 8: (0, 9, 2), 6: (0, 9, 0), 5: (0, 8, 2), 2: (0, 4, 24)}
-_LAST_JAX = {4: (0, 8, 1), 6: (0, 9, 0, 1), 9: (0, 9, 2), 11: (0, 11, 0)}
 # The oldest and the newest calling convention that a jax writes, from this one on. Source: the minimum and the maximum
 # of the releases' own writers; docs/reference/calling-conventions.md has them for people.
 CONVENTIONS = {(0, 7): (9, 10), (0, 4, 26): (9, 9), (0, 4, 20): (6, 9), (0, 4, 14): (6, 8)}
@@ -95,7 +93,7 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
     jaxlib with that StableHLO or a newer one can have, and so can others.
     """
     written = artifact.module.stablehlo_version
-    if artifact.envelope is None:
+    if artifact.envelope is None and artifact.saved_model is None:
         try:
             oldest = version_numbers(written or "")
         except ValueError:
@@ -103,7 +101,7 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
         return tuple(
             r.jaxlib for r in releases if r.stablehlo[0] is not None and version_numbers(r.stablehlo[0]) >= oldest
         )
-    since, until = _format_by(artifact.envelope)
+    since, until = _format_by(artifact.envelope) if artifact.envelope is not None else ((), (math.inf,))
     return tuple(
         release.jaxlib
         for release in releases
@@ -159,5 +157,5 @@ def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]
     """The first and the last jax that write its format."""
     first, last = envelope.format_range
     since = next((jax for number, jax in FIRST_JAX.items() if number <= first), ())
-    until = next((jax for number, jax in _LAST_JAX.items() if last <= number), (math.inf,))
+    until = next((jax for number, jax in LAST_JAX.items() if last <= number), (math.inf,))
     return since, until

@@ -148,12 +148,7 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
 
 
 def envelope_of(artifact: Artifact) -> Envelope:
-    """Return the envelope of an artifact. Raises `GoldenError` for a SavedModel and for a bare module."""
-    if artifact.saved_model is not None:
-        raise GoldenError(
-            f"{artifact.name}: expected a serialized jax.export.Exported, found a SavedModel, which cannot be a golden "
-            "yet. Add the artifact that its function was exported to."
-        )
+    """Return the envelope of an artifact. Raises `GoldenError` for a bare module."""
     if artifact.envelope is None:
         raise GoldenError(
             f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "

@@ -8,6 +8,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from export_core.goldens.manifest import InputsRule
 
 SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
 FIRST_SIZE = 2  # The size of the first symbolic dimension by name, where none is given; the next one gets one more.
+MOST_TRIED = 1 << 12  # Combinations of sizes for which constraints are checked.
 MOST_ELEMENTS = 1 << 29  # Of all made inputs: a damaged artifact may declare any shape.
 RULES: tuple[InputsRule, ...] = ("", "positive", "positive definite")
 """The rules in the order in which they are tried, until a function gives no NaN and no infinity."""
@@ -62,12 +64,14 @@ def made_inputs(
     given_sizes: Mapping[str, int],
     rule: InputsRule = "",
     *,
+    constraints: Sequence[str] = (),
     most_elements: int = MOST_ELEMENTS,
 ) -> tuple[list[Leaf], dict[str, int]]:
     """Inputs by a rule for an artifact whose flat arguments have these types, and the sizes of all symbolic dimensions.
 
-    Dimensions without a given size get 2, 3, 4 and so on, sorted by name. Raises `GoldenError` where the artifact has
-    no dimension of a given name, a size is not positive, or all inputs together would have more than `most_elements`.
+    Dimensions without a given size get 2, 3, 4 and so on, sorted by name; where `constraints`, as jax prints them, do
+    not hold then, the first sizes by which they do. Raises `GoldenError` where the artifact has no dimension of a given
+    name, a size is not positive, no sizes are found, or all inputs together would have more than `most_elements`.
     """
     symbols = sorted(dimension_names(avals))
     if unknown := sorted(given_sizes.keys() - set(symbols)):
@@ -75,8 +79,7 @@ def made_inputs(
             f"expected sizes of its symbolic dimensions ({', '.join(symbols) or 'it has none'}), "
             f"found one of {', '.join(unknown)}."
         )
-    others = (symbol for symbol in symbols if symbol not in given_sizes)
-    sizes = {**given_sizes, **{symbol: FIRST_SIZE + number for number, symbol in enumerate(others)}}
+    sizes = _sizes_for(symbols, given_sizes, constraints)
     shapes = []
     for aval in avals:
         shape = [size_of(dim, sizes) or 0 for dim in aval.shape]
@@ -94,6 +97,33 @@ def made_inputs(
         )
     random = np.random.RandomState(SEED)
     return [made_leaf(random, aval.dtype, shape, rule) for aval, shape in zip(avals, shapes, strict=True)], sizes
+
+
+def _sizes_for(symbols: Sequence[str], given: Mapping[str, int], constraints: Sequence[str]) -> dict[str, int]:
+    """Sizes of all symbols by which all constraints hold. Raises `GoldenError` where no small ones are found."""
+    others = [symbol for symbol in symbols if symbol not in given]
+    most = int(MOST_TRIED ** (1 / max(len(others), 1)))
+    usual = tuple(range(FIRST_SIZE, FIRST_SIZE + len(others)))
+    # Different sizes first: they show where one is taken for another.
+    every = sorted(product((*range(FIRST_SIZE, most), 1), repeat=len(others)), key=lambda sizes: -len({*sizes}))
+    for sizes in chain([usual], every if constraints else []):
+        chosen = {**given, **dict(zip(others, sizes, strict=True))}
+        if all(_holds(constraint, chosen) for constraint in constraints):
+            return chosen
+    raise GoldenError(
+        f"expected sizes of symbolic dimensions for which its constraints hold ({', '.join(constraints)}), found none"
+        f"{f' with {sizes_in_words(given)}' if given else ''}. Give other sizes (--dims), or inputs."
+    )
+
+
+def _holds(constraint: str, sizes: Mapping[str, int]) -> bool:
+    """Whether a constraint holds, as jax prints it, such as ``b >= 2``; also where that is not known here."""
+    for comparison, holds in _COMPARISONS.items():
+        left, found, right = constraint.partition(f" {comparison} ")
+        first, second = size_of(left, sizes), size_of(right, sizes)
+        if found and first is not None and second is not None:
+            return holds(first, second)
+    return True
 
 
 def sizes_in_words(sizes: Mapping[str, int]) -> str:
@@ -120,6 +150,8 @@ def size_of(dim: int | str, sizes: Mapping[str, int]) -> int | None:
     except (SyntaxError, KeyError, ZeroDivisionError, TypeError, ValueError, RecursionError, MemoryError):
         return None
 
+
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {">=": operator.ge, "<=": operator.le, "==": operator.eq}
 
 _OPERATIONS: dict[type[ast.operator] | str, Callable[..., int]] = {
     ast.Add: operator.add,

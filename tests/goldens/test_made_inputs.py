@@ -66,6 +66,28 @@ def test_symbolic_dimensions_get_sizes_by_name():
 
 
 @pytest.mark.parametrize(
+    ("constraints", "given", "sizes"),
+    [
+        (["b >= 2", "mod(b, 2) == 0"], {}, {"b": 2, "h": 3}),
+        (["b >= 3"], {}, {"b": 3, "h": 2}),
+        (["2*floordiv(b, 32) == floordiv(b, 16)", "b >= h + 16"], {}, {"b": 32, "h": 2}),
+        (["b == h", "h <= 1"], {}, {"b": 1, "h": 1}),
+        (["b >= h"], {"b": 9}, {"b": 9, "h": 2}),
+        (["something that jax does not print"], {}, {"b": 2, "h": 3}),
+    ],
+)
+def test_sizes_are_chosen_so_that_constraints_hold(constraints, given, sizes):
+    assert made_inputs([Aval("float32", ("b", "h"))], given, constraints=constraints)[1] == sizes
+
+
+@pytest.mark.parametrize(("given", "found"), [({}, "found none. Give"), ({"b": 4}, "found none with b = 4.")])
+def test_constraints_that_hold_for_no_sizes_are_told(given, found):
+    with pytest.raises(GoldenError) as raised:
+        made_inputs([Aval("float32", ("b",))], given, constraints=["b >= 1000000"])
+    assert "its constraints hold (b >= 1000000), " + found in str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("dim", "sizes", "message"),
     [
         (1 << 40, {}, "expected at most 536,870,912 elements of inputs to make, found types with 1,099,511,627,776"),

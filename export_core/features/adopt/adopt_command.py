@@ -72,7 +72,8 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
 @click.option(
     "--dims",
     metavar="NAME=SIZE,…",
-    help="Sizes of symbolic dimensions, for inputs that are made: b=4,h=8. [default: 2, 3, 4 and so on, by name]",
+    help="Sizes of symbolic dimensions, for inputs that are made: b=4,h=8. [default: 2, 3, 4 and so on, by name, "
+    "or the first by which its constraints hold]",
 )
 @click.option(
     "--register",

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from export_core.artifact import Artifact, Aval, read
-from export_core.artifact.main_check import dimension_names
+from export_core.artifact import Artifact
+from export_core.artifact.main_check import dimension_constraints, dimension_names
 from export_core.base.errors import ExportCompatError
 from export_core.base.text import plural
 from export_core.features.adopt.archive import Candidate
+from export_core.features.adopt.saved_models import functions_of, read_candidate
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
-from export_core.goldens.adopt import Arrays, adopt_artifact, envelope_of, writer_of
+from export_core.goldens.adopt import Arrays, adopt_artifact, envelope_of
 from export_core.goldens.arrays import count_nan, from_npz, is_finite
 from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
 from export_core.goldens.manifest import InputsRule
@@ -107,7 +108,7 @@ class Adoption:
         """
         names: dict[str, Candidate] = {}
         drafts: list[_Draft | Adopted] = []
-        for candidate in candidates:
+        for candidate in functions_of(candidates):
             drafts.append(self._drafted(candidate, names))
             nbytes = sum(len(data) for draft in drafts if isinstance(draft, _Draft) for data in draft.files.values())
             if len(drafts) == AT_ONCE or nbytes > LARGEST_BATCH:
@@ -117,7 +118,7 @@ class Adoption:
 
     def preview(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
         """What would become of each, in its remark, as far as is known without running or storing anything."""
-        for candidate in candidates:
+        for candidate in functions_of(candidates):
             try:
                 if isinstance(candidate, GoldenError):
                     raise candidate
@@ -154,8 +155,10 @@ class Adoption:
         Without its draft only the first two are seen. An adopted golden is written again where its noise was not
         measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
         """
-        artifact = draft.artifact if draft else read(candidate.file)
-        writer = draft.manifest.writer if draft else writer_of(artifact, self.policy.calendar(), candidate.writer)
+        if draft:
+            artifact, writer = draft.artifact, draft.manifest.writer
+        else:
+            artifact, writer, _ = read_candidate(candidate, self.policy.calendar())
         for golden in self.store.generations(candidate.case):
             stored = golden.manifest
             if stored.writer.id != writer.id or stored.case in self.replace:
@@ -172,18 +175,19 @@ class Adoption:
 
     def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
         """The golden as far as its files say it, with inputs made by this rule. Raises `ExportCompatError`."""
-        artifact = read(candidate.file)
+        artifact, writer, remarks = read_candidate(candidate, self.policy.calendar())
         envelope = envelope_of(artifact)
         check_read_whole(artifact, self.policy.allow)
-        writer = writer_of(artifact, self.policy.calendar(), candidate.writer)
-        remarks: list[str] = []
         inputs: Arrays
         if candidate.inputs is not None:
             inputs, rule = candidate.inputs, ""
         else:
-            inputs, sizes = self._made_inputs(candidate, artifact.name, envelope.in_avals, rule)
+            constraints = dimension_constraints(artifact)
+            inputs, sizes = self._made_inputs(candidate, artifact, constraints, rule)
             kind = f" ({rule} numbers)" if rule else ""
-            remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
+            chosen = f" with {sizes_in_words(sizes)}" if sizes else ""
+            chosen += f", for its constraints {', '.join(constraints)}" if constraints else ""
+            remarks.append(f"inputs made by rule{kind}{chosen}")
         computes = candidate.outputs is None and not candidate.without_outputs
         if computes and "cpu" not in envelope.platforms:
             raise GoldenError(
@@ -211,16 +215,17 @@ class Adoption:
         return _Draft(candidate, artifact, msgspec.structs.replace(manifest, inputs_rule=rule), files, remarks)
 
     def _made_inputs(
-        self, candidate: Candidate, name: str, avals: Sequence[Aval], rule: InputsRule
+        self, candidate: Candidate, artifact: Artifact, constraints: Sequence[str], rule: InputsRule
     ) -> tuple[list[Leaf], dict[str, int]]:
+        avals = envelope_of(artifact).in_avals
         if candidate.outputs is not None:
             raise GoldenError(f"{candidate.outputs}: expected inputs for these outputs, found none.")
         self.symbols.update(symbols := dimension_names(avals))
         dims = {symbol: size for symbol, size in self.dims.items() if symbol in symbols}
         try:
-            return made_inputs(avals, candidate.dims or dims, rule)
+            return made_inputs(avals, candidate.dims or dims, rule, constraints=constraints)
         except GoldenError as error:
-            raise GoldenError(f"{name}: {error}") from None
+            raise GoldenError(f"{artifact.name}: {error}") from None
 
     def _stored_already(self, draft: _Draft) -> Golden | None:
         """The stored golden that is this one: of the same files, as far as they are given."""

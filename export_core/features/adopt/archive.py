@@ -77,7 +77,7 @@ class Candidate(StatedFacts):
     """One artifact that is to become a golden, with what is stated of it.
 
     Without inputs they are made, without outputs its writer computes them. `dims` are sizes of its symbolic dimensions,
-    for inputs that are made.
+    for inputs that are made. `function` is the number of one in a SavedModel.
     """
 
     file: Path
@@ -86,6 +86,7 @@ class Candidate(StatedFacts):
     outputs: Path | None = None
     writer: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
+    function: int = 0
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,11 @@ class Conversions:
         """
         golden = golden_in(target.name) if target.is_golden else None
         artifact = golden.read_artifact() if golden else read(target.name)
+        if artifact.saved_model is not None:  # before all goldens are read, since no conversion writes one
+            raise ConversionRefused(
+                f"{artifact.name}: not converted: it is a SavedModel of TensorFlow. `jaxexport goldens add` makes an "
+                "artifact of each function in it: convert those, and write a SavedModel of what you get."
+            )
         evidence = self._evidence(artifact, golden)
         reader = find_reader(target.reader, self.calendar)
         allow = {**(evidence.manifest.options.allow if evidence else {}), **self.policy.allow}

@@ -10,10 +10,11 @@ import msgspec
 from export_core.artifact import Artifact, Envelope, read_bytes
 from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_calls, unread_findings
 from export_core.artifact.envelope.fields import NamedSharding
+from export_core.artifact.envelope.formats import NAMED_SHARDINGS, format_of
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import CONVERT, LoadResult, Reader, module_problems, needs
-from export_core.features.convert.envelope import NAMED_SHARDINGS, format_of, rewrite_envelope, shardings_of
+from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.knowledge import NO, forecast
@@ -112,11 +113,6 @@ def convert(
     `ArtifactError` for one that cannot be read.
     """
     envelope, title = artifact.envelope, reader.release.title
-    if artifact.saved_model is not None:
-        raise ConversionRefused(
-            f"{artifact.name}: not converted: it is a SavedModel of TensorFlow. Convert the artifact that its function "
-            "was exported to, and write the SavedModel of that."
-        )
     calls = _calls_to_replace(artifact, reader, allow, replace_custom_calls=replace_custom_calls)
     known = forecast(artifact, reader)
     load = known.load

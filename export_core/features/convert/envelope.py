@@ -10,10 +10,20 @@ from dataclasses import dataclass, field
 from export_core.artifact import AbstractMesh, Artifact, Aval, Envelope, HloSharding, NamedSharding, PartitionSpec
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Sharding
-from export_core.artifact.envelope.schema import FIELDS, OUT_SHARDINGS_IDXS, UNIQUE_AVALS
+from export_core.artifact.envelope.formats import (
+    ABSTRACT_DEVICES,
+    DEVICE_PLATFORMS,
+    INDICES,
+    MEMORY_SPACES,
+    NAMED_SHARDINGS,
+    NO_XLA_SHARDINGS,
+    WIDE_NR_DEVICES,
+    fields_of,
+    format_of,
+    wire_version,
+)
 from export_core.artifact.hlo_sharding import MOST_DEVICES, proto_of, spec_on, tiles_of
 from export_core.artifact.readers import Reader
-from export_core.artifact.writers import FIRST_JAX
 from export_core.base.text import plural
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopted_mesh import meshes_of
@@ -21,37 +31,6 @@ from export_core.releases.names import version_numbers
 
 _OLDEST_CONVENTION = 9
 _ORDINARY = (None, "device")  # memory kinds that mean the memory of the device
-
-# The first format that has each of these; of the short number of devices, the last.
-WIDE_NR_DEVICES = 5  # the number of devices in 32 bits
-MEMORY_SPACES = 5  # of arguments and results
-NAMED_SHARDINGS = 6
-_SHORT_UNTIL = 6  # the last with the number of devices in 16 bits
-ABSTRACT_DEVICES = 8  # meshes say which device they were made for
-NO_XLA_SHARDINGS = 9  # beside the named ones
-INDICES = 10  # each aval, mesh and sharding once
-DEVICE_PLATFORMS = 11  # that device has a platform
-_NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format is on the wire
-
-
-def format_of(jax: str) -> int:
-    """The serialization format that a jax writes; 0 for one that is older than any that is known."""
-    numbers = version_numbers(jax)
-    return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
-
-
-def fields_of(number: int) -> tuple[str, ...]:
-    """The fields of `Exported` that a format has, beside that of a derivative."""
-    names = FIELDS["Exported"]
-    unique = names[UNIQUE_AVALS : OUT_SHARDINGS_IDXS + 1]
-    since = {"nr_devices": WIDE_NR_DEVICES, **dict.fromkeys(unique, INDICES), "jax_version": _NAMES_JAX}
-    until = {"nr_devices_short": _SHORT_UNTIL, "vjp": 0}
-    return tuple(name for name in names if since.get(name, 1) <= number <= until.get(name, number))
-
-
-def wire_version(number: int) -> int:
-    """What the field `serialization_version` has in a format: before 12, several formats share a number."""
-    return number if number >= _NAMES_JAX else 3 if number >= WIDE_NR_DEVICES else min(number, 2)
 
 
 def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:

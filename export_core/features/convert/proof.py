@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
+from export_core.artifact.main_check import dimension_constraints
 from export_core.artifact.numerics import factored_outputs
 from export_core.artifact.writers import writers
 from export_core.base.scratch import scratch_folder
@@ -64,7 +65,8 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> ProofEvidence | Non
     dtypes = (numpy_dtype(aval.dtype) for aval in avals)  # None for keys, whose elements have up to 16 bytes
     widest = max([4, *(dtype.itemsize if dtype else 16 for dtype in dtypes)])
     try:
-        inputs, _ = made_inputs(avals, {}, most_elements=_MOST_BYTES // widest)
+        constraints = dimension_constraints(artifact)
+        inputs, _ = made_inputs(avals, {}, constraints=constraints, most_elements=_MOST_BYTES // widest)
         manifest, files = adopt_artifact(artifact, inputs, None, "converted", _writer(artifact, calendar))
     except GoldenError:
         return None

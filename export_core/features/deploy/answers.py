@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact, read
+from export_core.artifact.artifact import saved_model_in
 from export_core.artifact.audit import ONLY_JAX, calls_of_jax
 from export_core.base.errors import ExportCompatError
 from export_core.base.layout import wrapped
@@ -407,7 +408,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
         for golden in meant:
             golden.verify()
             subjects.append(Subject(golden.read_artifact(), golden))
-        if not meant and not Path(name).is_file():
+        if not meant and not Path(saved_model_in(name)).is_file():
             cases = dict.fromkeys(golden.manifest.case for golden in goldens)
             raise DeployingError(
                 f"{name}: expected a case, a golden or an artifact file, found none of this name."

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import yaml
 from artifacts import DATA, bare, changed, with_an_unknown_operation, with_another_dialect
-from commands import assert_bad_input
+from commands import assert_bad_input, process
+from protobufs import attribute, integer, module_of, node, saved_model
 
-from export_core.artifact import Aval
-from export_core.goldens import GoldenStore
+from export_core.artifact import Aval, read, read_bytes
+from export_core.artifact.main_check import check_main
+from export_core.features.adopt.saved_models import exported
+from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.numbers.measuring_noise import MeasuredNoise
@@ -194,9 +197,82 @@ def test_a_bare_module_says_nothing_of_how_it_is_called(add, tmp_path):
     assert_bad_input(add(bare(tmp_path), zeros((4, 8)), zeros((4, 8))), "found a bare StableHLO module")
 
 
-def test_a_savedmodel_cannot_be_a_golden_yet(add):
-    model = DATA / "savedmodels" / "keras" / "saved_model.pb"
-    assert_bad_input(add(model, zeros((4, 8)), zeros((4, 8))), "found a SavedModel, which cannot be a golden yet")
+SAVED_MODELS = DATA / "savedmodels"
+OF_092 = ("--writer", "0.9.2")
+
+
+def test_a_function_in_a_savedmodel_becomes_an_artifact(jaxexport, tmp_path):
+    """In a process: Orbax's function takes its weights as arguments, and then those of the caller."""
+    np.savez(tmp_path / "i.npz", *zeros((4, 8), (8, 3), (2, 4)))
+    np.savez(tmp_path / "o.npz", *zeros((2, 3)))
+    arrays = ("--inputs", "i.npz", "--outputs", "o.npz", "--no-replay")
+    words = ("goldens", "add", "--artifact", SAVED_MODELS / "orbax", "--case", "models.orbax", *arrays)
+    ended = process(*words, *OF_092)
+    assert ended.code == 0, ended.err
+    assert "in the envelope of jax.export; loaded by TensorFlow 2.20.0, 2.21.0" in ended.out
+    golden = the_golden(tmp_path)
+    golden.verify()
+    (module,) = read(SAVED_MODELS / "orbax").modules
+    assert golden.read_artifact().module.serialized() == module.serialized()
+    assert golden.manifest.signature.inputs == ("float32[4,8]", "float32[8,3]", "float32[2,4]")
+    assert "unchanged" in jaxexport(*words, *OF_092).out
+    assert "these fit: 0.9.2, 0.10.0, 0.10.1, 0.10.2." in jaxexport(*words).err
+
+
+def test_each_function_in_a_savedmodel_is_a_case(jaxexport):
+    words = ("--artifact", SAVED_MODELS / "keras", "--case", "keras", *OF_092)
+    assert [line.partition(": ")[0] for line in jaxexport("goldens", "add", *words, "--dry-run").out.splitlines()] == [
+        "keras.1",
+        "keras.2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("writer", "inputs"),
+    [
+        ("keras", ["float32[4,3]", "float32[3]", "float32[batch,4]"]),
+        ("jax2tf", ["float32[b,4]"]),  # for two platforms: main takes their index too
+    ],
+)
+def test_one_symbolic_dimension_of_a_savedmodel_is_named(writer, inputs):
+    artifact = exported(read(SAVED_MODELS / writer), 1, "0.9.2")
+    assert [str(aval) for aval in artifact.envelope.in_avals] == inputs
+    assert not check_main(artifact)
+
+
+SYMBOLS = GOLDENS / "tests.compat.test_symbolic_shapes.test_on_several_platforms" / "0.9.2-cpu" / "artifact.jaxexport"
+MODULE = module_of(DATA / "0.9.2" / "mlp.jaxexport")
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        (node(MODULE, version=8), "found convention 8. Add the artifact that it was exported to."),
+        (node(MODULE, attribute("newer", integer(3, 1))), "the unknown attribute newer. Add"),
+        (node(MODULE, platforms=("CPU", "TPU")), "main takes no platform index"),
+        (node(module_of(SYMBOLS)), "with at most one symbolic dimension, found b, n, and not which size is which"),
+    ],
+    ids=["an old convention", "an unknown attribute", "no platform index", "two symbols"],
+)
+def test_a_savedmodel_that_says_too_little_is_refused(operation, said):
+    with pytest.raises(GoldenError, match=said):
+        exported(read_bytes(saved_model(operation)), 0, "0.9.2")
+
+
+@pytest.mark.matrix
+def test_sizes_of_made_inputs_keep_the_constraints():
+    typed = GOLDENS / "tests.compat.test_types_alone.test_symbolic_dimensions" / "0.9.2-cpu" / "artifact.jaxexport"
+    ended = process("goldens", "add", "--artifact", typed, "--case", "typed", *OF_092)
+    assert ended.code == 0, ended.err
+    assert "inputs made by rule with b = 3, h = 2, for its constraints b >= 3" in ended.out
+
+
+@pytest.mark.matrix
+def test_a_golden_of_a_savedmodel_runs_in_tensorflow(jaxexport, tmp_path):
+    jaxexport("goldens", "add", "--artifact", SAVED_MODELS / "orbax", "--case", "orbax", *OF_092, "--quiet", code=0)
+    jaxexport("matrix", "--readers", "savedmodel==2.21.0", "--as-of", "2026-04-20", "--quiet")
+    (result,) = read_results(tmp_path / ".jaxexport")
+    assert (result.golden, result.verdict) == ("orbax/0.9.2-cpu", "pass")
 
 
 @pytest.mark.parametrize("content", [None, b"no arrays", b"PK\x03\x04 damaged"], ids=["missing", "text", "zip"])

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import pickle
 import shutil
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from commands import assert_bad_input
+from commands import assert_bad_input, process
 from kept import DATA
 from making import files, write_golden
 
@@ -26,6 +27,7 @@ from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
+COMPLEX = DATA.parents[2] / "golden/tests.compat.test_derivatives.test_complex_numbers/0.12.0.1-cpu/artifact.jaxexport"
 OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"
 
 
@@ -53,6 +55,27 @@ def test_a_converted_artifact_is_verified_against_its_golden(convert, refused_go
     facts = json.loads(jaxexport("inspect", str(out), "--json").out)
     assert facts["converted"]["sha256"] == sha256(original)
     assert facts["promise"] is None
+
+
+def test_a_savedmodel_is_refused_before_goldens_are_read(jaxexport, monkeypatch):
+    Path("golden").mkdir()
+    monkeypatch.delattr(GoldenStore, "with_artifact")
+    ended = jaxexport("convert", DATA / "savedmodels" / "orbax", "--for", "0.9.2", "-o", "out", code=1)
+    assert "not converted: it is a SavedModel of TensorFlow. `jaxexport goldens add` makes" in ended.err
+
+
+@pytest.mark.matrix
+def test_a_bare_module_is_written_for_an_older_stablehlo(tmp_path):
+    (tmp_path / "bare.mlirbc").write_bytes(read(COMPLEX).module.serialized())
+    ended = process("convert", "bare.mlirbc", "--for", "0.4.36", "-o", "old.mlirbc")
+    assert (ended.code, read(tmp_path / "old.mlirbc").module.stablehlo_version) == (3, "1.8.5")
+    assert "  - modules written for StableHLO 1.8.5" in ended.out
+
+
+def test_a_pickled_executable_is_named(jaxexport):
+    Path("compiled.bin").write_bytes(pickle.dumps((b"executable", "in_tree", "out_tree")))
+    ended = jaxexport("convert", "compiled.bin", "--for", "0.9.2", "-o", "out", code=2)
+    assert "found a Python pickle, as of jax.experimental.serialize_executable" in ended.err
 
 
 def test_what_was_compared_with_nothing_is_not_verified(convert, refused_golden, tmp_path):

@@ -7,6 +7,7 @@ from kept import DATA, FILES, NAMES
 
 from export_core.artifact import Artifact, ArtifactError, DisabledCheck, HloSharding, NamedSharding, read, read_bytes
 from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.formats import fields_of, format_of, wire_version
 from export_core.artifact.hlo_sharding import proto_of, spec_on, tiles_of
 from export_core.artifact.readers import loads
 from export_core.features.convert.convert import (
@@ -19,7 +20,7 @@ from export_core.features.convert.convert import (
     convert,
     find_reader,
 )
-from export_core.features.convert.envelope import fields_of, format_of, rewrite_envelope, wire_version
+from export_core.features.convert.envelope import rewrite_envelope
 from export_core.features.convert.errors import ConversionRefused
 from export_core.releases import ReleaseError, load_calendar
 from studies.artifact.fuzz import damaged
@@ -167,14 +168,13 @@ def resharded(**fields: object) -> Artifact:
         (changed(MLP, calling_convention_version=11), "0.8.1", "is 11, and the reader knows 10"),
         (changed(MLP, nr_devices=1 << 15), "0.8.1", "32768 devices"),
         (changed(OLD_SHARDED, nr_devices=5000), "0.12.0.1", "at most 4096 devices, found 5000.*bypass"),
-        (read(DATA / "savedmodels" / "orbax"), "0.9.2", "it is a SavedModel of TensorFlow"),
         (
             changed(OLD_MLP, calling_convention_version=8),
             "0.12.0.1",
             "calling convention is 8.*JAX's own bypass, .*DESERIALIZE_EXPIRED_VERSIONS=1.*not cover",
         ),
     ],
-    ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "savedmodel", "bypass"],
+    ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "bypass"],
 )
 def test_what_has_no_form_in_the_reader_is_refused(artifact, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason) as refused:

@@ -357,6 +357,23 @@ def test_a_file_without_a_golden_is_foreseen_alone(ask):
     assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
 
 
+def test_a_folder_of_a_savedmodel_is_a_file(tmp_path):
+    """In a process: one that loads it is unknown until it runs, the others are a no."""
+    targets = (
+        "{name: new, reader: tensorflow==2.21.0}, {name: old, reader: tensorflow==2.19.1}, {name: x, jaxlib: 0.10.2}"
+    )
+    Path("export_compat.yaml").write_text(f"deployed: [{targets}]\n")
+    ended = process("can-i-deploy", ARTIFACTS / "savedmodels" / "orbax", "--to", "all", "--json")
+    given = json.loads(ended.out)["answers"]
+    assert [(answer["target"], answer["answer"]) for answer in given] == [
+        ("new", "unknown"),
+        ("old", "no"),
+        ("x", "no"),
+    ]
+    assert "jaxlib 0.10.2 loads no SavedModel: only TensorFlow does" in given[2]["why"]
+    assert ended.code == 1
+
+
 def test_all_are_the_targets_in_force_that_have_to_run_the_case(project, ask):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
     assert [target for target, *_ in answers(ask("other", "all", "--json"))] == ["serving"]

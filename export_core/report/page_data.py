@@ -90,7 +90,7 @@ def page_data(document: Document) -> dict[str, Any]:
     comparison, identity = document.comparison, document.run.summary.identity
     rows = _Columns("case", "writer", "platform", "calls", "cost")
     texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
-    cells = _Columns("reader", "state", *texts, "costs", "grid", "measured")
+    cells = _Columns("reader", "state", *texts, "needs", "grid", "measured")
     rows.columns |= {"golden": [], "start": [0]}
     cells.columns |= {"seconds": []}
     timings: dict[str, list[float | None]] = {name: [] for name in _TIMES}
@@ -151,7 +151,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "window": window_line(result),
         "numbers": _numbers(result),
         "figures": figures_line(result),
-        "costs": measured_in(result)[1:],
+        "needs": measured_in(result)[1:],
         "more": (*_more_of(result), told),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }

@@ -104,7 +104,7 @@ function lanesOf(points, words, label = words) {
   return figure(words, drawing(left + Math.max(wide, 300) + 8, top, said.join("; "), ...parts), [], label);
 }
 const errorOf = (cell) => tables.numbers[cells.numbers[cell]].max_noise_error;
-const pointOf = (cell) => ({ name: readerTitle(reader(cell)), judgement: state(cell).judgement, word: state(cell).verdict, noise: errorOf(cell), costs: tables.costs[cells.costs[cell]] });
+const pointOf = (cell) => ({ name: readerTitle(reader(cell)), judgement: state(cell).judgement, word: state(cell).verdict, noise: errorOf(cell), costs: tables.needs[cells.needs[cell]] });
 // From release to release of the runtime of a cell.
 function byRelease(cell) {
   const same = cellsOf(rowOfCell[cell]).filter((other) => reader(other).runtime === reader(cell).runtime);

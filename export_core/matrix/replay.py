@@ -29,12 +29,12 @@ from export_core.matrix.outcome import audit_problem, machine_fault, not_run, ou
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.result import Result, new_result
 from export_core.matrix.verdicts import Verdict
-from export_core.readers.bytecode import share_bytecode
 from export_core.readers.cell import Cell, CellKey, cannot_pass, make_dump_folders, request_of, write_calls
 from export_core.readers.environment import Environment, give_up_damaged
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, processors
 from export_core.readers.placement import Mode, Placement
+from export_core.readers.sharing import share
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
@@ -42,7 +42,7 @@ _DEFECT = "a defect of pytest-jaxexport, please report it"
 LOOK_SECONDS = 0.5  # How often the main thread, which waits for outcomes, handles the signals that have come.
 MOST_IDLE = 4
 """Workers that stay for a later group of their placement's cells: to start one takes a second of a processor, and each
-that stays has about 200 MB of memory, with a process for its next cell."""
+that stays has about 100 MB of memory, with a process for its next cell."""
 
 EnvironmentProvider = Callable[[Placement], Environment]
 """Gives the environment of a placement, or raises `EnvironmentFailed`. Called from several threads."""
@@ -300,7 +300,7 @@ class _Replay:
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
         """A worker. Raises `WorkerDied` when two in a row do not start."""
         if environment.folder:
-            share_bytecode(environment.folder, self.compiled[: -self.limits.jobs - 1 : -1])
+            share(environment.folder, self.compiled[: -self.limits.jobs - 1 : -1])
         try:
             return self.start(environment, self.limits.jobs)
         except WorkerDied as first:

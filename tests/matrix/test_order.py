@@ -110,10 +110,10 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept
     assert open_workers == set()
 
 
-def test_a_worker_finds_the_bytecode_of_earlier_environments(in_two_readers, here, kept, monkeypatch, tmp_path):
+def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, kept, monkeypatch, tmp_path):
     shared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        "export_core.matrix.replay.share_bytecode",
+        "export_core.matrix.replay.share",
         lambda folder, others: shared.append((folder.name, *(other.name for other in others))),
     )
 

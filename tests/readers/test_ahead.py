@@ -24,6 +24,8 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy.run_options import CellLimits
 from export_core.readers.cell import request_of
 from export_core.readers.environment import JAXLIB_WORKER, Environment, this_interpreter
+from export_core.readers.sharing import share
+from export_core.readers.worker import client
 from export_core.readers.worker.client import PROGRAM, ForkingWorker, WorkerDied, prepare_notes
 from export_core.readers.worker.program import read_notes
 from export_core.readers.worker.protocol import Stage
@@ -283,6 +285,23 @@ def test_imports_of_the_first_cell_are_noted_for_the_next_worker(here, environme
     worker = ForkingWorker(environment)
     assert (tmp_path / "mark").read_text() == "imported"
     assert ends(worker, goldens["waves"], tmp_path) == "ok"
+
+
+def test_a_worker_without_notes_imports_what_another_has_learned(environment, goldens, tmp_path):
+    new, other = tmp_path / "new", tmp_path / "other"
+    new.mkdir()
+    other.mkdir()
+    notes = Path(prepare_notes(dataclasses.replace(environment, folder=new)))
+    (other / notes.name).write_text('["marking", "no.such.module"]')
+    share(new, [other, other])
+    # No folder: what is installed here is of no reader's environment, and its worker must not be checked as one.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "prepare_notes", lambda _: str(notes))
+        worker = ForkingWorker(environment)
+    assert (tmp_path / "mark").read_text() == "imported"
+    assert ends(worker, goldens["waves"], tmp_path) == "ok"
+    assert "jax._src.interpreters.mlir" in json.loads(notes.read_text())
+    assert json.loads((other / notes.name).read_text()) == ["marking", "no.such.module"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '"marking"', "\0", "[" * 2_000])

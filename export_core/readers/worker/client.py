@@ -25,6 +25,7 @@ from export_core.readers.build import LAST_LINES, cache_folder
 from export_core.readers.environment import Environment, problem_of_imported
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.program import (
+    ELSEWHERE,
     LONGEST_LINE,
     LONGEST_STDERR,
     MOST_WALL,
@@ -36,6 +37,7 @@ from export_core.readers.worker.program import (
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
 PROGRAM = Path(__file__).with_name("program.py")
+NOTES = "modules-"  # How the names of notes begin.
 START_SECONDS = 120.0  # How long a worker may take to import its runtime.
 CLOSE_SECONDS = 5.0  # How long a worker may take to end its cells and itself once its stdin is closed.
 GRACE_SECONDS = 30.0  # How long a worker may be silent beyond its cells' limits, before it counts as stuck.
@@ -78,8 +80,9 @@ class ForkingWorker:
         if not started or self.ended:
             problem = self._last_lines()
             self.close()
-            with contextlib.suppress(OSError):  # the notes may be what it died of
-                Path(notes).unlink()
+            for path in (Path(notes), Path(notes).with_name(ELSEWHERE)) if notes else ():
+                with contextlib.suppress(OSError):  # the notes may be what it died of
+                    path.unlink()
             raise WorkerDied(f"the worker of {environment.release.title} did not start: {problem}")
         if problem := problem_of_imported(environment, self._greeting.get("imported")):
             self.close()
@@ -309,7 +312,7 @@ def prepare_notes(environment: Environment) -> str:
     release, variables = environment.release, environment.variables
     words = [str(environment.python), release.jax, release.jaxlib, environment.content_hash]
     words += [variables.get(name, "") for name in ("PYTHONPATH", "JAX_PLATFORMS")]
-    return str(folder / f"modules-{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")
+    return str(folder / f"{NOTES}{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")
 
 
 class WarmWorkers:

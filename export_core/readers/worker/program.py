@@ -20,7 +20,7 @@ Of these only `run_cell` is needed. ``program.py serve NOTES HALF`` warms a half
 that has more than one thread by then cannot be forked, and is told to be started by ``program.py cell HALF`` for each
 cell, as on systems that cannot fork. The processes of the next cells are forked ahead; while they wait they start their
 clients. Each still runs one cell, and dies. NOTES has the names of the modules that cells import, for the next worker;
-it may be empty, missing or old.
+it may be empty, missing or old. Where it is missing, `ELSEWHERE` may be beside it.
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start. Their
 fields are those of `Request` and `Reply` in protocol.py, and the "id" of the cell. A line with "program" is no cell:
@@ -64,6 +64,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))  # not on the path: a runtime 
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
 MOST_WALL = 20  # A limit in processor seconds ends a process that waits for something, after so many times as long.
+ELSEWHERE = "learned-elsewhere.json"
+"""Beside the notes: those of another environment of the same run, for a worker that has none."""
 LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outputs are on a large mesh
 
 
@@ -510,6 +512,8 @@ class Server:
         if modules or not self.half.learns:
             self.prepare(modules)
             self.first_is_over = self.modules_known = True
+        elif learned := read_notes(self.notes and os.path.join(os.path.dirname(self.notes), ELSEWHERE)):
+            self.prepare(learned)  # its own first cell finds most of what it needs, and learns the rest
         self.say({"ready": True, "imported": self.half.imported})
         self.selector.register(0, selectors.EVENT_READ, None)
         while True:

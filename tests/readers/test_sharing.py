@@ -1,11 +1,11 @@
-"""Environments of one run share the bytecode of the files that they share, and of no other."""
+"""Environments of one run share the bytecode of the files that they share, and of no other; test_ahead.py has notes."""
 
 import py_compile
 from pathlib import Path
 
 import pytest
 
-from export_core.readers.bytecode import share_bytecode
+from export_core.readers.sharing import share
 
 SITE = Path("lib/python3.12/site-packages")
 
@@ -38,7 +38,7 @@ def bytecode(folder: Path) -> set[str]:
 
 
 def test_a_file_that_two_environments_share_is_compiled_once(compiled, new):
-    share_bytecode(new, [compiled])
+    share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}
     (one,) = new.rglob("core.*.pyc")
     assert one.samefile(compiled / one.relative_to(new))
@@ -46,11 +46,11 @@ def test_a_file_that_two_environments_share_is_compiled_once(compiled, new):
 
 def test_an_environment_that_was_used_before_keeps_its_own(compiled, new):
     py_compile.compile(str(new / SITE / "numpy" / "__init__.py"))
-    share_bytecode(new, [compiled])
+    share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__"}
 
 
 def test_what_another_environment_lacks_comes_from_the_next(compiled, new, tmp_path):
     (tmp_path / "empty").mkdir()
-    share_bytecode(new, [tmp_path / "empty", compiled, compiled])
+    share(new, [tmp_path / "empty", compiled, compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}

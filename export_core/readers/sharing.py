@@ -1,0 +1,40 @@
+"""What the environments of a run share by hard links: bytecode, and the notes of which modules cells import."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from export_core.readers.worker.client import NOTES
+from export_core.readers.worker.program import ELSEWHERE
+
+
+def share(folder: Path, others: Iterable[Path]) -> None:
+    """Give an environment in which nothing was imported yet the bytecode of its own files that others have, and notes.
+
+    A file is the same where the installer has made hard links of one in its cache: NumPy and SciPy, and jax where two
+    readers have the same. To compile what jax imports takes twice as long as to import it. Python itself looks whether
+    bytecode fits its source. Of the notes any will do: two releases import much the same.
+    """
+    if next(_compiled(folder), None):
+        return
+    for other in others:
+        for compiled in _compiled(other):
+            place = folder / compiled.relative_to(other)
+            source = place.parents[1] / f"{place.name.partition('.')[0]}.py"
+            with contextlib.suppress(OSError):  # it has no such file, or has its bytecode from one before
+                if source.samefile(other / source.relative_to(folder)):
+                    place.parent.mkdir(exist_ok=True)
+                    place.hardlink_to(compiled)
+        for notes in other.glob(f"{NOTES}*.json"):
+            with contextlib.suppress(OSError):  # it has some
+                (folder / ELSEWHERE).hardlink_to(notes)
+
+
+def _compiled(folder: Path) -> Iterator[Path]:
+    """The bytecode in an environment."""
+    for parent, _, names in os.walk(folder):
+        if parent.endswith("__pycache__"):
+            yield from (Path(parent) / name for name in names)

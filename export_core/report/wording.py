@@ -189,7 +189,7 @@ def _broken_facts(summary: Summary) -> list[str]:
     if unpromised:
         facts.append(f"{plural(unpromised, 'cell')} with other numbers in runtimes that promise nothing")
     if outside := cells - promised - (stopped - inside) - unpromised:
-        facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
+        facts.append(f"{plural(outside, 'cell')} with other numbers outside the window")
     if early := sum(len(change.broken) for change in summary.custom_call_changes):
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
     if gone := sum(len(change.deleted) for change in summary.custom_call_changes):

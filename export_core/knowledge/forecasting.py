@@ -146,8 +146,9 @@ def _by_bytes(
     artifact = about.artifact
     envelope, devices = artifact.envelope, about.devices
     if reader.release.runtime:
+        builds = RUNS if reader.release.family == "stablehlo" else COMPILES  # The interpreter compiles nothing.
         if targets := about.calls_of_jax:
-            yield COMPILES, NO, Reason(ONLY_JAX.format(", ".join(targets)))
+            yield builds, NO, Reason(ONLY_JAX.format(", ".join(targets)))
         if devices > 1:
             yield RUNS, NO, Reason(ONE_DEVICE.format(devices))
         if of := measured().get(reader.release.family):
@@ -157,14 +158,14 @@ def _by_bytes(
                 about.measured[reader.release.family, places] = known
             unseen, some = {**known[0]}, known[1]
             if lacking := sorted(about.calls & unseen.pop(CALL, frozenset()) - {*targets}):
-                yield COMPILES, NO, Reason(f"{reader.release.title} has no custom call {', '.join(lacking)}")
+                yield builds, NO, Reason(f"{reader.release.title} has no custom call {', '.join(lacking)}")
             if some:
                 yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
             # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.
             if unseen and reader.release.family != "pjrt":
                 names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
                 yield (
-                    COMPILES,
+                    builds,
                     UNKNOWN,
                     Reason(f"nobody has seen {few(names)} in {reader.release.title}", "`jaxexport matrix` runs it."),
                 )

@@ -21,6 +21,9 @@ class Measured(NamedTuple):
     some: Mapping[str, Mapping[str, list[int]]] = {}
     """What of it fails in other forms, such as a convolution that dilates its input."""
 
+    types: Mapping[str, list[int]] = {}
+    """The element types that any operation was seen with; none of a runtime that has a kernel for each of them."""
+
     def in_some_forms(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> list[str]:
         """Return the operations of an artifact that the releases at these places take in some forms only."""
         return [
@@ -33,10 +36,21 @@ class Measured(NamedTuple):
         """Return what of an artifact nobody saw in the releases at these places: operations with element types."""
         found = {}
         for name, types in needed.items():
-            seen = self.operations.get(name, {})
-            if new := frozenset(of for of in types or ("",) if not places.issubset(seen.get(of, ()))):
+            if new := frozenset(of for of in types or ("",) if not self._is_seen(name, of, places)):
                 found[name] = new
         return found
+
+    def _is_seen(self, name: str, of: str, places: frozenset[int]) -> bool:
+        seen = self.operations.get(name, {})
+        if places.issubset(seen.get(of, ())):
+            return True
+        # Such a runtime computes an operation alike for all types that it has.
+        kinds = [kind for kind in of.replace("->", ",").split(",") if kind]
+        return (
+            any(map(places.issubset, seen.values()))
+            and all(places.issubset(self.types.get(kind, ())) for kind in kinds)
+            and bool(kinds)
+        )
 
     def places(self, release: str) -> frozenset[int]:
         """Return the places of the releases that speak for one; that of none, which no operation has, where none does.
@@ -62,4 +76,7 @@ def measured() -> Mapping[str, Measured]:
     """What was seen in each runtime that is not jaxlib, by its name."""
     with open(MEASURED, "rb") as file:  # noqa: PTH123
         content = json.loads(file.read())
-    return {name: Measured(tuple(own["releases"]), own["operations"], own["some"]) for name, own in content.items()}
+    return {
+        name: Measured(tuple(own["releases"]), own["operations"], own["some"], own["types"])
+        for name, own in content.items()
+    }

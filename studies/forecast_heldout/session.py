@@ -45,7 +45,7 @@ PARTS = {"jaxlibs": (WRITERS, JAXLIBS), "runtimes": (WRITERS[-1:], RUNTIMES)}
 JAXLIB = "jaxlib"
 MOST_UNKNOWN, MOST_UNKNOWN_ELSEWHERE = 0.05, 0.25
 _ANSWERED = {
-    **dict.fromkeys((Stage.READ, Stage.DESERIALIZE, Stage.MODULE), LOADS),
+    **dict.fromkeys((Stage.DESERIALIZE, Stage.MODULE), LOADS),
     **dict.fromkeys((Stage.AUDIT, Stage.LOWER, Stage.COMPILE), COMPILES),
     Stage.RUN: RUNS,
     Stage.COMPARE: NUMBERS,
@@ -101,16 +101,20 @@ def forecasts_of(goldens: Iterable[Golden]) -> dict[CellName, Forecast]:
 def compared(known: Mapping[CellName, Forecast], results: Iterable[Result]) -> list[Outcome]:
     """Set what happened beside what was forecast, for the cells that ran."""
     return [
-        Outcome(
-            result.golden, result.reader.name, known[result.golden, result.reader.name], _worked(result), _what(result)
-        )
+        Outcome(result.golden, result.reader.name, own, _worked(result, own), _what(result))
         for result in results
         if result.verdict is not Verdict.NOT_RUN
+        for own in (known[result.golden, result.reader.name],)
     ]
 
 
-def _worked(result: Result) -> int:
-    return NUMBERS + 1 if result.verdict.works else _ANSWERED[result.stage]
+def _worked(result: Result, known: Forecast) -> int:
+    if result.verdict.works:
+        return NUMBERS + 1
+    if result.stage is not Stage.READ:
+        return _ANSWERED[result.stage]
+    # The reader itself was not asked, as where it has one device: of what it was said to do, the last is not true.
+    return next((question for question, answer in enumerate(known[2:]) if answer.answer != YES), NUMBERS)
 
 
 def _what(result: Result) -> str:

@@ -88,3 +88,11 @@ def test_consumers_are_told_apart():
 @pytest.mark.parametrize(("name", "least"), [("first", 40), ("second", 20)])
 def test_a_set_has_enough_programs(name, least):
     assert (FOLDER / f"{name}.py").read_text(encoding="utf-8").count("\ndef test_") >= least
+
+
+@pytest.mark.parametrize(("answers", "false_yes"), [((YES, YES, NO, NO), False), ((YES, YES, YES, YES), True)])
+def test_a_reader_that_was_not_asked_contradicts_only_a_last_yes(answers, false_yes):
+    reader = Release(jax=READER.release.jax, jaxlib="0.12.0.1", built=day(READER.release.built))
+    result = new_result(Cell(GOLDEN, reader, "cpu"), Stage.READ, Verdict.REFUSED)
+    (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(*answers)}, [result])
+    assert one.is_false_yes is false_yes

@@ -48,6 +48,15 @@ def test_what_nobody_saw_in_a_release(needed, release, unseen):
     assert TABLE.unseen(needed, TABLE.places(release)) == unseen
 
 
+def test_operations_of_a_runtime_that_computes_all_types_alike_count_for_each():
+    table = TABLE._replace(types={"f32": [0, 1, 2], "i8": [1]})
+    needed = {"stablehlo.add": frozenset({"i8->f32"})}
+    assert table.unseen(needed, table.places("1.2")) == {}
+    assert table.unseen(needed, table.places("1.0")) == needed  # nobody saw i8 there
+    other = {"stablehlo.sort(compare)": frozenset({"f32->f32"})}
+    assert table.unseen(other, table.places("1.2")) == other  # nobody saw the operation
+
+
 def test_what_fails_in_other_forms_is_a_condition():
     table = TABLE._replace(some={"stablehlo.add": {"f32->f32": [1]}})
     needed = {"stablehlo.add": frozenset({"f32->f32", "i8->i8"}), "stablehlo.while": frozenset[str]()}

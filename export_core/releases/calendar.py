@@ -248,7 +248,7 @@ class Calendar:
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
 
     def all_matching_jax(self, jaxlib: str) -> list[str]:
-        """Return every jax that works on this jaxlib, by the two rules that jax checks when it is imported: see `pair`."""
+        """Return every jax that works on this jaxlib, by the two rules of `pair`."""
         number = numbers_of(jaxlib)
         return [
             version

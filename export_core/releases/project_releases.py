@@ -68,7 +68,7 @@ def contradiction(
     """Return why a project's entry for a release cannot be right, as a sentence; empty where nothing is against it.
 
     A date that nothing contradicts is believed: that of a source build, or of a release younger than this package.
-    Raises
+    It raises
     `ReleaseError` for text that is no version.
     """
     if isinstance(entry, JaxRelease) and (problem := _wrong_minimum(version, entry.minimum_jaxlib)):

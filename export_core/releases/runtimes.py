@@ -254,7 +254,7 @@ def names_runtime(text: str) -> bool:
 
 
 def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
-    """Return the readers that a text names, oldest build first: the newest one of ``iree``, all of ``tensorflow>=2.19``.
+    """Return the readers that a text names, oldest build first: the newest of ``iree``, all of ``tensorflow>=2.19``.
 
     Raises `ReleaseError` for a runtime or a release that is not known.
     """

@@ -130,7 +130,7 @@ class OwnReader:
         return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel, self._first_runs)
 
     def first_call(self, uncalled: Uncalled, *, warm: bool = False) -> str:
-        """Return how a process ends that calls an artifact for the first time; empty where it lives, or nobody knows it.
+        """Return how a process ends that calls an artifact for the first time; empty where it lives or is unknown.
 
         Where a cold process dies, one that has traced linear algebra is asked too, and with `warm` only that. This
         process has traced

@@ -92,7 +92,7 @@ def judge_run(
 def by_rules(
     results: Sequence[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> Sequence[Result]:
-    """Return the results of a run as the rules of all features judge them, each of which may have its key in the policy.
+    """Return the results of a run as the rules of all features judge them.
 
     `baseline` are the results of an earlier run, with which a rule may compare them.
     """

@@ -63,7 +63,7 @@ from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Replayed, None, None]
 Replay = Callable[..., Outcomes]
-"""A function that yields each cell with its outcome, from cells, `ReplayOptions`, and `notify` for a line for people."""
+"""A function that yields each cell with its outcome, from cells, `ReplayOptions`, and `notify` for lines."""
 _GIT_SECONDS = 10.0
 _HEAD, _OBJECT = "# branch.oid ", re.compile("[0-9a-f]{40,}")
 

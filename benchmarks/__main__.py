@@ -18,6 +18,7 @@ from benchmarks import (
     cold_machine,
     cost,
     daily,
+    from_nothing,
     gate,
     growth,
     inventory,
@@ -50,7 +51,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="some of them: "
-        "plugin,daily,reading,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing,runtimes",
+        "plugin,daily,reading,inventory,cells,environments,cost,again,throughput,gate,from_nothing,peers,growth,limits,page,weights,writing,runtimes",
     )
     parser.add_argument(
         "--goldens", type=Path, default=ROOT / "golden", help="the goldens that the archive of an inventory is made of"
@@ -74,6 +75,7 @@ def main() -> int:
         "again": lambda: again.measure(options.readers),
         "throughput": throughput.measure,
         "gate": gate.measure,
+        "from_nothing": lambda: from_nothing.measure(options.rounds),
         "peers": peers.measure,
         "growth": growth.measure,
         "limits": limits.measure,

@@ -54,6 +54,13 @@ BUDGETS = {
         "% of the run more than their share",
         "the whole run",
     ),
+    "nothing": Budget(
+        "from nothing to the answer: ten tests, three writers, seven readers, uv's cache warm",
+        0.62,
+        "times",
+        "a venv and a pytest for each reader, one after the other",
+    ),
+    "nothing-processors": Budget("the same, processor time of all processes", 1.0, "times", "the same"),
     "environments": Budget(
         "environments on a machine that has nothing", 1.2, "times", "uv and the first import of jax"
     ),

@@ -88,3 +88,15 @@ def test_a_matrix_imports_the_feature_that_it_asks_for(project, tmp_path, policy
     copy = project.copy(tmp_path / "copy")
     (copy.folder / "export_compat.yaml").write_text(f"{policy}\n")
     assert f"export_core.features.{module}" in loaded_by_matrix(copy, *words)
+
+
+def test_a_command_of_the_kernel_imports_no_command_of_a_feature():
+    program = f"""
+import json, sys
+from export_core.cli.app import jaxexport
+jaxexport(["matrix", "--help"], standalone_mode=False)
+print(json.dumps({LOADED}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert not [name for name in loaded if "command" in name]

@@ -18,9 +18,10 @@ from rich.console import Console
 from export_core.artifact import read
 from export_core.artifact.bytecode.sections import SECTION_NAMES, Tables
 from export_core.base.text import plural
+from export_core.base.xml_text import text_of
 from export_core.releases import Windows, load_calendar
 from export_core.releases.windows import promise
-from export_core.report.svg import add, picture, text_of
+from export_core.report.svg import add, picture
 from tools import renew
 
 ROOT = Path(__file__).parents[1]

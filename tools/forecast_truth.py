@@ -1,15 +1,17 @@
 """Is the forecast true of the cells that were run? ``python -m tools.forecast_truth [RESULTS_DIR…]``.
 
 Without folders: of every cell of docs/evidence/surface.csv. With folders of results, such as those of
-`nox -s runtimes`: of their cells. Ends with 1 where a cell was forecast to run and failed, or too many are unknown.
+`nox -s runtimes`: of their cells. `--heldout SET`: of programs that shaped no entry, which it writes and runs itself.
+Ends with 1 where a cell was forecast to run and failed, or too many are unknown.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
 from export_core.run.results import read_run
+from studies.forecast_heldout import session
 from tools import surface_page
 
 GOLDENS = Path(__file__).parents[1] / "golden"
@@ -85,7 +88,23 @@ def forecast_of(cell: RunCell) -> Forecast | None:
     return artifact and forecast(artifact, reader_of(cell.reader, cell.jax), cell.platform, MATRIX)
 
 
-def main(folders: list[Path]) -> int:
+def main(words: Sequence[str]) -> int:
+    """Compare what is asked for; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, metavar="RESULTS_DIR", help="folders of results")
+    parser.add_argument("--heldout", choices=session.SETS, help="write and run these programs")
+    parser.add_argument(
+        "--goldens", type=Path, help="with --heldout: keep the goldens here, write only what is missing"
+    )
+    parser.add_argument("--results", type=Path, help="with --heldout: keep the results here")
+    parser.add_argument("--record", default="", metavar="NAME", help="with --heldout: record it under a name")
+    options = parser.parse_args(words)
+    if options.heldout:
+        return session.run(options.heldout, options.goldens, options.results, options.record)
+    return compared(options.folders)
+
+
+def compared(folders: Sequence[Path]) -> int:
     """Print how often each answer was given of cells that worked and of others; return the exit code."""
     counts: Counter[tuple[str, str, bool]] = Counter()
     wrong: list[str] = []
@@ -118,4 +137,4 @@ def main(folders: list[Path]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main([Path(name) for name in sys.argv[1:]]))
+    sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,7 @@ its own folder: they are imported when they are needed, since `jaxexport --help`
 
 import functools
 import importlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import FunctionType
 from typing import NamedTuple, Protocol, TypeVar
@@ -92,14 +92,11 @@ def features() -> Mapping[str, Feature]:
     return {name: importlib.import_module(f"{FOLDER}.{name}").FEATURE for name in names}
 
 
-def feature_commands(kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
-    """Yield every command of a feature, with the words after `jaxexport` that run it.
-
-    `kind` is the class of the commands.
-    """
+def feature_commands(kind: type[Kind]) -> Iterator[tuple[str, Callable[[], Kind]]]:
+    """Yield what is typed after `jaxexport` to run each command of a feature, with what imports it as a `kind`."""
     for name, feature in features().items():
         for words, where in feature.commands.items():
-            yield words, _registered(name, words, where, kind)
+            yield words, functools.partial(_registered, name, words, where, kind)
 
 
 def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> list[Kind]:

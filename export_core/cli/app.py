@@ -103,8 +103,8 @@ for _command in _COMMANDS:
 for _words, _of_feature in feature_commands(click.Command):
     _group, _, _name = _words.rpartition(" ")
     _parent = jaxexport.commands[_group] if _group else jaxexport
-    assert isinstance(_parent, click.Group)
-    _parent.add_command(_of_feature, _name)
+    assert isinstance(_parent, HelpfulGroup)
+    _parent.commands.add_later(_name, _of_feature)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ command or an option that does not exist, the one that is likely to be meant is 
 """
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import click
@@ -53,8 +53,43 @@ class HelpfulCommand(click.Command):
         formatter.write(f"\nDocumentation: {docs_link(self.page)}\n")
 
 
+class LazyCommands(MutableMapping[str, click.Command]):
+    """The commands of a group by name. That of a feature is imported when somebody asks for it, not to list names."""
+
+    def __init__(self, commands: Mapping[str, click.Command]) -> None:
+        self._commands: dict[str, click.Command | Callable[[], click.Command]] = dict(commands)
+
+    def add_later(self, name: str, load: Callable[[], click.Command]) -> None:
+        """Add a command that is imported when it is asked for."""
+        self._commands[name] = load
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = self._commands[name]
+        if not isinstance(found, click.Command):
+            found = self._commands[name] = found()
+        return found
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._commands[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+
 class HelpfulGroup(HelpfulCommand, click.Group):
     """Commands with their whole first sentence; those of `jaxexport` itself in sections."""
+
+    commands: LazyCommands
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands = LazyCommands(self.commands)
 
     def command(self, page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], click.Command]:  # type: ignore[override]
         """Return a decorator that makes a command of this group, with what `command` takes."""

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 class ShowTrend(Protocol):
     """The hook `trend`: what moves from release to release."""
 
-    def __call__(self, results: Sequence[Result], *, numbers: bool, cost: bool) -> tuple[msgspec.Struct, Sequence[str]]:
-        """Return what --json prints, and the lines for people."""
+    def __call__(
+        self, runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool
+    ) -> tuple[msgspec.Struct, Sequence[str]]:
+        """Return what --json prints, and the lines for people. `runs` are their cells by name, the oldest first."""
 
 
 NUMBERS, COST, BOTH = "numbers", "cost", "both"
@@ -47,7 +49,7 @@ NUMBERS, COST, BOTH = "numbers", "cost", "both"
     "jaxexport report --trend numbers --cases '*.test_fft'",
     section="Matrix",
 )
-@click.argument("folder", metavar="[DIR]", required=False, type=click_options.PATH)
+@click.argument("folders", metavar="[DIR]...", required=False, nargs=-1, type=click_options.PATH)
 @click_options.results_option("Folder of the run, as DIR. [default: .jaxexport]")
 @click.option("--open", "is_opened", is_flag=True, help="Write the page, and open it in a browser.")
 @click_options.report_file_options
@@ -81,7 +83,7 @@ NUMBERS, COST, BOTH = "numbers", "cost", "both"
 @click_options.rejudge_day_option
 @click_options.fail_on_option
 def report(
-    folder: str | None,
+    folders: Sequence[str],
     results: str | None,
     is_opened: bool,
     files: Mapping[str, str],
@@ -98,6 +100,8 @@ def report(
 ) -> None:
     """Show a finished matrix run in the terminal, or write it into files.
 
+    Of several DIR, the newest run is shown, and the others are its history, as with --baseline.
+
     It is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it with
     the same options. A line says where what decides its verdicts has changed since. The FILE - is standard output.
 
@@ -113,23 +117,28 @@ def report(
     from export_core.report.wording import OUTDATED
     from export_core.run.results import read_run
 
-    if folder and results:
+    if folders and results:
         raise click.UsageError("DIR cannot be combined with --results, which means the same.")
-    path = Path(folder or results or RESULTS)
+    if folders[1:] and baselines:
+        raise click.UsageError("Several DIR are a history already: they cannot be combined with --baseline.")
     if (as_json or cases) and not trend:
         raise click.UsageError(f"{'--json' if as_json else '--cases'} can only be used with --trend.")
+    click_options.check_fail_on(fail_on, baselines or folders[1:])
+    runs = sorted(map(read_run, map(Path, folders or (results or RESULTS,))), key=lambda run: run.moment)
+    run = runs[-1]
+    path = run.folder
+    assert path
+    baselines = [*baselines, *(str(earlier.folder) for earlier in runs[:-1])]
     if is_opened:
         files = {"html": str(path / "report.html"), **files}
     if is_opened and files["html"] == click_options.STDOUT:
         raise click.UsageError("--open needs the page in a file: it cannot be combined with --html -.")
     written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
     click_options.check_outputs(written)
-    click_options.check_fail_on(fail_on, baselines)
-    run = read_run(path)
     if trend:
         if changed := run.changed_since():
             echo(f"note: {OUTDATED.format(path, changed)}", err=True)
-        _show_trend(run, path, trend, cases, as_json=as_json)
+        _show_trend(runs, trend, cases, as_json=as_json)
         return
     if policy_file or as_of or fail_on:
         run = judged_run(run, path, policy_file, as_of, fail_on)
@@ -160,17 +169,20 @@ def report(
             echo(f"{files['html']}: found no browser that opens it. Open the file yourself.", err=True)
 
 
-def _show_trend(run: Run, folder: Path, shown: str, cases: Sequence[str], *, as_json: bool) -> None:
-    """Print what moves from release to release in the cells of these cases, or of all."""
+def _show_trend(runs: Sequence[Run], shown: str, cases: Sequence[str], *, as_json: bool) -> None:
+    """Print what moves in the cells of these cases, or of all: between releases in the last run, and between runs."""
     from export_core.policy.entries import matches
 
-    results = run.results
     for pattern in cases:
-        if not any(matches(result.case, pattern) for result in results):
-            raise RunError(f"--cases: no case of the run in {folder} is called or matches {pattern!r}.")
-    if cases:
-        results = [result for result in results if any(matches(result.case, pattern) for pattern in cases)]
-    trend, lines = hook_of("trend", ShowTrend, "--trend")(results, numbers=shown != COST, cost=shown != NUMBERS)
+        if not any(matches(result.case, pattern) for result in runs[-1].results):
+            raise RunError(f"--cases: no case of the run in {runs[-1].folder} is called or matches {pattern!r}.")
+    chosen = {
+        f"{number}: as of {run.summary.as_of}": [
+            result for result in run.results if not cases or any(matches(result.case, pattern) for pattern in cases)
+        ]
+        for number, run in enumerate(runs, start=1)
+    }
+    trend, lines = hook_of("trend", ShowTrend, "--trend")(chosen, numbers=shown != COST, cost=shown != NUMBERS)
     if as_json:
         echo_json(trend)
         return

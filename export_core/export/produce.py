@@ -172,7 +172,9 @@ def produce(
     inputs = stored(arguments.flat(), exported.in_avals)
     runs_here = writer.platform in platforms or "platform" in case.options.disabled_checks
     before_call(Uncalled(case, writer, artifact, runs_here, lambda: golden(inputs, None, "", "", b"")))
-    outputs, why_none = case.outputs_if_any(writer.platform, platforms, lambda: results(case, arguments))
+    outputs, why_none = case.outputs_if_any(
+        writer.platform, platforms, lambda: results(case, arguments, traced=not reproducible)
+    )
     rule: InputsRule | None = ""
     if export.inputs_made and outputs is not None:
         arguments, outputs, rule = in_domain(case, export.passed, arguments, outputs)
@@ -269,12 +271,16 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     return [replace(golden, exported=None) for golden in produced]
 
 
-def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
-    """Return the results of the function itself, not of its artifact, flat and as they are stored."""
+def results(case: Case, arguments: Arguments, *, traced: bool = False) -> tuple[Leaf, ...]:
+    """Return the results of the function itself, not of its artifact, flat and as they are stored.
+
+    With `traced`, what the export has traced serves this call too. Without, the function is traced anew: one that
+    computes otherwise each time, such as with a random number of Python's, gives other results than its artifact.
+    """
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
-    # What the export has traced serves this call too: jax keeps it by the settings that hold.
-    same_trace = api.temporary_settings(case.test, _without_locations())
-    with same_trace, api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
+    # jax keeps a trace by the settings that hold.
+    settings = api.temporary_settings(case.test, _without_locations() if traced else {})
+    with settings, api.in_mesh(case.context_mesh), handlers_required(case.test, api.platform_name()):
         return tuple(map(leaf_from, jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs))))
 
 

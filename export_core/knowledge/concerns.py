@@ -48,11 +48,11 @@ class About:
 
     @cached_property
     def calls_of_jax(self) -> tuple[str, ...]:
-        """Those of them that only jax registers on a CPU."""
+        """The targets of its custom calls that only jax registers on a CPU."""
         return calls_of_jax(self.artifact)
 
     def looked_up(self, platform: str) -> frozenset[str]:
-        """Return the custom calls that a platform looks up by name."""
+        """Return the targets of its custom calls that a platform looks up by name."""
         if platform not in self._looked_up:
             self._looked_up[platform] = looked_up(self.artifact, platform)
         return self._looked_up[platform]

@@ -164,7 +164,13 @@ def replay_here(
     run = functools.partial(replay, options=options, notify=notify, stopping=stopping)
     # Its locks are released when the replay has ended, and with it every process that runs in one of the environments.
     with ReaderEnvironments.of(
-        options.policy, options.calendar, options.sources, stopping=stopping, notify=notify, ready=ready
+        options.policy,
+        options.calendar,
+        options.sources,
+        for_workers=True,
+        stopping=stopping,
+        notify=notify,
+        ready=ready,
     ) as environments:
         if options.dump:
             yield from run(cells, environments.build)

@@ -238,7 +238,7 @@ class CallResults:
         errors = {
             name: _finite(getattr(difference, name)) for name in ("max_abs_error", "max_rel_error", "max_noise_error")
         }
-        said = {"allowed": difference.tolerance, "looks_like": difference.kind}
+        said = {"allowed": difference.tolerance, "looks_like": difference.kind, "error_grid": difference.grid}
         return {**errors, **said, "outputs": self.outputs, "as_written": self.as_written}
 
 
@@ -300,12 +300,13 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
 
 
 def _largest(differences: list[Difference]) -> Difference:
-    """Return the largest errors of all calls so far."""
+    """The largest errors of all calls so far; where they are, of the first that differs."""
     errors = largest_errors(differences)
     for name in ("max_abs_error", "max_rel_error") if differences else ():
         errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
     is_ok = all(difference.ok for difference in differences)
-    return Difference(is_ok, **errors, tolerance=rules_in_words(differences), kind=kind_of_all(differences))
+    grid = next((difference.grid for difference in differences if not difference.ok), None)  # of the one that is told
+    return Difference(is_ok, **errors, tolerance=rules_in_words(differences), kind=kind_of_all(differences), grid=grid)
 
 
 # --- messages by which releases are known to refuse an artifact, or to need a driver ----------------------------------

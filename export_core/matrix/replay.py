@@ -10,7 +10,8 @@ import contextlib
 import queue
 import shutil
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from export_core.matrix.outcome import audit_problem, machine_fault, not_run, ou
 from export_core.matrix.replay_options import ReplayOptions, opened
 from export_core.matrix.result import Result, new_result
 from export_core.matrix.verdicts import Verdict
+from export_core.readers.bytecode import share_bytecode
 from export_core.readers.cell import Cell, CellKey, cannot_pass, make_dump_folders, request_of, write_calls
 from export_core.readers.environment import Environment, give_up_damaged
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
@@ -37,12 +39,15 @@ from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 _DEFECT = "a defect of pytest-jaxexport, please report it"
-LOOK_SECONDS = 0.5  # The seconds after which the main thread, which waits for outcomes, handles signals.
+LOOK_SECONDS = 0.5  # How often the main thread, which waits for outcomes, handles the signals that have come.
+MOST_IDLE = 4
+"""Workers that stay for a later group of their placement's cells: to start one takes a second of a processor, and each
+that stays has about 200 MB of memory, with a process for its next cell."""
 
 EnvironmentProvider = Callable[[Placement], Environment]
-"""A function that returns the environment of a placement, or raises `EnvironmentFailed`, called from several threads.
+"""A function that returns the environment of a placement, or raises `EnvironmentFailed`.
 
-Called from several threads.
+It is called from several threads.
 """
 
 Replayed = tuple[Cell, Result]  # A cell, in the mode in which it was run, and its outcome.
@@ -122,6 +127,8 @@ class _Replay:
         self.audits: dict[str, str] = {}
         self.executions = ExecutionKeys(self.limits)
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
+        self.idle = _IdleWorkers()
+        self.compiled: list[Path] = []  # Environments in which cells have run.
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
         """Yield each cell with its outcome. Environments are built while the cells of others run."""
@@ -132,6 +139,7 @@ class _Replay:
         try:
             placements = dict.fromkeys(group[0].placement for group in groups)
             environments = {placement: builders.submit(self._build, placement) for placement in placements}
+            self.idle.expect(group[0].placement for group in groups)
             for group in groups:
                 runners.submit(self._run_group, group, environments[group[0].placement])
             # Every cell is finished exactly once: counting them is enough to know the end.
@@ -147,6 +155,7 @@ class _Replay:
             self.stopping.set()
             builders.shutdown(cancel_futures=True)
             runners.shutdown(cancel_futures=True)
+            self.idle.close()
 
     def _build(self, placement: Placement) -> Environment:
         environment = self._environment_for(placement)
@@ -177,6 +186,7 @@ class _Replay:
             self.outcome_queue.put((cell, outcome))
 
         problem = "the run was stopped before this cell"
+        self.idle.begin(cells[0].placement)
         try:
             self._run_cells(cells, environment.result(), finish)
         except InfrastructureFault as error:
@@ -201,7 +211,10 @@ class _Replay:
         with ThreadPoolExecutor(1, thread_name_prefix="audit") as auditor:
             # Meanwhile the worker imports jax on another processor.
             audited = auditor.submit(self._attempts, cells, finish)
-            lost, untried = self._through_worker(audited.result, placement, environment, finish)
+            worker = self.idle.take(placement)
+            lost, untried = self._through_worker(audited.result, placement, environment, finish, worker)
+        if environment.folder and environment.folder not in self.compiled:
+            self.compiled.append(environment.folder)
         while True:
             retries += [attempt for attempt in lost if not attempt.isolated]
             # A worker that dies says nothing about the cells it had: each gets a worker of its own, so that the one
@@ -257,13 +270,22 @@ class _Replay:
             return []
 
     def _through_worker(
-        self, get_attempts: Callable[[], list[_Attempt]], placement: Placement, environment: Environment, finish: Finish
+        self,
+        get_attempts: Callable[[], list[_Attempt]],
+        placement: Placement,
+        environment: Environment,
+        finish: Finish,
+        worker: Worker | None = None,
     ) -> tuple[list[_Attempt], list[_Attempt]]:
-        """Run cells in one worker until it dies. Returns the attempts to make again, and those it was never given."""
+        """Run cells in one worker until it dies. Returns the attempts to make again, and those it was never given.
+
+        `worker` is one that an earlier group of this placement has left; else one is started.
+        """
         lost: list[_Attempt] = []
         running: list[Future[None]] = []
         with scratch_folder() as scratch:
-            worker = self._start_worker(environment, placement)
+            worker = worker or self._start_worker(environment, placement)
+            is_sound = False
             try:
                 attempts = get_attempts()
                 for number, attempt in enumerate(attempts):
@@ -282,8 +304,10 @@ class _Replay:
                     # Stopping the run must not wait for a cell that takes its whole time.
                     while not future.done() and not self.stopping.is_set():
                         wait([future], timeout=0.2)
+                is_sound = not lost and not self.stopping.is_set()
             finally:
-                worker.close()
+                if not (is_sound and self.idle.leave(placement, worker)):
+                    worker.close()
         return lost, attempts[len(running) :]
 
     def _release_slot(self, placement: Placement) -> None:
@@ -292,10 +316,9 @@ class _Replay:
             self.device_slots.release()
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
-        """Return a worker that has started.
-
-        Raises `WorkerDied` when two in a row do not start.
-        """
+        """A worker. Raises `WorkerDied` when two in a row do not start."""
+        if environment.folder:
+            share_bytecode(environment.folder, self.compiled[: -self.limits.jobs - 1 : -1])
         try:
             return self.start(environment, self.limits.jobs)
         except WorkerDied as first:
@@ -406,6 +429,42 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
     for cell, name in sorted(named, key=lambda pair: pair[1] not in deciding):
         groups.setdefault((name in deciding, name[0]), []).append(cell)
     return list(groups.values())
+
+
+@dataclass(eq=False)
+class _IdleWorkers:
+    """Workers between two groups of cells of their placements. Each still forks a cold process for each cell."""
+
+    _waiting: Counter[Placement] = field(default_factory=Counter)  # Groups that have not begun.
+    _workers: dict[Placement, Worker] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def expect(self, placements: Iterable[Placement]) -> None:
+        """Note the placement of each group that will begin."""
+        self._waiting.update(placements)
+
+    def begin(self, placement: Placement) -> None:
+        """Note that one more group of a placement has begun."""
+        with self._lock:
+            self._waiting[placement] -= 1
+
+    def leave(self, placement: Placement, worker: Worker) -> bool:
+        """Leave a worker for a later group of its placement. False where none comes, or enough workers wait."""
+        with self._lock:
+            if not self._waiting[placement] or placement in self._workers or len(self._workers) == MOST_IDLE:
+                return False
+            self._workers[placement] = worker
+            return True
+
+    def take(self, placement: Placement) -> Worker | None:
+        """Return the worker that was left for a placement; None without one."""
+        with self._lock:
+            return self._workers.pop(placement, None)
+
+    def close(self) -> None:
+        """End the workers for which no group came."""
+        for worker in self._workers.values():
+            worker.close()
 
 
 @dataclass(eq=False)

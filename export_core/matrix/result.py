@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from export_core.base.error_grid import ErrorGrid
 from export_core.base.text import first_line
 from export_core.base.tolerances import GARBAGE, ROUNDING
 from export_core.goldens import Writer
@@ -183,6 +184,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
     looks_like: str = ""
     """What the difference of numbers looks like, such as rounding; empty if it fits no known pattern."""
+    error_grid: ErrorGrid | None = None
+    """Of numbers that differ: where in the output that the message names the errors are, beside what is allowed."""
     processors: str = ""
     """Of numbers that differ: which processor wrote the golden and which one read it, with its settings, such as
     `written on x86_64 AVX2, read on x86_64 SSE4_2`; empty where they are the same, and where nobody knows."""
@@ -293,7 +296,7 @@ def shared_result(result: Result) -> Result:
 _NO_FACTS: dict[str, Any] = {}  # Of every result of which no feature says anything: nobody adds to it.
 _SHARED = (
     *("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "cost", "deployed"),
-    "test",
+    *("error_grid", "test"),
 )
 
 

@@ -158,7 +158,7 @@ class Judgement(StrEnum):
     BROKEN = (
         "broken",
         JudgementFacts(
-            meaning="promised, and it fails; or wrong numbers on any date",
+            meaning="promised, and it fails; or other numbers on any date",
             short="broken",
             symbol="❌",
             style="bold red",

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from export_core.base.error_grid import ErrorGrid
 from export_core.base.text import plural
 from export_core.base.tolerances import (
     FLOATS,
@@ -37,7 +38,7 @@ from export_core.base.tolerances import (
 from export_core.goldens import Check, Comparison, FactorGroup, Golden, Leaf
 from export_core.goldens.arrays import Array
 from export_core.numbers import CompareError
-from export_core.numbers.diagnosis import diagnose
+from export_core.numbers.diagnosis import diagnose, error_grid
 from export_core.numbers.elements import largest, to_double, ulp_distance
 from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
 from export_core.numbers.noise import FACTOR, NO_NOISE, PIECE, CallNoise, Whole, call_noise, noise_with_floors
@@ -86,6 +87,7 @@ class Difference:
     max_noise_error: float | None = None  # In units of the noise that the golden's writer measured; None for none.
     looks_like: tuple[str, ...] = ()  # Lines that say what kind of difference it is.
     kind: str = ""  # What all outputs look like that are out of tolerance: rounding only where each of them does.
+    grid: ErrorGrid | None = None  # Where in its array the errors are.
 
     def __str__(self) -> str:
         if self.problem:
@@ -279,6 +281,7 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
         looks_like=diagnosis.lines,
         # NaN in place of a number is never rounding, whatever the other elements look like.
         kind="" if masks and diagnosis.looks_like.startswith(ROUNDING) else diagnosis.looks_like,
+        grid=error_grid(absolute, compared.limit),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from export_core.base.error_grid import LONGEST_LINE, MOST_COLUMNS, MOST_ROWS, ErrorGrid
 from export_core.base.tolerances import ALL_ZERO, BEYOND, FLOATS, NAN_TO_ZERO, ROUNDING
 from export_core.goldens.arrays import Array
 from export_core.numbers.elements import finfo, to_double
@@ -367,3 +368,43 @@ def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, d
         buckets[f"{low}–{high}"] = above - next_above
     buckets |= {f">{_DECADES[-1]}": beyond[-1], "not finite": not_finite}
     return f"{name}: " + " · ".join(f"{bucket}: {count}" for bucket, count in buckets.items() if count)
+
+
+def error_grid(absolute: Array, limit: Array | None) -> ErrorGrid | None:
+    """Return where in an array its errors are; None where none has a size, such as a zero of another sign.
+
+    Args:
+        absolute: The absolute error of each element, infinite where one side is not finite.
+        limit: What is allowed of each, of the same shape; None where elements must be equal.
+    """
+    limit = np.zeros(absolute.shape) if limit is None else np.where(np.isfinite(limit), limit, 0.0)
+    errors, allowed = (_as_matrix(np.broadcast_to(values, absolute.shape)) for values in (absolute, limit))
+    with np.errstate(all="ignore"):
+        beyond = np.where(errors == 0, 0.0, errors / allowed)
+    if not beyond.any():
+        return None
+    height, width = errors.shape
+    rows, columns = (1, min(width, LONGEST_LINE)) if height == 1 else (min(height, MOST_ROWS), min(width, MOST_COLUMNS))
+    pairs = []
+    for top, bottom in itertools.pairwise(height * row // rows for row in range(rows + 1)):
+        for left, right in itertools.pairwise(width * column // columns for column in range(columns + 1)):
+            part = beyond[top:bottom, left:right]
+            row, column = np.unravel_index(int(part.argmax()), part.shape)
+            at = top + int(row), left + int(column)
+            pairs.append(_in_few_digits(float(errors[at]), float(allowed[at])))
+    found, wanted = zip(*pairs, strict=True)
+    return ErrorGrid(rows, columns, height, width, found, wanted)
+
+
+def _as_matrix(values: Array) -> Array:
+    """Return an array with its last axis across and all others down; a column is a line."""
+    matrix = values.reshape(-1, values.shape[-1] if values.ndim > 1 else values.size)
+    return matrix.T if matrix.shape[1] == 1 else matrix
+
+
+def _in_few_digits(error: float, allowed: float) -> tuple[float | None, float]:
+    """Return an error, None for an infinite one, and what is allowed, in as few digits as tell which is larger."""
+    if not math.isfinite(error):
+        return None, float(f"{allowed:.3g}")
+    short = float(f"{error:.3g}"), float(f"{allowed:.3g}")
+    return short if (short[0] > short[1]) == (error > allowed) else (error, allowed)

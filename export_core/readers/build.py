@@ -40,6 +40,7 @@ from export_core.base.text import without_credentials
 from export_core.readers.errors import EnvironmentFailed, tried_twice
 from export_core.readers.installed import (
     READY,
+    HashedFiles,
     Ready,
     changed_in,
     damage_in,
@@ -94,6 +95,9 @@ class Recipe:
     constraints: tuple[str, ...] = ()  # These hold packages to versions, whoever requires them.
     packages: tuple[str, ...] = ()  # Requirements that a policy adds.
     from_source: tuple[str, ...] = ()  # Packages that are built from source; all others have to be wheels.
+    expected: str = ""
+    """What the check prints, where it does not run: a worker is started at once, imports the same and says what it has
+    imported. Empty where it runs."""
     project: str = ""
     """The folder of the project whose own configuration decides, and which may build any package from source. Nobody
     else uses this environment. Empty: the environment is shared, and no project decides what is in it."""
@@ -192,8 +196,10 @@ def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str
 
 
 def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
+    # Where something is left of an environment, it may be damaged, and every file is read anew.
+    hashed = HashedFiles() if recipe.folder.exists() else locks.hashed
     try:
-        return _build_whole(recipe, locks, stopping, look_for=changed_in)
+        return _build_whole(recipe, locks, stopping, lambda folder: changed_in(folder, hashed))
     except (EnvironmentFailed, OSError) as error:
         first = str(error)
         # An environment's files are hard links into the installer's cache: what is damaged there stays so.
@@ -219,20 +225,9 @@ def _build_whole(
         # First of all: this file says that the folder is one of ours, also where the build is killed.
         locks.take(folder)
         _install(recipe, stopping)
-        with (
-            ThreadPoolExecutor(1) as beside,
-            shared_place() as neutral,
-        ):  # it reads every file, in a fifth of the time that the import takes
+        with ThreadPoolExecutor(1) as beside:  # it reads every file, in a fifth of the time that the import takes
             looked = beside.submit(look_for, folder)
-            # The packages' own code runs here. Without PYTHONDONTWRITEBYTECODE what it imports is compiled, so that no
-            # worker has to. -I, and an empty folder: nothing of the working folder takes the place of a package.
-            place = CommandPlace(neutral.folder, passed_variables() | {"JAX_PLATFORMS": "cpu"})
-            command = [str(interpreter_in(folder)), "-I", "-c", recipe.check]
-            checked, problem = "", ""
-            try:
-                checked = _run(command, f"importing {requirements[0]}", stopping, place, CHECK_SECONDS).strip()
-            except EnvironmentFailed as error:
-                problem = str(error)
+            checked, problem = (recipe.expected, "") if recipe.expected else _check(recipe, stopping)
         if damage := looked.result():
             problem = f"installing {', '.join(requirements)} left it broken: {damage}"
         if problem:
@@ -246,6 +241,20 @@ def _build_whole(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return built
+
+
+def _check(recipe: Recipe, stopping: threading.Event) -> tuple[str, str]:
+    """Return what the check of an environment printed, and why it failed, if it did."""
+    with shared_place() as neutral:
+        # The packages' own code runs here. Without PYTHONDONTWRITEBYTECODE what it imports is compiled, so that no
+        # worker has to. -I, and an empty folder: nothing of the working folder takes the place of a package.
+        place = CommandPlace(neutral.folder, passed_variables() | {"JAX_PLATFORMS": "cpu"})
+        command = [str(interpreter_in(recipe.folder)), "-I", "-c", recipe.check]
+        doing = f"importing {(recipe.requirements + recipe.packages)[0]}"
+        try:
+            return _run(command, doing, stopping, place, CHECK_SECONDS).strip(), ""
+        except EnvironmentFailed as error:
+            return "", str(error)
 
 
 def _install(recipe: Recipe, stopping: threading.Event) -> None:
@@ -344,6 +353,8 @@ class EnvironmentLocks:
     """Shared locks on environments, of all threads of a run, until the end of its ``with``, or of the process."""
 
     _descriptors: list[int] = field(default_factory=list, init=False, repr=False)
+    hashed: HashedFiles = field(default_factory=HashedFiles, init=False, repr=False)
+    """The files of what this run has built."""
 
     def __enter__(self) -> Self:
         return self

@@ -196,6 +196,7 @@ class ReaderEnvironments(EnvironmentLocks):
     packages: Sequence[str] = ()  # Requirements of every reader, beside jax.
     from_source: Sequence[str] = ()  # Those of them that are built from source; any other has to be a wheel.
     variables: Sequence[str] = ()  # Names of environment variables that cells get beside the usual ones.
+    for_workers: bool = False  # A worker is started in each environment at once, so that a build need not import jax.
     stopping: threading.Event | None = None  # When it is set, a build that is running is ended.
     notify: Callable[[str], None] = lambda text: None  # Reports downloads and long waits.
     ready: Callable[[Release], None] = lambda release: None  # Called with each reader whose environment is built.
@@ -268,6 +269,7 @@ class ReaderEnvironments(EnvironmentLocks):
             sources.options(),
             packages=() if release.runtime else tuple(self.packages),
             from_source=() if release.runtime else tuple(self.from_source),
+            expected=json.dumps([release.jax, release.jaxlib]) if self.for_workers and not release.runtime else "",
         )
 
 

@@ -7,8 +7,9 @@ from xml.etree import ElementTree as Xml
 from export_core.base.exit_code import ExitCode
 from export_core.base.json_text import safe_json
 from export_core.base.text import plural
+from export_core.base.xml_text import text_of
 from export_core.judge import Judgement, Summary
-from export_core.report.svg import add, text_of, width_of
+from export_core.report.svg import add, width_of
 from export_core.report.wording import headline, old_calendar, promised_nothing, shown_exit_code
 from export_core.run.run import Run
 

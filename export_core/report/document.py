@@ -103,6 +103,8 @@ class RunDifference:
     runs: Sequence[str]  # The names of all runs that are compared, the oldest first, the new one last.
     cells: Mapping[CellKey, tuple[Sequence[str], Sequence[str]]]
     """What a cell was in each of these runs; and how it changed from one to another, for each two of them."""
+    measured: Mapping[CellKey, Sequence[tuple[float | None, ...]]]
+    """The error of a cell in units of noise and what it cost, in each of these runs; nothing where it was not there."""
     section: Callable[[], Markup]  # All of it as a section of the page.
     as_json: Callable[[], msgspec.Struct]  # All of it for other programs.
 

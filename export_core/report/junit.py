@@ -14,13 +14,13 @@ from xml.etree import ElementTree as Xml
 
 from export_core.base.exit_code import ExitCode
 from export_core.base.layout import labelled_lines
+from export_core.base.xml_text import text_of
 from export_core.judge import Judgement, Result
 from export_core.matrix.verdicts import NUMBERS_MOVED
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.report.annotations import source_line
 from export_core.report.document import Document, Finding
-from export_core.report.svg import text_of
 from export_core.report.view import entry_text
 from export_core.report.wording import cell_sentence, evidence, promise_line, reason_line, window_line
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
 from export_core.base.text import plural
+from export_core.base.xml_text import text_of
 from export_core.judge import Judgement
 from export_core.matrix.result import grouped
 from export_core.report.document import Document, ReportError
 from export_core.report.page_data import filter_link
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
-from export_core.report.svg import add, add_months, make_axis, picture, text_of, width_of
+from export_core.report.svg import add, add_months, make_axis, picture, width_of
 
 _WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0
 _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the last one for its turned name.

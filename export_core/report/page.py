@@ -15,7 +15,7 @@ from export_core.base.json_text import safe_json
 from export_core.base.text import few, plural, ranges, shown
 from export_core.judge import Judgement
 from export_core.matrix.result import Cells, by_build_date
-from export_core.matrix.verdicts import VERDICTS
+from export_core.matrix.verdicts import VERDICTS, FindingKind
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
@@ -23,13 +23,14 @@ from export_core.report.document import Document, Finding, RunDifference, by_kin
 from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import release_map
+from export_core.report.view import NOT_DECIDED
 from export_core.report.wording import MARKS, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
 
 MOST_FINDINGS = 40  # The most findings of each kind that are listed; the table has every cell anyway.
 
 _TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
+SCRIPTS = ("data.js", "filter.js", "table.js", "pictures.js", "cell.js", "map.js", "page.js")
 
 
 def html_page(document: Document) -> str:
@@ -44,12 +45,14 @@ def html_page(document: Document) -> str:
         _TEMPLATES / "page.html",
         **_assets(),
         **_headline(document),
+        notes=_notes(document),
         causes=_cards([finding for finding in listed if _has_card(finding)], run),
         causes_count=sum(map(_has_card, document.findings)),
         others=[
             (kind, findings, more[kind])
             for kind, findings in by_kind(finding for finding in listed if not _has_card(finding)).items()
         ],
+        anchor=_anchor,
         cause_filter=lambda cause: filter_link(cause=cause.id, judgement=cause.judgement),
         identity=_identity(run, comparison),
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
@@ -78,6 +81,21 @@ def _headline(document: Document) -> dict[str, Any]:
         "counts": counts,
         "exit_code": int(document.look),
     }
+
+
+def _notes(document: Document) -> list[tuple[str, str]]:
+    """What a run that is kept must not hide, as a sentence with the address of the finding that has the details."""
+    undecided = document.run.summary.undecided
+    if not undecided:
+        return []
+    outputs = plural(len(undecided), "stored output")
+    text = f"{NOT_DECIDED.title}: {outputs} would not show a wrong number: rounding alone moves them as far."
+    return [(text, cause_link(_anchor(NOT_DECIDED)))]
+
+
+def _anchor(kind: FindingKind) -> str:
+    """The name by which the first finding of a kind is found that has no cause."""
+    return kind.title.lower().replace(" ", "-")
 
 
 def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str, str]]:
@@ -135,12 +153,13 @@ def _has_card(finding: Finding) -> bool:
 
 
 def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
-    """Return findings as cards of the page; writers and readers distinguish those with one title."""
+    """Findings as cards of the page, those with one title numbered: their writers and readers are below it."""
     cards = [_card(finding, number, run) for number, finding in enumerate(findings)]
-    titles = Counter(card["title"] for card in cards)
+    titles, seen = Counter(card["title"] for card in cards), Counter[str]()
     for card in cards:
-        if titles[card["title"]] > 1:
-            card["title"] += f", written by {card['writers']}, read by {card['readers']}"
+        seen[title := card["title"]] += 1
+        if titles[title] > 1:
+            card["title"] += f" ({seen[title]} of {titles[title]})"
     return cards
 
 

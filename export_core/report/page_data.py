@@ -18,8 +18,10 @@ from urllib.parse import quote, urlsplit
 from export_core.base.facts import told_facts
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
+from export_core.judge.cost import cost_of
 from export_core.matrix.result import WriterOf
 from export_core.matrix.verdicts import VERDICTS
+from export_core.policy.known_issues import shipped_issues
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.releases import Release
@@ -27,6 +29,7 @@ from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document
 from export_core.report.run_tables import grid
 from export_core.report.wording import figures_line, judgement_mark, promise_line, window_line
+from export_core.run.run import Run
 
 _MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
 _STATE = ("judgement", "verdict", "stage", "promised", "cause")
@@ -35,7 +38,7 @@ _SHOWN_APART = {
     *_STATE,
     *("message", "stderr", "mode", "seconds", "cost", "timings", "reproduce", "facts"),
     *("direction", "days", "promised_until"),  # the window
-    *("max_abs_error", "max_rel_error", "max_noise_error"),
+    *("max_abs_error", "max_rel_error", "max_noise_error", "error_grid"),
 }
 _NOT_SHOWN = {
     *("outputs", "as_written", "looks_like", "processors", "signal", "converted", "devices", "upstream"),
@@ -49,9 +52,15 @@ _FIELDS = {
     "more": (*_MORE, "facts"),
 }
 """The names of the values in these tables: fields of a result, and the texts that are made of several."""
+COSTS = ("temp_bytes", "flops", "bytes_accessed")
+"""The figures of the compiler that pictures show: memory, work, and the bytes that are moved for it."""
+MOST_GRIDS = 2_000  # The most different pictures of errors in a page: of more, it says the numbers alone.
 _TIMES = ("deserialize", "lower", "compile", "run", "runs", "peak_bytes")
 _state_of, _more_of, _errors_of = attrgetter(*_STATE), attrgetter(*_MORE), attrgetter(*_FIELDS["numbers"][:3])
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
+_ENTRY = re.compile(
+    r"\(([a-z0-9][a-z0-9.-]*)\)"
+)  # The id of an entry of the knowledge base, behind a reason of a forecast.
 
 
 class _Columns:
@@ -84,10 +93,11 @@ def page_data(document: Document) -> dict[str, Any]:
     comparison, identity = document.comparison, document.run.summary.identity
     rows = _Columns("case", "writer", "platform", "calls", "cost")
     texts = ("message", "stderr", "window", "numbers", "more", "command", "history", "figures")
-    cells = _Columns("reader", "state", *texts)
+    cells = _Columns("reader", "state", *texts, "costs", "grid", "measured")
     rows.columns |= {"golden": [], "start": [0]}
     cells.columns |= {"seconds": []}
     timings: dict[str, list[float | None]] = {name: [] for name in _TIMES}
+    cells.tables["grid"] = {None: 0}
     cells.tables["reader"] = {reader: place for place, reader in enumerate(document.run.readers)}
     for name, results in itertools.chain(*grid(document.run).values()):
         rows.append(
@@ -100,7 +110,10 @@ def page_data(document: Document) -> dict[str, Any]:
         rows.columns["golden"].append(plain_text(results[0].golden))
         for result in results:
             history = comparison.cells.get(result.key, ()) if comparison else ()
-            cells.append(**_cell(result), history=tuple(map(tuple, history)))
+            measured = comparison.measured.get(result.key, ()) if comparison else ()
+            pictures = cells.tables["grid"]
+            errors = result.error_grid if result.error_grid in pictures or len(pictures) <= MOST_GRIDS else None
+            cells.append(**_cell(result), grid=errors, history=tuple(map(tuple, history)), measured=tuple(measured))
             cells.columns["seconds"].append(round(result.seconds, 3))
             for name, number in zip(_TIMES, _timings(result), strict=True):
                 timings[name].append(number)
@@ -121,6 +134,10 @@ def page_data(document: Document) -> dict[str, Any]:
             name: {"word": facts.mark, "symbol": facts.symbol, "works": name.works} for name, facts in VERDICTS.items()
         },
         "runs": comparison.runs if comparison else [],
+        "figures": COSTS,
+        "entries": _entries(document.run),
+        "issues": {cause.id: cause.upstream for cause in document.run.summary.causes if cause.upstream},
+        "as_of": str(document.run.summary.as_of),
     }
 
 
@@ -137,6 +154,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "window": window_line(result),
         "numbers": _numbers(result),
         "figures": figures_line(result),
+        "costs": measured_in(result)[1:],
         "more": (*_more_of(result), told),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
@@ -146,6 +164,27 @@ def _numbers(result: Result) -> Hashable:
     """Return the errors, and the elements that the message shows: which one, expected, found, their difference."""
     elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
     return *_errors_of(result), tuple((*element, _distance(*element[1:])) for element in elements)
+
+
+def measured_in(result: Result | None) -> tuple[float | None, ...]:
+    """Return the error of a cell in units of noise, and its `COSTS`; nothing of no cell."""
+    if result is None:
+        return ()
+    return result.max_noise_error, *(cost_of(result, figure) for figure in COSTS)
+
+
+def _entries(run: Run) -> dict[str, dict[str, str]]:
+    """Return the entries of the knowledge base that forecasts and causes name, by id: title and source of each."""
+    named = {cause.upstream for cause in run.summary.causes if cause.upstream}
+    for text in {result.forecast for result in run.results}:
+        named |= {*_ENTRY.findall(text)}
+    if not named:
+        return {}
+    issues = {issue.id: issue for issue in (*shipped_issues(), *run.summary.known_issues)}
+    return {
+        name: {"title": plain_text(issues[name].title), "source": plain_text(issues[name].issue or issues[name].study)}
+        for name in sorted(named & issues.keys())
+    }
 
 
 def _is_known(value: float | None) -> bool:

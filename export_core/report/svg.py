@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from export_core.base.text import shown
-
 STYLE = Path(__file__).parent / "templates" / "map.css"  # Colours, light and dark, of all pictures.
 
 
@@ -46,14 +44,6 @@ def width_of(text: str, size: float) -> float:
     """
     widths = (0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
     return size * math.fsum(widths)
-
-
-def text_of(root: Xml.Element) -> str:
-    """Return a picture, or other XML, as text that is safe to print."""
-    for element in root.iter():
-        element.text = shown(element.text) if element.text else None
-        element.attrib.update({name: shown(value) for name, value in element.items()})
-    return Xml.tostring(root, encoding="unicode")
 
 
 def _number(value: float) -> str:

@@ -268,7 +268,8 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, folder: Path
         return f"{step} {NOT_TO_ALLOW if example.is_garbage else ALLOW_NUMBERS}"
     if example.control is Control.NOT_RUN:
         # Before a release is blamed: it may be the device that cannot do it.
-        return f"{RUN_CONTROL.format(example.writer.jaxlib)} {step}"
+        every = ",".join(cause.writers)
+        return f"{RUN_CONTROL.format(every)} {step}"
     return step
 
 
@@ -279,15 +280,18 @@ def _of_rounding(example: Result) -> str:
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
-    """Return each golden whose numbers are different, with its readers and its largest error; and if readers agree.
+    """Each golden whose numbers are different, with its largest error; and whether the readers agree.
 
-    The bits are left out where the results do not have them.
+    Its readers are named where they are not those of all these cells. Nothing is said of the bits where the results do
+    not say them.
     """
     lines, changing, bits = [], 0, "the same in all these readers of a golden"
+    every = {result.reader for result in group}
     for results in Cells(group).by_golden.values():
-        readers = title_of(few(by_build_date(result.reader for result in results)))
+        own = {result.reader for result in results}
+        where = "" if own == every else f" in {title_of(few(by_build_date(own)))}"
         worst = max(results, key=lambda result: (result.max_noise_error or 0.0, result.max_abs_error or 0.0))
-        lines.append(f"{worst.golden} in {readers}: {error_size(worst.max_noise_error, worst.max_abs_error)}")
+        lines.append(f"{worst.golden}{where}: {error_size(worst.max_noise_error, worst.max_abs_error)}")
         changing += len({result.outputs for result in results}) > 1
     if changing:
         see = f"see `jaxexport report{named_folder(folder)} --trend numbers`"

@@ -32,12 +32,13 @@ MARKS = [
     *(f"{name.facts.mark.strip()} {name.facts.short}" for name in Judgement if name.facts.mark),
     "~ flaky: had another verdict last time",
 ]
-"""The meaning of the marks around the word of a verdict."""
-_WORDS = [
-    [f"{VERDICTS[name].mark} {VERDICTS[name].short}" for name in Verdict if name.works is it] for it in (True, False)
-]
-LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS, MARKS))
-"""The meaning of the words and marks of a table."""
+"""What the marks around the word of a verdict mean."""
+_WORDS: dict[bool, list[str]] = {True: [], False: []}
+"""The words of the verdicts, by whether a cell with one works."""
+for _verdict in Verdict:
+    _WORDS[_verdict.works].append(f"{VERDICTS[_verdict].mark} {VERDICTS[_verdict].short}")
+LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS.values(), MARKS))
+"""What the words and marks of a table mean."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # A variable that a shell sets for one command.
 _FOR_ONE_CELL = {OPTIONS[name].flag for name in ("cases", "writers", "readers", "platforms", *ONE_CELL)}
@@ -194,7 +195,7 @@ def _broken_facts(summary: Summary) -> list[str]:
     if unpromised:
         facts.append(f"{plural(unpromised, 'cell')} with other numbers in runtimes that promise nothing")
     if outside := cells - promised - (stopped - inside) - unpromised:
-        facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
+        facts.append(f"{plural(outside, 'cell')} with other numbers outside the window")
     if early := sum(len(change.broken) for change in summary.custom_call_changes):
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
     if gone := sum(len(change.deleted) for change in summary.custom_call_changes):

@@ -55,6 +55,11 @@ class Run(Cells):
         return "; ".join(changes)
 
     @property
+    def moment(self) -> tuple[str, str]:
+        """Sort key of runs: the day as of which it was judged, then its start."""
+        return str(self.summary.as_of), str(self.summary.identity.started or "")
+
+    @property
     def goldens(self) -> Mapping[str, str]:
         """The hash of each golden, by its id; none for a run that was not written."""
         return self.plan.goldens if self.plan else {}

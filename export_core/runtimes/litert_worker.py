@@ -86,7 +86,6 @@ def flatbuffer(path: str, stage: Callable[[str], None]) -> bytes:
             output_names=[f"o{number}" for number in range(len(main.type.results))],
         )
         config = converter_api_ext.ConvertToTFLConfig()
-        config.enable_x64 = True
         # Attributes that the name of the reader has, such as canonicalizing_inf_as_min_max_float=false.
         for setting in filter(None, os.environ.get("JAXEXPORT_READER_SETTINGS", "").split(";")):
             name, _, value = setting.partition("=")

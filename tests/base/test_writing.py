@@ -28,7 +28,7 @@ OTHERS = {
     "the same; what modules a reader imports, in the user's cache, under a name that must be free": (
         "readers/worker/program"
     ),
-    "an environment in the user's cache": "readers/build readers/cached_environments",
+    "an environment in the user's cache": "readers/build readers/bytecode readers/cached_environments",
     "a database in the user's cache": "matrix/cached_replay",
     "a file of one process in the user's cache, which it locks": "../pytest_jaxexport/dead_processes",
     "bytes in memory": "goldens/arrays readers/packages",

@@ -16,6 +16,7 @@ from export_core.features.convert.fixed_by_conversion import (
     remedy,
     with_conversions,
 )
+from export_core.features.costs.costs_svg import costs_picture
 from export_core.features.costs.findings import cost_findings, newest_costs, row_line
 from export_core.features.costs.over_budget import with_budgets
 from export_core.features.deploy.answers import target_findings
@@ -32,7 +33,7 @@ from export_core.run.session import ExtendResults, ReplayAt
 QUICK_START: Sequence[QuickStart] = (quick_start,)
 FINDINGS: Sequence[MakeFindings] = (conversion_findings, cost_findings, target_findings, wrong_forecasts)
 TABLE: Sequence[MakeTable] = (newest_costs,)
-PICTURE: Sequence[MakePicture] = (windows_picture,)
+PICTURE: Sequence[MakePicture] = (costs_picture, windows_picture)
 ROW_LINE: Sequence[MakeRowLine] = (row_line,)
 COMPARE: Sequence[CompareRuns] = (compared,)
 TREND: Sequence[ShowTrend] = (trend,)

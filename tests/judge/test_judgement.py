@@ -98,7 +98,7 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
         "seconds custom_calls direction days promised promised_until judgement reproduce flaky device driver foreseen "
         "forecast max_noise_error allowed outputs as_written cost timings test converted devices upstream "
-        "deployed looks_like processors cause control facts"
+        "deployed looks_like error_grid processors cause control facts"
     )
     assert {*line["writer"]} == {"jax", "jaxlib", "platform", "built"}
     assert {*line["reader"]} == {"jax", "jaxlib", "built", "runtime"}

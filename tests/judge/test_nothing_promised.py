@@ -37,7 +37,7 @@ NOTHING = "NOTHING PROMISED: every cell is outside its window"
         ([BONUS, REFUSED], {"policy": MEANT}, 0, NOTHING),
         ([BONUS, REFUSED], {"shard": Shard(2, 7)}, 0, f"{NOTHING}; partial: shard 2/7."),
         ([BONUS, SAME], {}, 0, "KEPT: the 1 promised cell."),
-        ([BONUS, WRONG], {}, 1, "BROKEN: 1 cell with wrong numbers outside the window, 1 cause"),
+        ([BONUS, WRONG], {}, 1, "BROKEN: 1 cell with other numbers outside the window, 1 cause"),
         ([BONUS, NOT_RUN], {}, 3, "INCOMPLETE: 1 of 2 planned cells"),
         ([BONUS, NOT_RUN], {"policy": MEANT}, 3, "INCOMPLETE: 1 of 2 planned cells"),
         ([BONUS], {"policy": STALE}, 4, "STALE LIST: "),

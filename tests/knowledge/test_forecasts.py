@@ -1,5 +1,7 @@
 """One function says what a consumer will do with an artifact; each command that is asked says the same."""
 
+import dataclasses
+import functools
 from pathlib import Path
 
 import pytest
@@ -9,18 +11,25 @@ import export_core
 from export_core.artifact import Artifact, read
 from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import Reader
-from export_core.features.convert.convert import find_reader
+from export_core.features.convert.convert import UNCHANGED, convert, find_reader
+from export_core.features.convert.errors import ConversionRefused
 from export_core.features.forecast.forecast import foreseen_readers
 from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import audit_text
+from export_core.features.why.choice import Asked, Choice, choose
+from export_core.features.why.explain.explanation import explain
 from export_core.goldens import Golden, GoldenStore
+from export_core.judge import judge
 from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT, Forecast, forecast, forecasts, usual_platform
 from export_core.knowledge.forecasting import MATRIX
-from export_core.matrix import Cell
+from export_core.matrix import Cell, Verdict
 from export_core.matrix.forecasts import CellForecasts, in_words
+from export_core.matrix.result import new_result
 from export_core.policy.load_check import check_load
+from export_core.policy.run_options import RunOptions
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.calendar import Release
 from export_core.releases.calendar_entries import shipped_entries
@@ -140,7 +149,7 @@ def test_commands_about_a_golden_agree(golden):
 
 
 def everybody_agrees(artifact: Artifact) -> None:
-    """Ask inspect, audit, check and can-i-deploy."""
+    """Ask inspect, audit, check, can-i-deploy and convert."""
     facts = describe(artifact, TERMS)
     jaxlibs = {reader.jaxlib: reader for reader in facts.readers}
     runtimes = {facts.runtime: facts for facts in facts.runtimes}
@@ -161,10 +170,28 @@ def everybody_agrees(artifact: Artifact) -> None:
         text = audit_text(TERMS, None, (reader,), artifact)[1]
         assert (f"{release.title} {known.in_words}" in text) == (known.load.ok is True and known.spoiled.answer == NO)
         assert str(check) == str(export_core.check(artifact.data, release.name))
+        conversion_agrees(artifact, known)
+
+
+def conversion_agrees(artifact: Artifact, known: Forecast) -> None:
+    """Ask convert, which leaves an artifact as it is only where its reader loads it, and says what is known of that."""
+
+    def refuse(job):
+        raise ConversionRefused("it needs a jaxlib")
+
+    try:
+        converted = convert(artifact, known.reader, refuse)
+    except ConversionRefused:
+        return
+    if converted.way == UNCHANGED:
+        assert known.load.ok
+        assert (known.in_words in converted.why) == (known.spoiled.answer == NO)
+    else:
+        assert forecast(converted.artifact, known.reader).load.ok
 
 
 def planned_agree(golden: Golden, artifact: Artifact) -> None:
-    """Ask the plan of a matrix, and the forecast of readers in use."""
+    """Ask the plan of a matrix, the forecast of readers in use, and explain."""
     if golden.manifest.options.refused_on:
         return
     cells = [Cell(golden, release_of(reader), "cpu") for reader in READERS]
@@ -173,10 +200,31 @@ def planned_agree(golden: Golden, artifact: Artifact) -> None:
     not_run = {each.reader for each in told if each.not_run}
     is_for_cpu = "cpu" in golden.manifest.options.platforms
     for reader, cell in zip(READERS, cells, strict=True):
-        assert planned.of(cell) == in_words(forecast(artifact, reader, "cpu", MATRIX).numbers)
+        known = forecast(artifact, reader, "cpu", MATRIX)
+        assert planned.of(cell) == in_words(known.numbers)
+        explanation_agrees(cell, known)
         plain = forecast(artifact, reader, "cpu")
         is_foreseen = is_for_cpu and plain.loads.answer == YES and plain.runs.answer == NO
         assert (reader.release.name in not_run) == is_foreseen
+
+
+@functools.cache
+def chosen() -> Choice:
+    """A cell that somebody asks about: of others, only the cell differs."""
+    run = RunOptions(goldens=STORE.root, policy_file=str(ROOT / "export_compat.yaml"))
+    of_the_cpu = "tests.compat.test_models.test_convolution/0.12.0.1-cpu"
+    return choose(Asked(cell=of_the_cpu, reader="0.12.0.1", platform="cpu", run=run))
+
+
+def explanation_agrees(cell: Cell, known: Forecast) -> None:
+    """Ask explain about a cell, as if it had failed."""
+    choice = dataclasses.replace(chosen(), cell=cell)
+    failed = new_result(cell, Stage.RUN, Verdict.ERROR, "it failed")
+    evidence = dict(explain(choice, judge(failed, cell.golden, choice.options.policy)).evidence)
+    assert evidence.get("artifact", "") == "\n".join(known.load.reasons)
+    is_told = known.load.ok is True and known.spoiled.answer != YES
+    assert evidence.get("forecast", "").startswith(known.in_words if is_told else "") is True
+    assert bool(evidence.get("forecast")) == is_told
 
 
 def release_of(reader: Reader) -> Release:

@@ -85,6 +85,48 @@ def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, ke
     assert set(built.values()) == {1}
 
 
+@pytest.mark.parametrize(("most", "starts"), [(4, [1, 1]), (1, [1, 2]), (0, [2, 2])])
+def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept, monkeypatch, most, starts):
+    monkeypatch.setattr("export_core.matrix.replay.MOST_IDLE", most)
+    started: Counter[str] = Counter()
+    open_workers: set[object] = set()
+
+    class Worker:
+        def __init__(self, worker):
+            self.submit = worker.submit
+            open_workers.add(self)
+
+        def close(self):
+            open_workers.remove(self)
+
+    def start(environment, slots):
+        started[environment.release.jax] += 1
+        return Worker(kept.start(dataclasses.replace(environment, release=here), slots))
+
+    limits = CellLimits(jobs=1, timeout=60.0)
+    outcomes = list(replayed(in_two_readers, this_interpreter, limits=limits, start=start))
+    assert [outcome.verdict for _, outcome in outcomes] == [Verdict.PASS] * 4
+    assert [started[here.jax], started["another"]] == starts
+    assert open_workers == set()
+
+
+def test_a_worker_finds_the_bytecode_of_earlier_environments(in_two_readers, here, kept, monkeypatch, tmp_path):
+    shared: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        "export_core.matrix.replay.share_bytecode",
+        lambda folder, others: shared.append((folder.name, *(other.name for other in others))),
+    )
+
+    def environment_of(reader):
+        return dataclasses.replace(this_interpreter(reader), folder=tmp_path / reader.jax)
+
+    def start(environment, slots):
+        return kept.start(dataclasses.replace(environment, release=here, folder=None), slots)
+
+    list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=start))
+    assert shared == [(here.jax,), ("another", here.jax)]
+
+
 def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_path):
     def passes(cells, environment_for):
         for each in cells:

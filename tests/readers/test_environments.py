@@ -414,6 +414,52 @@ def test_a_message_of_uv_shows_no_password(cache, tmp_path):
     assert "s3" not in str(raised.value)
 
 
+def test_a_check_that_a_worker_makes_does_not_run(cache, tiny, monkeypatch, tmp_path):
+    """Such an environment is found by all others, and none of its packages was imported."""
+    raises = ("tiny", sys.executable, tiny, "raise ImportError")
+    with EnvironmentLocks() as locks:
+        first = module.build(Recipe(*raises, expected="as expected"), locks)
+    assert (build(*raises), first.checked, [*first.folder.rglob("*.pyc")]) == (first, "as expected", [])
+
+
+@pytest.mark.parametrize(
+    ("reader", "for_workers", "expected"),
+    [
+        (release("0.10.1"), True, '["0.10.2", "0.10.1"]'),
+        (release("0.10.1"), False, ""),
+        (runtime_readers("tensorflow==2.21.0", load_calendar())[0], True, ""),
+    ],
+)
+def test_a_worker_of_jax_says_what_it_imported_in_place_of_a_check(reader, for_workers, expected):
+    environments = ReaderEnvironments(load_calendar(), for_workers=for_workers)
+    assert environments._recipe(Placement(reader), module.CPython(sys.executable)).expected == expected
+
+
+def test_a_file_that_environments_share_is_read_once(tmp_path):
+    (tmp_path / "file").write_bytes(b"one")
+    (tmp_path / "link").hardlink_to(tmp_path / "file")
+    (tmp_path / "other").write_bytes(b"one")
+    hashed, before = installed.HashedFiles(), (tmp_path / "file").stat().st_mtime_ns
+    one = hashed.digest(str(tmp_path / "file"))
+    (tmp_path / "file").write_bytes(b"two")
+    os.utime(tmp_path / "file", ns=(before, before))
+    assert hashed.digest(str(tmp_path / "link")) == one == hashed.digest(str(tmp_path / "other"))
+    assert installed.HashedFiles().digest(str(tmp_path / "link")) != one
+
+
+def test_what_is_built_again_is_read_again(cache, tiny):
+    with EnvironmentLocks() as locks:
+        recipe = Recipe("tiny", sys.executable, tiny, "import tiny")
+        folder = module.build(recipe, locks).folder
+        (source,) = folder.glob("lib/python*/site-packages/tiny/__init__.py")
+        before, changed = source.read_bytes(), source.stat().st_mtime_ns
+        source.write_bytes(before.replace(b"1", b"2"))  # the installer's cache has it too
+        os.utime(source, ns=(changed, changed))
+        (folder / "ready.json").unlink()
+        module.build(recipe, locks)
+        assert source.read_bytes() == before
+
+
 def test_a_file_of_several_packages_is_as_one_of_them_says(cache, tmp_path):
     both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
     folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder

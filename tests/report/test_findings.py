@@ -196,8 +196,8 @@ def test_numbers_that_changed_in_one_release_are_one_finding():
         "4 cells ran with different numbers in stage compare: written by 0.9.2, read by 0.10.2, 0.11.0. "
         "Numbers changed between jaxlib 0.10.0 (built 2026-04-16) and jaxlib 0.10.2 "
         "(built 2026-06-17).",
-        "  goldens    t.a/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
-        "             t.b/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
+        "  goldens    t.a/0.9.2-cpu: off by 0.5",
+        "             t.b/0.9.2-cpu: off by 0.5",
         "  bits       the same in all these readers of a golden",
         "  example    t.a, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with "
         "jaxlib 0.10.2 (built 2026-06-17) on cpu",
@@ -266,14 +266,14 @@ def test_the_example_of_changed_numbers_is_the_worst_in_noise():
         wrong("0.10.2", case, max_noise_error=noise) for case, noise in (("t.a", 9.0), ("t.b", 31.0), ("t.c", 7.0))
     ]
     (finding,) = findings(*results)
-    assert "\n             t.b/0.9.2-cpu in jaxlib 0.10.2: 31 x noise\n" in finding.text
+    assert "\n             t.b/0.9.2-cpu: 31 x noise\n" in finding.text
     assert "  example    t.b, " in finding.text
 
 
 def test_goldens_whose_numbers_changed_are_listed_up_to_twenty():
     results = [wrong("0.10.2", f"t.{number:02}") for number in range(25)]
     (finding,) = findings(*results)
-    assert "in jaxlib 0.10.2: off by 0.5\n             and 5 more, in results.jsonl\n" in finding.text
+    assert "/0.9.2-cpu: off by 0.5\n             and 5 more, in results.jsonl\n" in finding.text
 
 
 def test_broken_comes_before_incomplete_stale_known_and_outside():

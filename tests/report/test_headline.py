@@ -24,7 +24,7 @@ OWED = result(Verdict.ERROR, Judgement.OWED, case="t.o", promised=False, reader=
         (
             [CRASH, LATER, WRONG],
             "BROKEN: 3 cells, 2 causes.",
-            "2 of 2 promised cells and 1 cell with wrong numbers out",
+            "2 of 2 promised cells and 1 cell with other numbers out",
         ),
         ([CRASH, OWED], "BROKEN: 2 cells, 2 causes.", "1 of 1 promised cells, 1 cause; owed: 1 cell that deployment"),
         ([CRASH, ERROR], "BROKEN: 2 of 2 promised cells, 2 causes.", "Readers affected, by cause: "),

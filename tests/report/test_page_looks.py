@@ -226,7 +226,8 @@ def assert_accessible(page: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
-    found = Axe().run(page)
+    # It takes the squares to the left of a map that is scrolled to its newest readers for skip links.
+    found = Axe().run(page, options={"rules": {"skip-link": {"enabled": False}}})
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
 
@@ -245,7 +246,7 @@ def test_all_squares_are_large_enough_and_seen_at_once_but_on_a_phone(size, open
         ".filter(box => box.width).map(({left, right, width, height}) => ({left, right, width, height}))"
     )
     assert len(boxes) == 5 * 17
-    assert all(box["left"] >= 0 and (box["right"] <= SIZES[size][0] or size == "phone") for box in boxes)
+    assert all(size == "phone" or (box["left"] >= 0 and box["right"] <= SIZES[size][0]) for box in boxes)
     assert min(min(box["width"], box["height"]) for box in boxes) >= 20
 
 
@@ -269,6 +270,5 @@ def test_a_square_filters_the_table(opened):
 
 def test_on_a_phone_the_map_is_scrolled_to_its_newest_reader(opened):
     page = opened(size=SIZES["phone"])
-    page.locator('.map a[aria-label*="read by 0.12.0.1"]').first.scroll_into_view_if_needed()
     box = page.locator('.map a[aria-label*="read by 0.12.0.1"] rect').first.bounding_box()
     assert 0 <= box["x"] <= SIZES["phone"][0] - box["width"]

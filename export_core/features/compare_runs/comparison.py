@@ -29,7 +29,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction, Release
 from export_core.releases.names import title_of
 from export_core.report.document import Finding, RunDifference, by_kind, capped
-from export_core.report.page_data import cell_link, filter_link
+from export_core.report.page_data import cell_link, filter_link, measured_in
 from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.results import read_run
@@ -308,13 +308,8 @@ def compared(run: Run, *baselines: Path) -> RunDifference:
     Raises `RunError` as `compare_with_baseline` does.
     """
     differences = [compare_with_baseline(run, baseline) for baseline in baselines]
-    *older, newest = sorted(differences, key=lambda difference: _moment(difference.baseline))
+    *older, newest = sorted(differences, key=lambda difference: difference.baseline.moment)
     return as_run_difference(newest, [difference.baseline for difference in older])
-
-
-def _moment(run: Run) -> tuple[str, str]:
-    """Return when a run was made: the day as of which it was judged, then its start."""
-    return str(run.summary.as_of), str(run.summary.identity.started or "")
 
 
 def as_run_difference(difference: BaselineDifference, older: Sequence[Run] = ()) -> RunDifference:
@@ -338,6 +333,7 @@ def as_run_difference(difference: BaselineDifference, older: Sequence[Run] = ())
             key: ([_state(result) for result in results], [_change(*two) for two in itertools.combinations(results, 2)])
             for key, results in in_runs.items()
         },
+        measured={key: [measured_in(result) for result in results] for key, results in in_runs.items()},
         section=partial(_section, difference, changes, costs),
         as_json=partial(baseline_report, difference),
     )

@@ -4,7 +4,7 @@ Shown and not judged. Nothing is compared here: what a run compared, and the fig
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -80,19 +80,42 @@ class Costs(msgspec.Struct, frozen=True):
     steps: tuple[CostStep, ...]  # The steps.
 
 
+class RunStep(msgspec.Struct, frozen=True, gc=False):
+    """A cell that gave other bits, or cost something else, in one run than in the run before it."""
+
+    golden: str  # The golden, `case/writer`.
+    reader: Release  # The release that ran it.
+    platform: str  # The platform.
+    before: str  # The run with it as it was, by its number and the day as of which it was judged.
+    after: str  # The next run.
+    change: CostChange | None  # The figure that changed; null where the bits did.
+    error_before: float | None = None  # Of other bits: the largest error before, in units of the writer's noise.
+    error_after: float | None = None  # Of other bits: the largest error after, in units of the writer's noise.
+
+
 class Trend(msgspec.Struct, frozen=True):
     """What `jaxexport report --trend` shows of a run: how outputs drift, and where costs change."""
 
     numbers: tuple[GoldenDrift, ...]  # A drift for each golden, platform and device; none with `--trend cost`.
     cost: Costs | None = None  # What the run shows of costs; null with `--trend numbers`.
+    runs: tuple[RunStep, ...] = ()  # What changed in the same cell from run to run; none of a single run.
 
 
-def trend(results: Sequence[Result], *, numbers: bool, cost: bool) -> tuple[Trend, list[str]]:
-    """Return what changes between releases in these cells, as `--trend` asks: as data, and in lines for people."""
-    shown = Trend(number_drift(results) if numbers else (), cost_steps(results) if cost else None)
+def trend(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) -> tuple[Trend, list[str]]:
+    """Return what moves in these cells, as `--trend` was asked for: as data, and in lines for people.
+
+    Args:
+        runs: The cells of each run, by its name, oldest first. From release to release, the last one is shown.
+        numbers: Whether numbers are asked for.
+        cost: Whether costs are asked for.
+    """
+    results = [*runs.values()][-1]
+    steps = tuple(run_steps(runs, numbers=numbers, cost=cost))
+    shown = Trend(number_drift(results) if numbers else (), cost_steps(results) if cost else None, steps)
     lines = [*trend_lines(shown)] if numbers else []
     lines += [""] if numbers and cost else []
-    return shown, lines + ([*cost_lines(shown.cost)] if shown.cost else [])
+    lines += [*cost_lines(shown.cost)] if shown.cost else []
+    return shown, [*lines, *(["", *run_lines(steps, [*runs])] if len(runs) > 1 else [])]
 
 
 def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
@@ -251,3 +274,40 @@ def _row(step: CostStep) -> tuple[str, ...]:
         " -> ".join(releases),
         _where(step),
     )
+
+
+def run_steps(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) -> Iterator[RunStep]:
+    """Yield what changed in each cell from one run to the next that has it: its bits, and the compiler's figures."""
+    for (before, earlier), (after, later) in pairwise(runs.items()):
+        was = {result.key: result for result in earlier}
+        for now in later:
+            if (then := was.get(now.key)) is None:
+                continue
+            cell = now.golden, now.reader, now.platform, before, after
+            if numbers and then.outputs and now.outputs and then.outputs != now.outputs:
+                yield RunStep(*cell, None, then.max_noise_error, now.max_noise_error)
+            changes = (change_in(then, now, figure) for figure in FIGURES if cost)
+            yield from (RunStep(*cell, change) for change in changes if change)
+
+
+def run_lines(steps: Sequence[RunStep], runs: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each change from run to run, in the order of the runs."""
+    yield f"from run to run, {runs[0]} to {runs[-1]}: {plural(len(steps), 'change')} in cells that both runs have"
+    rows = []
+    for step in steps[:MOST]:
+        if step.change:
+            was, now = (amount(step.change.figure, value) for value in (step.change.was, step.change.now))
+            what = times(step.change.was, step.change.now), f"{step.change.figure} {was} -> {now}"
+        else:
+            was, now = (_in_noise(error) for error in (step.error_before, step.error_after))
+            what = "bits", f"{was} -> {now}"
+        platform = "" if step.platform == "cpu" else f" on {step.platform}"
+        rows.append((*what, f"{step.before} -> {step.after}", f"{step.golden} in {step.reader.title}{platform}"))
+    yield from aligned(rows, indent="  ")
+    if len(steps) > MOST:
+        yield f"  and {plural(len(steps) - MOST, 'more change')}: --json has all, --cases chooses"
+
+
+def _in_noise(error: float | None) -> str:
+    """Say how large an error was in units of noise, where these were measured."""
+    return "no noise known" if error is None else error_size(error, None)

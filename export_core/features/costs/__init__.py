@@ -17,4 +17,5 @@ FEATURE = Feature(
     findings="findings:cost_findings",
     table="findings:newest_costs",
     row_line="findings:row_line",
+    picture="costs_svg:costs_picture",
 )

@@ -6,12 +6,13 @@ from xml.etree import ElementTree as Xml
 from markupsafe import Markup
 
 from export_core.base.text import plural
+from export_core.base.xml_text import text_of
 from export_core.features.forecast.forecast import Generation
 from export_core.judge.retention import leaves_window_on
 from export_core.releases import Release
 from export_core.report.document import Picture
 from export_core.report.run_tables import map_releases
-from export_core.report.svg import Axis, add, add_months, picture, text_of, width_of
+from export_core.report.svg import Axis, add, add_months, picture, width_of
 from export_core.run.run import Run
 
 _ROW, _HEAD = 38.0, 28.0

@@ -10,21 +10,24 @@ const commandOf = (cell) => tables.command[cells.command[cell]].map((piece) => (
   : [caseOf(rowOfCell[cell]).case, writerOf(rowOfCell[cell]).jaxlib, reader(cell).jaxlib][piece])).join("");
 const fileLinks = (row) => ["jaxpr.txt", "module.mlir", "golden.yaml"].flatMap((name) =>
   [link(files + [...rows.golden[row].split("/"), name].map(encodeURIComponent).join("/"), name), " "]);
-const size = (value) => (value === null ? "–" : String(Number(value.toPrecision(3))));
 
+// In which unit errors count, and what the worst element is the worst in.
+const explained = (inNoise, hasElements) => `${inNoise ? "Elements are judged in units of the noise that their writer measured" : "Elements are judged by their absolute error"}.${hasElements ? ` The worst one has the largest error of that kind${inNoise ? "; what it is off by is absolute, and need not be the largest" : ""}.` : ""}`;
 function numbersOf(cell) {
   const { max_abs_error: absolute, max_rel_error: relative, max_noise_error: noise, elements } = tables.numbers[cells.numbers[cell]];
   const allowed = tables.more[cells.more[cell]].allowed || (tables.message[cells.message[cell]].match(/allowed ([^)]*)\)/) ?? [])[1];
   if (absolute === null && relative === null && noise === null) return null;
   const line = (tag, values, scope) => make("tr", {}, ...values.map((value, place) => make(place && scope !== "col" ? "td" : tag, place && scope !== "col" ? {} : { scope }, value)));
-  const sizes = [["absolute", absolute], ["relative", relative], ["times the noise", noise]];
+  // What decides comes first: elements are judged by their noise where the writer measured it.
+  const sizes = [...(noise === null ? [] : [["times the noise", noise]]), ["absolute", absolute], ["relative", relative]];
   return make("div", { className: "numbers", tabIndex: 0 },
-    make("table", {}, make("caption", {}, "Largest error"),
+    make("table", {}, make("caption", {}, "Largest errors of all elements"),
       make("thead", {}, line("th", [...sizes.map(([name]) => name), "allowed"], "col")),
       make("tbody", {}, make("tr", {}, ...sizes.map(([, value]) => make("td", {}, size(value))), make("td", {}, allowed || "–")))),
     ...(elements.length ? [make("table", {}, make("caption", {}, "Elements"),
       make("thead", {}, line("th", ["element", "expected", "found", "off by"], "col")),
-      make("tbody", {}, ...elements.map((element) => line("th", element, "row"))))] : []));
+      make("tbody", {}, ...elements.map((element) => line("th", element, "row"))))] : []),
+    make("p", { className: "hint" }, explained(noise !== null, elements.length > 0)));
 }
 
 // What the card of its cause says: the name of it, since when, what to do.
@@ -49,6 +52,7 @@ function factsOf(cell) {
   const { facts, device, driver, ...others } = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
+    ["where", tables.grid[cells.grid[cell]] && errorPicture(tables.grid[cells.grid[cell]])],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found.phrase)],
     ...causeOf(found),
     ...facts,
@@ -80,7 +84,7 @@ function plainTable(shown, readers, { name, filtered, letters, chosen = -1, capt
       const cell = make("td", { colSpan: range.size });
       if (range.cell < 0) return cell;
       cell.className = `cell ${state(range.cell).judgement}${state(range.cell).promised ? " promised" : ""}`;
-      const holds = chosen >= 0 && rowOfCell[chosen] === row && cells.reader[chosen] >= readers[range.column] && cells.reader[chosen] <= readers[range.column + range.size - 1];
+      const holds = chosen >= 0 && rowOfCell[chosen] === row && readers.slice(range.column, range.column + range.size).includes(cells.reader[chosen]);
       cell.classList.toggle("chosen", holds);
       const mark = markOf(range, letters);
       cell.append(filtered ? mark : make("a", { href: hashOf({ cell: cellName(range.cell) }), ariaLabel: labelOf(range, readers) }, mark));
@@ -92,7 +96,8 @@ let rowsByCase = null;
 function generationsOf(cell) {
   rowsByCase ??= Map.groupBy(rows.golden.keys(), (row) => rows.case[row]);
   const shown = rowsByCase.get(rows.case[rowOfCell[cell]]);
-  const readers = [...new Set(shown.flatMap((row) => cells.reader.slice(rows.start[row], rows.start[row + 1])))].sort((one, other) => one - other);
+  const places = [...new Set(shown.flatMap((row) => cells.reader.slice(rows.start[row], rows.start[row + 1])))].sort((one, other) => one - other);
+  const readers = inOrder(places, (place) => tables.reader[place].runtime);
   return plainTable(shown, readers, { name: (row) => rowName(row, "case"), filtered: false, letters: 5, chosen: cell, caption: "All generations of this case, in all readers" });
 }
 
@@ -112,6 +117,7 @@ function fillDialog(cell) {
     at(id).title = other < 0 ? "" : `${readerTitle(reader(other))}: ${state(other).judgement}, ${state(other).verdict}`;
   }
   at("cell-facts").replaceChildren(...factsOf(cell).flatMap(([label, value]) => [make("dt", {}, label), make("dd", {}, value)]));
+  at("cell-pictures").replaceChildren(...[stripOf(cell), byRelease(cell), byDay(cell)].filter(Boolean));
   at("cell-generations").replaceChildren(generationsOf(cell));
   dialog.dataset.cell = cell;
 }

@@ -1,7 +1,7 @@
 "use strict";
 // The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python, and the
 // names are those of the fields of a result.
-const { tables, rows, cells, timings, files, judgements: WORST, verdicts, runs } = JSON.parse(document.getElementById("data").textContent);
+const { tables, rows, cells, timings, files, judgements: WORST, verdicts, runs, entries, issues, figures: COSTS, as_of: asOf } = JSON.parse(document.getElementById("data").textContent);
 const ROWS = rows.golden.length, CELLS = cells.reader.length;
 const at = (id) => document.getElementById(id);
 
@@ -13,6 +13,10 @@ const reader = (cell) => tables.reader[cells.reader[cell]];
 const caseOf = (row) => tables.case[rows.case[row]];
 const writerOf = (row) => tables.writer[rows.writer[row]];
 const platformOf = (row) => tables.platform[rows.platform[row]];
+const cellsOf = (row) => Array.from({ length: sizeOf(row) }, (_, place) => rows.start[row] + place);
+// A narrow screen shows the newest release of each runtime first.
+const phone = matchMedia("(max-width: 40rem)");
+const inOrder = (some, runtimeOf) => (phone.matches ? [...Map.groupBy(some, runtimeOf).values()].flatMap((own) => own.toReversed()) : some);
 const SEVERAL_PLATFORMS = tables.platform.length > 1;
 const release = ({ jax, jaxlib, built }) => `${jax ? `jaxlib ${jaxlib} with jax ${jax}` : readerTitle({ jaxlib })} (built ${built})`;
 // Where one jaxlib is read with several jax, only both tell its columns apart.
@@ -67,6 +71,13 @@ function make(tag, properties = {}, ...children) {
     if (name in element) element[name] = value;
     else element.setAttribute(name, value);
   }
+  element.append(...children);
+  return element;
+}
+const SVG = "http://www.w3.org/2000/svg";
+function shape(tag, properties = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(properties)) element.setAttribute(name, value);
   element.append(...children);
   return element;
 }

@@ -15,3 +15,8 @@ for (const drawing of document.querySelectorAll(".map svg")) {
     next.focus();
   });
 }
+// On a narrow screen a map begins where the newest readers are: older ones are to the left.
+for (const room of document.querySelectorAll(".map")) {
+  const today = room.querySelector("line.today");
+  if (today && room.scrollWidth > room.clientWidth) room.scrollLeft += today.getBoundingClientRect().right - room.getBoundingClientRect().right + 24;
+}

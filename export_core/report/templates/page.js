@@ -194,6 +194,7 @@ grid.addEventListener("keydown", (event) => {
 let asked = 0;
 grid.addEventListener("scroll", () => { asked ||= requestAnimationFrame(() => { asked = 0; draw(); }); }, { passive: true });
 addEventListener("resize", () => { fit(); draw(); });
+phone.addEventListener("change", () => showTable(shown.filter, shown.order));
 
 // --- the dialog
 at("older").addEventListener("click", () => go({ cell: cellName(neighbour(Number(dialog.dataset.cell), -1)) }, true));
@@ -240,3 +241,4 @@ addEventListener("afterprint", () => {
 document.documentElement.dataset.ready = "yes";
 route();
 performance.mark("ready");
+if (at("over-time")) drawOverTime(at("over-time"));

@@ -70,25 +70,20 @@ function drawRange(range, readers) {
   return element;
 }
 // A figure of the compiler from reader to reader, from 0 up: only where it changes.
-const SVG = "http://www.w3.org/2000/svg";
 function costLine(row) {
   const line = tables.cost[rows.cost[row]];
   if (!line) return [];
   const [words, values] = line, most = Math.max(...values), wide = 44 / Math.max(1, values.length - 1);
   const points = values.flatMap((value, place) => (value === null ? [] : [`${(2 + place * wide).toFixed(1)},${(14 - (12 * value) / (most || 1)).toFixed(1)}`]));
-  const picture = document.createElementNS(SVG, "svg"), drawn = document.createElementNS(SVG, "polyline"), title = document.createElementNS(SVG, "title");
-  for (const [name, value] of [["class", "cost"], ["viewBox", "0 0 48 16"], ["role", "img"], ["aria-label", words]]) picture.setAttribute(name, value);
-  drawn.setAttribute("points", points.join(" "));
-  title.textContent = words;
-  picture.append(title, drawn);
-  return [picture];
+  return [shape("svg", { class: "cost", viewBox: "0 0 48 16", role: "img", "aria-label": words }, shape("title", {}, words), shape("polyline", { points: points.join(" ") }))];
 }
 // The worst judgement of a golden in each run that is compared, as small squares; of what is fine, what is promised.
 const [FAILS, REST] = [WORST.slice(0, WORST.indexOf("outside")), WORST.slice(WORST.indexOf("outside"))];
+const WORST_OF_RUNS = [...FAILS, ...REST.toReversed()];
 function historyLine(row) {
   if (runs.length < 3) return [];
-  const places = Array.from({ length: sizeOf(row) }, (_, place) => rows.start[row] + place);
-  const worst = runs.map((_, run) => [...FAILS, ...REST.toReversed()].find((name) => places.some((cell) => historyOf(cell)[run]?.startsWith(`${name}:`))));
+  const places = cellsOf(row);
+  const worst = runs.map((_, run) => WORST_OF_RUNS.find((name) => places.some((cell) => historyOf(cell)[run]?.startsWith(`${name}:`))));
   const label = runs.map((name, run) => `${name}: ${worst[run] ?? "not there"}`).join("; ");
   return [make("span", { className: "history", role: "img", ariaLabel: label, title: label }, ...worst.map((name) => make("i", { className: `swatch ${name ?? ""}` })))];
 }
@@ -154,7 +149,8 @@ function drawHead() {
 function drawTable(query, order) {
   view.order = order;
   view.counts = filterCells(query);
-  view.readers = tables.reader.map((_, place) => place).filter((place) => view.counts.byReader[place]);
+  const places = tables.reader.map((_, place) => place).filter((place) => view.counts.byReader[place]);
+  view.readers = inOrder(places, (place) => tables.reader[place].runtime);
   view.items = itemsOf(Array.from(rows.golden.keys()).filter((row) => view.counts.byRow[row]), order);
   // On a wide screen no name is cut while there is room: its letters, the part that works, the history, the line of costs.
   const longest = view.items.reduce((most, item) => Math.max(most, typeof item === "string" ? 0 : rowName(item, order).length), 0);

@@ -15,7 +15,7 @@ from export_core.features.compare_runs import comparison as compare_runs
 from export_core.features.compare_runs.comparison import as_run_difference, baseline_report
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.readers.worker.protocol import Stage
+from export_core.readers.worker.protocol import Cost, Stage
 from export_core.report.document import Finding
 from export_core.report.page import html_page
 from export_core.report.page_data import cell_link
@@ -193,3 +193,27 @@ def test_report_takes_several_baselines(tmp_path, third_run, jaxexport):
     options = [word for number in (0, 1) for word in ("--baseline", str(tmp_path / f"run{number}"))]
     page = jaxexport("report", str(tmp_path / "run2"), *options, "--html", "-").out
     assert '<option value="0">1: as of 2026-11-20</option>' in page
+
+
+@pytest.mark.browser
+def test_each_case_is_drawn_from_run_to_run(opened, tmp_path):
+    noises = (0.5, 3.0, 0.5)
+    for number, noise in enumerate(noises):
+        cells = [
+            result(case="t.f", max_noise_error=noise, cost=Cost(temp_bytes=1000 * (number + 1))),
+            result(case="t.same", max_noise_error=0.5),
+        ]
+        finished(tmp_path / f"run{number}", *cells, as_of=day(f"2026-11-2{number}"))
+    difference = compare_runs.compared(read_run(tmp_path / "run2"), tmp_path / "run0", tmp_path / "run1")
+    page = opened(shown=document(difference.run.results, difference.run.summary, difference))
+    moved = page.locator("#over-time > article")
+    assert moved.locator("h4").all_inner_texts() == ["f"]
+    label = moved.locator(".chart").get_attribute("aria-label")
+    assert "1 of 1 cells moved" in label
+    assert "error, at most 3 times the noise" in label
+    assert "temp bytes, 1 k to 3 k" in label
+    assert moved.locator("rect.state.kept").count() == 3
+    page.locator("#over-time summary").click()
+    assert page.locator("#over-time details h4").all_inner_texts() == ["same"]
+    page.goto(page.url.partition("#")[0] + cell_link(result(case="t.f").key))
+    assert "From run to run" in page.locator("#cell-pictures").inner_text()

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 from commands import assert_bad_input, finished
-from making import of_runtime, result
+from making import day, of_runtime, result
 
 from export_core.features.compare_runs.trend import Trend, cost_lines, cost_steps, number_drift, trend_lines
 from export_core.judge import Judgement, Result
@@ -161,6 +161,46 @@ def test_no_run_is_bad_input(jaxexport):
         jaxexport("report", "nowhere", "--trend"),
         "summary.json: expected the summary of a finished matrix run, found none. Run ",
     )
+
+
+@pytest.fixture
+def two_days(tmp_path):
+    """Two runs of the same cells, in folders `a` and `b`: on the second day one gave other bits, and cost more."""
+    same = read("0.10.0", case="t.g")
+    for name, outputs, noise, size in (("a", "x", 0.5, 80_000), ("b", "y", 3.0, 160_000)):
+        moved = read("0.10.0", outputs, noise, cost=Cost(temp_bytes=size))
+        finished(tmp_path / name, moved, same, as_of=day(f"2026-11-2{'ab'.index(name)}"))
+
+
+@pytest.mark.usefixtures("two_days")
+def test_several_runs_show_what_moved_from_one_to_the_next(jaxexport):
+    printed = jaxexport("report", "b", "a", "--trend", code=0).out
+    days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
+    assert printed.splitlines()[-3:] == [
+        "from run to run, 1: as of 2026-11-20 to 2: as of 2026-11-21: 2 changes in cells that both runs have",
+        f"  bits   0.5 x noise -> 3 x noise        {days}  t.f/0.9.2-cpu in jaxlib 0.10.0",
+        f"  x2.00  temp_bytes 80.0 kB -> 160.0 kB  {days}  t.f/0.9.2-cpu in jaxlib 0.10.0",
+    ]
+    assert "from run to run" not in jaxexport("report", "b", "--trend", code=0).out
+
+
+@pytest.mark.usefixtures("two_days")
+def test_json_has_what_moved_from_run_to_run(jaxexport):
+    printed = json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)
+    jsonschema.validate(printed, schema("trend"))
+    (step,) = printed["runs"]
+    assert step["change"] == {"figure": "temp_bytes", "was": 80_000, "now": 160_000}
+    assert (step["before"], step["after"]) == ("1: as of 2026-11-20", "2: as of 2026-11-21")
+
+
+@pytest.mark.usefixtures("two_days")
+def test_the_newest_of_several_folders_is_the_run_of_the_report(jaxexport):
+    for order in (("a", "b"), ("b", "a")):
+        page = jaxexport("report", *order, "--html", "-", code=0).out
+        assert "<span>as of</span> 2026-11-21" in page
+        assert "<span>baseline</span> as of 2026-11-20" in page
+    other = jaxexport("report", "a", "b", "--baseline", "a")
+    assert_bad_input(other, "Several DIR are a history already: they cannot be combined with --baseline.")
 
 
 # --- costs, by build date of the reader -------------------------------------------------------------------------------

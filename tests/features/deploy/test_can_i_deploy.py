@@ -441,7 +441,7 @@ def test_the_command_of_an_unknown_answers_it(tmp_path, jaxexport):
     Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
     words = ("can-i-deploy", "*", "--to", "all", "--as-of", "2026-11-22", "--json")
     before = msgspec.json.decode(jaxexport(*words).out, type=Deployability)
-    assert [str(answer.answer) for answer in before.answers] == ["unknown", "no", "unknown", "unknown"]
+    assert [str(answer.answer) for answer in before.answers] == ["no", "no", "unknown", "unknown"]
     (command,) = {answer.run for answer in before.answers if answer.run}
     ran = process(*shlex.split(command)[1:])
     assert (ran.code, "2 owed" in ran.out) == (1, True), ran.out

@@ -1,0 +1,198 @@
+"""Is the forecast true of programs on which it was not tuned? `python -m tools.forecast_truth --heldout first|second`.
+
+Writers export a set of programs. Then forecasts are taken for each of 12 releases of jaxlib and five other
+runtimes, and only then the cells run. `--record NAME` adds what came out to record.json under a name. Ends with 1 where
+a cell was forecast to do what it did not, or too many are unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from export_core.goldens import Golden, GoldenStore
+from export_core.judge import Result
+from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecasts
+from export_core.knowledge.forecasting import COMPILES, LOADS, MATRIX, NUMBERS, RUNS
+from export_core.matrix.verdicts import Verdict
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.readers.worker.protocol import Stage
+from export_core.releases.calendar_entries import shipped_entries
+from export_core.releases.names import parts_of
+from tools.stored_results import read_results
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(__file__).parent
+RECORD = FOLDER / "record.json"
+POLICY = FOLDER / "export_compat.yaml"
+SETS = ("first", "second")
+WRITERS = ("0.6.2", "0.12.0.1")
+JAXLIBS = (
+    *("0.4.31", "0.5.3", "0.6.2", "0.7.0", "0.8.1", "0.9.0.1"),
+    *("0.9.2", "0.10.0", "0.10.2", "0.11.0", "0.11.2", "0.12.0.1"),
+)
+RUNTIMES = ("iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0", "pjrt==0.12.0.1", "stablehlo==0.12.0.1")
+READERS = (*JAXLIBS, *RUNTIMES)
+PARTS = {"jaxlibs": (WRITERS, JAXLIBS), "runtimes": (WRITERS[-1:], RUNTIMES)}
+"""The writers whose goldens run in some readers. Other runtimes take what the newest jax writes."""
+JAXLIB = "jaxlib"
+MOST_UNKNOWN, MOST_UNKNOWN_ELSEWHERE = 0.05, 0.25
+_ANSWERED = {
+    **dict.fromkeys((Stage.READ, Stage.DESERIALIZE, Stage.MODULE), LOADS),
+    **dict.fromkeys((Stage.AUDIT, Stage.LOWER, Stage.COMPILE), COMPILES),
+    Stage.RUN: RUNS,
+    Stage.COMPARE: NUMBERS,
+}
+"""The question to which a cell that fails in a stage says no."""
+CellName = tuple[str, str]
+"""A golden and a reader."""
+
+
+class Outcome(NamedTuple):
+    """What a cell was forecast to do, and what it did."""
+
+    golden: str  # Its golden.
+    reader: str  # Its reader.
+    known: Forecast  # The forecast, taken before it ran.
+    worked: int  # To how many of the four questions, in their order, the answer was really yes.
+    what: str  # What happened, in words that do not change from run to run.
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The four answers."""
+        return tuple(answer.answer for answer in self.known[2:])
+
+    @property
+    def is_false_yes(self) -> bool:
+        """Whether the forecast was that it does what it did not."""
+        return self.worked < len(self.answers) and self.answers[self.worked] == YES
+
+    @property
+    def is_false_no(self) -> bool:
+        """Whether the forecast was that it does not do what it did."""
+        return self.worked > 0 and self.answers[self.worked - 1] == NO
+
+
+def write_goldens(name: str, folder: Path) -> None:
+    """Export a set of programs by the writers that lack goldens in a folder."""
+    there = {golden.manifest.writer.jaxlib for golden in GoldenStore(folder).goldens()}
+    if missing := [writer for writer in WRITERS if writer not in there]:
+        programs = str(FOLDER / f"{name}.py")
+        _jaxexport("goldens", "backfill", "--writers", ",".join(missing), "--", f"--goldens={folder}", programs)
+
+
+def forecasts_of(goldens: Iterable[Golden]) -> dict[CellName, Forecast]:
+    """Say what each reader will do with each golden."""
+    readers = [find_reader(name, Terms(shipped_entries())) for name in READERS]
+    return {
+        (golden.id, each.reader.release.name): each
+        for golden in goldens
+        for each in forecasts(golden.read_artifact(), readers, "cpu", MATRIX)
+    }
+
+
+def compared(known: Mapping[CellName, Forecast], results: Iterable[Result]) -> list[Outcome]:
+    """Set what happened beside what was forecast, for the cells that ran."""
+    return [
+        Outcome(
+            result.golden, result.reader.name, known[result.golden, result.reader.name], _worked(result), _what(result)
+        )
+        for result in results
+        if result.verdict is not Verdict.NOT_RUN
+    ]
+
+
+def _worked(result: Result) -> int:
+    return NUMBERS + 1 if result.verdict.works else _ANSWERED[result.stage]
+
+
+def _what(result: Result) -> str:
+    return str(result.verdict) if result.verdict.works else f"{result.verdict} in stage {result.stage}"
+
+
+def consumer_of(reader: str) -> str:
+    """The consumer of a reader: ``jaxlib``, ``iree``."""
+    return parts_of(reader)[0] if "==" in reader else JAXLIB
+
+
+def figures(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Count the cells of one consumer by their answers, and those whose forecast was false."""
+    answers = Counter(outcome.answers[NUMBERS] for outcome in outcomes)
+    return {
+        "cells": len(outcomes),
+        "worked": sum(outcome.worked > NUMBERS for outcome in outcomes),
+        **{answer: answers[answer] for answer in ("yes", "yes, but", "unknown", "no")},
+        "false yes": sum(outcome.is_false_yes for outcome in outcomes),
+        "false no": sum(outcome.is_false_no for outcome in outcomes),
+    }
+
+
+def as_recorded(name: str, outcomes: Sequence[Outcome]) -> dict[str, object]:
+    """Return what record.json has of a run: the figures of each consumer, and each false answer."""
+    by_consumer: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_consumer.setdefault(consumer_of(outcome.reader), []).append(outcome)
+    false = [outcome for outcome in outcomes if outcome.is_false_yes or outcome.is_false_no]
+    return {
+        "programs": f"{name}.py",
+        "goldens": len({outcome.golden for outcome in outcomes}),
+        "readers": list(READERS),
+        "consumers": {consumer: figures(own) for consumer, own in by_consumer.items()},
+        "false": [f"{'yes' if each.is_false_yes else 'no'}: {told(each)}" for each in false],
+    }
+
+
+def told(outcome: Outcome) -> str:
+    """A cell in a line: ``CASE/WRITER in READER: crash in stage run (REASONS)``."""
+    short = outcome.golden.removeprefix("studies.forecast_heldout.")
+    reasons = "; ".join(map(str, outcome.known.numbers.reasons))
+    return f"{short} in {outcome.reader}: {outcome.what}{f' ({reasons})' if reasons else ''}"
+
+
+def is_good(outcomes: Sequence[Outcome]) -> bool:
+    """Whether nothing was forecast that did not happen, and few enough cells are unknown."""
+    for consumer in {consumer_of(outcome.reader) for outcome in outcomes}:
+        counts = figures([outcome for outcome in outcomes if consumer_of(outcome.reader) == consumer])
+        most = MOST_UNKNOWN if consumer == JAXLIB else MOST_UNKNOWN_ELSEWHERE
+        if counts["false yes"] or counts[UNKNOWN] > most * counts["cells"]:
+            return False
+    return bool(outcomes)
+
+
+def run(name: str, goldens: Path | None, results: Path | None, record: str) -> int:
+    """Write the goldens, take the forecasts, run the cells, print and record; return the exit code."""
+    with tempfile.TemporaryDirectory() as scratch:
+        goldens, results = goldens or Path(scratch, "golden"), results or Path(scratch, "results")
+        write_goldens(name, goldens)
+        known = forecasts_of(GoldenStore(goldens).goldens())
+        outcomes = [
+            outcome
+            for part, (writers, readers) in PARTS.items()
+            for outcome in compared(known, _run_cells(goldens, results / part, writers, readers))
+        ]
+    found = as_recorded(name, outcomes)
+    if record:
+        before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+        RECORD.write_text(json.dumps({**before, record: found}, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1))
+    return 0 if is_good(outcomes) else 1
+
+
+def _run_cells(goldens: Path, results: Path, writers: Sequence[str], readers: Sequence[str]) -> list[Result]:
+    places = ("--goldens", str(goldens), "--results", str(results), "--policy", str(POLICY))
+    _jaxexport("matrix", *places, "--writers", ",".join(writers), "--readers", ",".join(readers), "--quiet")
+    return read_results(results)
+
+
+def _jaxexport(*words: str) -> None:
+    # What fails is what is asked.
+    done = subprocess.run([sys.executable, "-m", "export_core", *words], cwd=ROOT, check=False)
+    if done.returncode not in (0, 1, 3):
+        raise SystemExit(f"jaxexport {words[0]}: expected that it runs; it ended with {done.returncode}")

@@ -1,0 +1,90 @@
+"""How a forecast of programs that shaped no entry is compared with what happened, and what is on record of it."""
+
+import pytest
+from making import day
+
+from export_core.goldens import GoldenStore
+from export_core.knowledge import NO, UNKNOWN, YES, YES_BUT
+from export_core.knowledge.forecasting import Answer, Forecast
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.result import new_result
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.readers.worker.protocol import Stage
+from export_core.releases.calendar import Release
+from export_core.releases.calendar_entries import shipped_entries
+from studies.forecast_heldout import session
+from studies.forecast_heldout.session import FOLDER, Outcome, compared, consumer_of, figures, is_good
+
+READER = find_reader("0.12.0.1", Terms(shipped_entries()))
+GOLDEN = GoldenStore(session.ROOT / "golden").find("tests.compat.test_models.test_convolution/0.12.0.1-cpu")[1]
+
+
+def known(*answers):
+    return Forecast(READER, "cpu", *(Answer(answer) for answer in answers))
+
+
+def outcome(reader, answers, worked):
+    return Outcome("case/writer", reader, known(*answers), worked, "what happened")
+
+
+@pytest.mark.parametrize(
+    ("answers", "worked", "false_yes", "false_no"),
+    [
+        ((YES, YES, YES, YES), 4, False, False),
+        ((YES, YES, YES, YES), 0, True, False),
+        ((YES, YES, YES, UNKNOWN), 2, True, False),  # it was said to run
+        ((YES, YES, YES, UNKNOWN), 3, False, False),
+        ((YES, YES_BUT, YES_BUT, YES_BUT), 1, False, False),
+        ((YES, YES, NO, NO), 4, False, True),
+        ((YES, YES, NO, NO), 2, False, False),
+        ((YES, YES, NO, NO), 1, True, False),  # it was said to compile
+        ((NO, NO, NO, NO), 1, False, True),  # it does not run, and loads
+    ],
+)
+def test_an_answer_is_false_where_the_cell_did_otherwise(answers, worked, false_yes, false_no):
+    one = outcome("0.12.0.1", answers, worked)
+    assert (one.is_false_yes, one.is_false_no) == (false_yes, false_no)
+
+
+@pytest.mark.parametrize(
+    ("stage", "verdict", "worked"),
+    [
+        (Stage.COMPARE, Verdict.PASS, 4),
+        (Stage.COMPARE, Verdict.NUMERICS, 3),
+        (Stage.RUN, Verdict.CRASH, 2),
+        (Stage.COMPILE, Verdict.REFUSED, 1),
+        (Stage.AUDIT, Verdict.ERROR, 1),
+        (Stage.MODULE, Verdict.ERROR, 0),
+    ],
+)
+def test_how_far_a_cell_got_answers_the_questions(stage, verdict, worked):
+    reader = Release(jax=READER.release.jax, jaxlib="0.12.0.1", built=day(READER.release.built))
+    result = new_result(Cell(GOLDEN, reader, "cpu"), stage, verdict)
+    (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(YES, YES, YES, YES)}, [result])
+    assert one.worked == worked
+
+
+def test_a_cell_that_did_not_run_says_nothing():
+    reader = Release(jax=READER.release.jax, jaxlib="0.12.0.1", built=day(READER.release.built))
+    result = new_result(Cell(GOLDEN, reader, "cpu"), Stage.ENVIRONMENT, Verdict.NOT_RUN)
+    assert compared({}, [result]) == []
+
+
+def test_too_many_unknown_cells_are_not_good():
+    right, unknown = ("0.12.0.1", (YES,) * 4, 4), ("0.12.0.1", (UNKNOWN,) * 4, 4)
+    few = [outcome(*right)] * 19 + [outcome(*unknown)]
+    assert figures(few)["unknown"] == 1
+    assert is_good(few)
+    assert not is_good([*few, outcome(*unknown)])
+    assert not is_good([*few, outcome("0.12.0.1", (YES,) * 4, 3)])
+    assert not is_good([])
+
+
+def test_consumers_are_told_apart():
+    assert [consumer_of(name) for name in ("0.9.2", "iree==3.13.0")] == ["jaxlib", "iree"]
+
+
+@pytest.mark.parametrize(("name", "least"), [("first", 40), ("second", 20)])
+def test_a_set_has_enough_programs(name, least):
+    assert (FOLDER / f"{name}.py").read_text(encoding="utf-8").count("\ndef test_") >= least

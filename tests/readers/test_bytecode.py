@@ -1,0 +1,56 @@
+"""Environments of one run share the bytecode of the files that they share, and of no other."""
+
+import py_compile
+from pathlib import Path
+
+import pytest
+
+from export_core.readers.bytecode import share_bytecode
+
+SITE = Path("lib/python3.12/site-packages")
+
+
+@pytest.fixture
+def compiled(tmp_path) -> Path:
+    """An environment in which all was imported."""
+    for name in ("numpy/__init__.py", "numpy/core.py", "jax/__init__.py", "jax/gone.py"):
+        source = tmp_path / "compiled" / SITE / name
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(f"NAME = {name!r}")
+        py_compile.compile(str(source))
+    return tmp_path / "compiled"
+
+
+@pytest.fixture
+def new(compiled) -> Path:
+    """An environment as the installer leaves it: NumPy is that of the other, jax is not."""
+    new = compiled.with_name("new")
+    for name in ("numpy/__init__.py", "numpy/core.py"):
+        (new / SITE / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / SITE / name).hardlink_to(compiled / SITE / name)
+    (new / SITE / "jax").mkdir()
+    (new / SITE / "jax" / "__init__.py").write_text("NAME = 'jax/__init__.py'")
+    return new
+
+
+def bytecode(folder: Path) -> set[str]:
+    return {f"{path.parents[1].name}.{path.name.partition('.')[0]}" for path in folder.rglob("*.pyc")}
+
+
+def test_a_file_that_two_environments_share_is_compiled_once(compiled, new):
+    share_bytecode(new, [compiled])
+    assert bytecode(new) == {"numpy.__init__", "numpy.core"}
+    (one,) = new.rglob("core.*.pyc")
+    assert one.samefile(compiled / one.relative_to(new))
+
+
+def test_an_environment_that_was_used_before_keeps_its_own(compiled, new):
+    py_compile.compile(str(new / SITE / "numpy" / "__init__.py"))
+    share_bytecode(new, [compiled])
+    assert bytecode(new) == {"numpy.__init__"}
+
+
+def test_what_another_environment_lacks_comes_from_the_next(compiled, new, tmp_path):
+    (tmp_path / "empty").mkdir()
+    share_bytecode(new, [tmp_path / "empty", compiled, compiled])
+    assert bytecode(new) == {"numpy.__init__", "numpy.core"}

@@ -1,0 +1,208 @@
+"""Pictures of the page: where errors are, costs, windows, a golden in all readers with its sources, and banners."""
+
+import re
+
+import msgspec
+import pytest
+from making import document, of_runtime, result, summarize, with_causes
+from test_page import cells_of, data_of
+
+from export_core.base.error_grid import ErrorGrid
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.readers.worker.protocol import Cost, Stage
+from export_core.report.page import html_page
+from export_core.report.page_data import cell_link
+
+LINE = ErrorGrid(1, 3, 1, 300, (1e-6, 0.5, None), (1e-4, 1e-4, 1e-4))
+SQUARES = ErrorGrid(2, 2, 20, 40, (0.0, 1e-6, 0.5, None), (0.0, 1e-4, 1e-4, 1e-4))
+LAPACK = "no: LAPACK calls crash in a fresh process (lapack-cold-process)"
+WRONG = {"verdict": Verdict.NUMERICS, "judgement": Judgement.BROKEN, "message": "output 0: 1 of 300 elements differ"}
+
+
+def wrong(grid=LINE, **changes):
+    errors = {"max_abs_error": 0.5, "max_rel_error": 0.5, "max_noise_error": 40.0}
+    return result(**WRONG, **errors, error_grid=grid, **changes)
+
+
+def growing(*sizes, case="t.f"):
+    readers = ("0.9.2", "0.10.2", "0.11.0", "0.12.0.1")
+    pairs = zip(readers, sizes, strict=False)
+    return [result(case=case, reader=reader, cost=Cost(temp_bytes=size)) for reader, size in pairs]
+
+
+# --- where the errors are ---------------------------------------------------------------------------------------------
+
+
+def test_a_cell_has_its_errors_beside_what_is_allowed():
+    first, second = cells_of(html_page(document([wrong(case="t.f"), result(case="t.g")])))
+    assert first["grid"] == msgspec.to_builtins(LINE) | {"errors": list(LINE.errors), "allowed": list(LINE.allowed)}
+    assert second["grid"] is None
+
+
+def test_a_picture_that_many_cells_share_is_in_the_page_once():
+    results = [wrong(case=f"t.{number}") for number in range(5)]
+    assert len(data_of(html_page(document(results)))["tables"]["grid"]) == 2
+
+
+def test_very_many_pictures_are_cut(monkeypatch):
+    monkeypatch.setattr("export_core.report.page_data.MOST_GRIDS", 2)
+    grids = [ErrorGrid(1, 1, 1, 1, (float(number),), (0.0,)) for number in range(1, 6)]
+    cells = cells_of(html_page(document([wrong(grid, case=f"t.{number}") for number, grid in enumerate(grids)])))
+    assert [cell["grid"] is None for cell in cells] == [False, False, True, True, True]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("grid", [LINE, SQUARES], ids=["line", "squares"])
+def test_an_opened_cell_draws_where_the_errors_are(grid, opened):
+    page = opened(cell_link(wrong().key), shown=document([wrong(grid)]))
+    parts = page.locator("#cell-facts .chart rect.part")
+    assert parts.count() == len(grid.errors)
+    kinds = [parts.nth(place).get_attribute("class").removeprefix("part ") for place in range(parts.count())]
+    assert kinds == (["within", "beyond", "infinite"] if grid is LINE else ["none", "within", "beyond", "infinite"])
+    caption = page.locator("#cell-facts figcaption").inner_text()
+    of = len(grid.errors)
+    assert f"1 of {of} parts have an error that is not allowed; at most 5000 times what is allowed there" in caption
+    assert "1 with NaN or infinity on one side only" in caption
+    assert ("all others, 20, downwards" in caption) == (grid is SQUARES)
+    title = parts.nth(kinds.index("beyond")).locator("title").text_content()
+    assert title.endswith("error 0.5, allowed 0.0001")
+
+
+@pytest.mark.browser
+def test_errors_name_the_unit_by_which_the_worst_element_is_chosen(opened):
+    message = "output 0: 1 of 3 elements differ\n  worst at [1]: expected 1.0, got 1.5"
+    shown = document([msgspec.structs.replace(wrong(), message=message)])
+    text = opened(cell_link(wrong().key), shown=shown).locator(".numbers").inner_text()
+    assert text.index("times the noise") < text.index("absolute") < text.index("relative")
+    assert (
+        "judged in units of the noise that their writer measured. The worst one has the largest error of that" in text
+    )
+
+
+# --- costs and windows ------------------------------------------------------------------------------------------------
+
+
+def test_costs_and_windows_are_open_pictures():
+    page = html_page(document([*growing(1e6, 1e6, 4e6, 4e6), *growing(1e6, 1e6, 1e6, 1e6, case="t.same")]))
+    sections = re.findall(r'<section class="windows"><h2>(.*?)</h2>(.*?)</section>', page, re.S)
+    assert [title for title, _ in sections] == [
+        "What calls cost, from release to release",
+        "When goldens leave the promise",
+    ]
+    costs = sections[0][1]
+    assert "t.f/0.9.2-cpu" in costs
+    assert "temp_bytes 1.0 MB -&gt; 4.0 MB (x4.00) in 0.11.0" in costs
+    assert "t.same" not in costs
+    assert costs.count("<circle") == 4
+    assert re.findall(r'y="[\d.]+" text-anchor="\w+">(\d.\d MB)<', costs) == ["1.0 MB", "4.0 MB"]
+
+
+def test_without_a_change_of_costs_there_is_no_picture_of_them():
+    assert "What calls cost" not in html_page(document(growing(1e6, 1e6)))
+
+
+@pytest.mark.browser
+def test_an_opened_cell_draws_its_golden_from_release_to_release(opened):
+    cells = growing(1e6, 1e6, 4e6, 4e6)
+    cells[2] = msgspec.structs.replace(cells[2], **WRONG, max_noise_error=40.0)
+    page = opened(cell_link(cells[0].key), shown=document(cells))
+    chart = page.locator("#cell-pictures figure .chart").first
+    assert chart.locator("rect.state").count() == 4
+    assert chart.locator("rect.state.broken").count() == 1
+    label = chart.get_attribute("aria-label")
+    assert "error, at most 40 times the noise" in label
+    assert "temp bytes, 1 M to 4 M" in label
+
+
+# --- a golden in all readers, with sources ----------------------------------------------------------------------------
+
+
+def in_runtimes():
+    plain = result(case="t.f", forecast="yes")
+    crash = result(
+        Verdict.CRASH, Judgement.BROKEN, case="t.f", reader="0.9.2", stage=Stage.RUN, forecast=LAPACK,
+        upstream="lapack-cold-process",
+    )  # fmt: skip
+    iree = of_runtime(
+        result(
+            case="t.f", forecast="unknown: nobody measured stablehlo.sort", judgement=Judgement.BONUS, promised=False
+        ),
+        *("iree==3.13.0", "2026-10-28"),
+    )
+    return with_causes([crash, plain, iree])
+
+
+def test_entries_that_forecasts_and_causes_name_have_their_sources():
+    data = data_of(html_page(document(in_runtimes())))
+    assert [*data["entries"]] == ["lapack-cold-process"]
+    assert data["entries"]["lapack-cold-process"]["title"] == "LAPACK calls crash in a fresh process"
+    assert data["entries"]["lapack-cold-process"]["source"].startswith("https://")
+    assert [*data["issues"].values()] == ["lapack-cold-process"]
+
+
+@pytest.mark.browser
+def test_a_strip_has_what_ran_was_forecast_and_is_known(opened):
+    cells = in_runtimes()
+    page = opened(cell_link(cells[1].key), shown=document(cells))
+    lines = page.locator(".strip tbody tr")
+    texts = [lines.nth(place).locator("td").all_inner_texts() for place in range(lines.count())]
+    assert lines.locator("th").all_inner_texts() == ["ran", "forecast", "known as"]
+    assert texts == [["†", "✓", "✓"], ["no 1", "yes", "? 2"], ["3", "", ""]]
+    assert page.locator(".strip thead th span").all_inner_texts() == ["0.9.2", "0.10.2", "iree 3.13.0"]
+    notes = page.locator(".notes li").all_inner_texts()
+    assert notes[0].startswith("forecast no: LAPACK calls crash in a fresh process")
+    assert "source: https://" in notes[0]
+    assert notes[1].endswith("source: the bytes of the artifact")
+    assert page.locator(".strip td.chosen").all_inner_texts() == ["✓", "yes", ""]
+
+
+@pytest.mark.browser
+def test_a_wrong_forecast_is_marked_in_the_strip(opened):
+    failed = result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, forecast="yes")
+    page = opened(cell_link(failed.key), shown=document([failed]))
+    assert page.locator(".strip tr:nth-child(2) td").inner_text() == "yes!"
+
+
+# --- what a green page must not hide, and a phone ---------------------------------------------------------------------
+
+
+def test_not_decided_is_a_banner_of_a_green_page():
+    made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0", "t.g/0.9.2-cpu: output 1"])
+    page = html_page(document([result()], made))
+    header = page.partition("<main>")[0]
+    assert '<span class="exit0">KEPT:</span>' in header
+    assert "NOT DECIDED: 2 stored outputs would not show a wrong number" in header
+    assert 'href="#cause=not-decided"' in header
+    assert page.count('id="cause=not-decided"') == 1
+    assert "NOT DECIDED" not in html_page(document([result()])).partition("<main>")[0]
+
+
+@pytest.mark.browser
+def test_the_banner_opens_the_list_of_outputs(opened):
+    made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0"])
+    page = opened(shown=document([result()], made))
+    page.locator(".note a").click()
+    assert page.get_by_text("t.f/0.9.2-cpu: output 0").is_visible()
+
+
+@pytest.mark.browser
+def test_on_a_phone_the_newest_readers_are_first(opened):
+    cells = in_runtimes()
+    names = {}
+    for size in ((1440, 1000), (390, 844)):
+        page = opened(cell_link(cells[1].key), shown=document(cells), size=size)
+        strip = page.locator(".strip thead th span").all_inner_texts()
+        page.locator("#close").click()
+        names[size[0]] = page.locator("[role=columnheader] b").all_inner_texts()
+        assert strip == names[size[0]]
+    assert names == {1440: ["0.9.2", "0.10.2", "iree 3.13.0"], 390: ["0.10.2", "0.9.2", "iree 3.13.0"]}
+
+
+@pytest.mark.browser
+def test_on_a_phone_the_map_begins_with_the_newest_readers(opened):
+    page = opened(size=(390, 844))
+    room = page.locator(".map")
+    assert room.evaluate("map => map.scrollWidth > map.clientWidth && map.scrollLeft > 0")
+    line = page.locator(".map line.today").bounding_box()
+    assert 0 < line["x"] < 390

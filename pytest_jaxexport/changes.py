@@ -197,8 +197,7 @@ def source_difference(
     """Return lines that show what is exported now beside what a golden holds; none where both are equal.
 
     `folder` is the golden's: what it lacks, as a golden that was added without its source lacks a jaxpr, is left out.
-    With
-    `operations`, the operations of StableHLO that differ are shown too.
+    With `operations`, the operations of StableHLO that differ are shown too.
     """
     lines = summary_difference(then.jaxpr, now.jaxpr)
     compared = [(JAXPR_TEXT, "jaxpr", _jaxprs_differ)]
@@ -260,8 +259,7 @@ def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
     """Return a unified diff of two jaxprs, as in `jaxpr.txt`, as lines; none when only the names of variables differ.
 
     Today's variables get the names that the golden has for them; one that the golden lacks is marked: ``c'``. After
-    `most` lines, a
-    last one says how many were left out.
+    `most` lines, a last one says how many were left out.
     """
     old, new = then.splitlines(), now.splitlines()
     if len(old) + len(new) <= TOO_LONG:
@@ -286,8 +284,7 @@ def _with_old_names(then: list[str], now: list[str], old: frozenset[str], new: f
     """Return the lines of `now` with the names of `then`; `old` and `new` are the variables of each.
 
     Lines are paired by their text without names. Then each name of a line is paired with the one at the same position.
-    The first line
-    that has a name decides, which is mostly the one that binds it.
+    The first line that has a name decides, which is mostly the one that binds it.
     """
     partner: dict[str, str] = {}
     taken: set[str] = set()

@@ -69,8 +69,7 @@ class ReportedTests:
     """The facts in the reports of marked tests: which ran, passed or failed, what they exported, on which platforms.
 
     `renamed` are the unused cases that a test without goldens may have had before. `unmarked` are the node ids of tests
-    that passed
-    without a marker.
+    that passed without a marker.
     """
 
     tests: set[str] = field(default_factory=set)

@@ -457,8 +457,7 @@ def _marked(item: pytest.Item) -> marker.Marked | None:
     """Return the keywords in the markers of a test, None without one; with the first one, read the settings of the run.
 
     They are read again when there are others: hooks, fixtures and a test itself may add some. Raises
-    `pytest.UsageError` for a wrong
-    setting, and `MarkerError` for a wrong marker.
+    `pytest.UsageError` for a wrong setting, and `MarkerError` for a wrong marker.
     """
     markers = list(item.iter_markers(marker.NAME))
     if not markers:

@@ -211,8 +211,7 @@ class Recorder:
         """Return the golden by this writer that shows what it does with this artifact, or None.
 
         Equal bytes have equal derivatives and refusals, unless they call what no module holds, such as a callback to
-        Python, or a setting
-        of jax differs. What this processor computes, the replay of the golden compares.
+        Python, or a setting of jax differs. What this processor computes, the replay of the golden compares.
         """
         now = produced.manifest
         if now.options.allow:
@@ -514,7 +513,7 @@ class Recorder:
         )
         if wrong := [result for result in results if result.judgement.fails_run]:
             findings = (broken_cell(result, known_issues(policy.known_issues)) for result in wrong)
-            self._fail("\n\n".join(map(_told, findings)))
+            self._fail("\n\n".join(map(_as_text, findings)))
 
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
         """Fail a test that exports something else than its golden.
@@ -702,7 +701,7 @@ def _what_differs(line: str) -> str:
     return "Another export" if what.startswith("export changed") else f"Other {what}"
 
 
-def _told(finding: Finding) -> str:
+def _as_text(finding: Finding) -> str:
     """Return a finding about one golden as pytest shows it: what happened is in the first words."""
     (result,) = finding.results
     return f"{finding.title}: {outcome_line(result)}\n{finding.text}"

@@ -200,8 +200,7 @@ def run_options(settings: Settings) -> RunOptions:
     """Return how goldens are replayed in this process.
 
     Goldens and policy are named if `jaxexport matrix` would find others in the folder where pytest was called: a
-    failure prints the
-    command that reproduces its cell from there.
+    failure prints the command that reproduces its cell from there.
     """
     here = settings.directory
     goldens, policy = settings.goldens, settings.policy_file

@@ -32,12 +32,9 @@ class Settings(NamedTuple):
     """The settings of a pytest run that do not come from markers.
 
     `update` tells which goldens are written: none, all, or those that this writer does not have yet. `dry_run` means
-    that they are only
-    shown, `reviewed` that somebody is asked about each, `noise_later` that their noise is not measured now. `repeated`
-    are options that
-    a suggested command has to repeat. `policy_file` is the file that `policy` was read from, None where there is none.
-    `directory` is
-    where pytest was called.
+    that they are only shown, `reviewed` that somebody is asked about each, `noise_later` that their noise is not
+    measured now. `repeated` are options that a suggested command has to repeat. `policy_file` is the file that `policy`
+    was read from, None where there is none. `directory` is where pytest was called.
     """
 
     goldens: Path

@@ -32,10 +32,9 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
     """Return the goldens of tests that do not exist here, and of calls that a test does not make here.
 
     Not among them is a golden by another writer or for another platform, if this run exports its case. Nor is one whose
-    test was
-    deselected, skipped or failed, or whose file was not collected, nor one that never had a test. Another machine may
-    still use a
-    golden that is unused here, see `is_gone`. Raises `GoldenError` for a golden that cannot be read.
+    test was deselected, skipped or failed, or whose file was not collected, nor one that never had a test. Another
+    machine may still use a golden that is unused here, see `is_gone`. Raises `GoldenError` for a golden that cannot be
+    read.
     """
     store = GoldenStore(goldens)
     unused: list[Golden] = []
@@ -51,10 +50,8 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
     """Return whether no machine can export an unused golden any more.
 
     Its test file was collected whole, does not name its test, and makes no tests when it is imported. Which tests and
-    calls exist may
-    depend on the machine and on the installed releases. A file that does not exist here may belong to another project
-    that shares the
-    goldens.
+    calls exist may depend on the machine and on the installed releases. A file that does not exist here may belong to
+    another project that shares the goldens.
     """
     test = golden.manifest.test
     file = test.partition("::")[0]
@@ -118,8 +115,7 @@ def report_unused(
     """Return a line for each unused golden; errors of deletions; and how many unused ones are left.
 
     With `delete`, what no machine can need any more is removed. Raises `GoldenError` where a golden cannot be read;
-    nothing has been
-    deleted then.
+    nothing has been deleted then.
     """
     store = GoldenStore(goldens)
     # Before the store reads anything: it completes an update that was killed between two renames.

@@ -1,8 +1,8 @@
 """The audit of an artifact: whether it is read whole, and whether each custom-call target is allowed.
 
 A target is allowed by the writer's list of stable targets, or by the policy. Here are also the kinds of custom calls,
-and
-what to expect on each platform. Whatever takes an artifact raises `ArtifactError` where a module of it cannot be read.
+and what to expect on each platform. Whatever takes an artifact raises `ArtifactError` where a module of it cannot be
+read.
 """
 
 import binascii

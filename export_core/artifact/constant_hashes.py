@@ -40,8 +40,7 @@ def with_hashes(text: str, module: Module) -> str:
     """Return a module's text with the hashes of its long constants.
 
     MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so,
-    and all do
-    where the text has other constants than the module.
+    and all do where the text has other constants than the module.
     """
     constants = long_constants(module)
     if len(_LEFT_OUT.findall(text)) == len(constants):

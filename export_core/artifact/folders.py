@@ -70,8 +70,7 @@ def files_of(paths: Iterable[str], *, hidden: bool = True) -> Iterator[Found]:
     """Yield everything that is named, and everything in the named folders, in the order of the disk.
 
     Links to files are followed, and links to folders are not: they may lead back. With `hidden`, also what is in hidden
-    folders
-    and virtual environments, which are left out otherwise.
+    folders and virtual environments, which are left out otherwise.
     """
     for path in paths:
         if not is_archive(path):

@@ -71,8 +71,7 @@ class Trace:
     """The search from values to what makes them, within `MOST_STEPS` steps.
 
     Its methods raise `ArtifactError` where the module cannot be read, and `LookupError` where it lacks a function or a
-    value that
-    it names.
+    value that it names.
     """
 
     def __init__(self, module: Module) -> None:

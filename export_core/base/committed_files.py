@@ -20,8 +20,8 @@ def refuse_committed(folder: str, top: str) -> None:
         tracked = run_git(("ls-files", "-z", "--", f":(top,literal){os.path.relpath(folder, top)}"), top, _SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         printed = getattr(error, "stderr", None) or str(error).encode()
-        said = printed.decode(errors="replace").strip()
-        found = f"that in {top}, git does not say: {said}"
+        answer = printed.decode(errors="replace").strip()
+        found = f"that in {top}, git does not say: {answer}"
     else:
         if not tracked:
             return

@@ -72,8 +72,8 @@ class Problem(NamedTuple):
 class ExportCompatError(Exception):
     """Bad input or a broken part, in a message for a person.
 
-    The message says what was expected, what was found, where, and what to do next.
-    Command-line tools print it without a traceback.
+    The message says what was expected, what was found, where, and what to do next. Command-line tools print it without
+    a traceback.
     """
 
     exit_code = 2  # The exit code of a command that ends with it.

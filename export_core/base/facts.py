@@ -44,7 +44,7 @@ class Fact(Generic[Value]):
         return others if value is None else {**others, self.name: msgspec.to_builtins(value)}
 
 
-def told_facts(facts: Facts) -> list[tuple[str, Sequence[str]]]:
+def labelled_facts(facts: Facts) -> list[tuple[str, Sequence[str]]]:
     """Return the label and the lines of each fact whose feature is installed, in the order of the features."""
     known = [_fact(*where) for name, where in _registered().items() if name in facts] if facts else []
     return [(fact.label, fact.lines(value)) for fact in known if (value := fact.of(facts)) is not None]

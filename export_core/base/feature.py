@@ -46,8 +46,7 @@ class Feature(NamedTuple):
     """The option of a run, or the key of the policy, that the feature needs.
 
     Without it, `after_replay`, `rule` and `findings` have nothing to do, and are not imported. The last two are also
-    asked
-    where results have the feature's `facts`.
+    asked where results have the feature's `facts`.
     """
     facts: Mapping[str, str] = {}
     """The facts that it adds to results, by their key: where each `Fact` of base/facts.py is, as ``module:NAME``."""
@@ -148,8 +147,7 @@ def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
     """Return the argument that does not fit: missing in a function, called otherwise than `asked`, or unknown there.
 
     Empty where all fit. Names count, since an argument with another name likely means something else. `asked` is a
-    method,
-    with a `self`.
+    method, with a `self`.
     """
     taken, given = _parameters(function), list(_parameters(asked))[1:]
     for found, expected in zip_longest(list(taken)[: len(given)], given):
@@ -162,8 +160,7 @@ def _parameters(function: FunctionType) -> dict[str, bool]:
     """Return the parameters of a function, and whether each is needed.
 
     Written as ``name``, as ``name=`` where only by keyword, and as ``*name``. Read from the function's code, since
-    importing
-    `inspect` takes as long as `jaxexport inspect`.
+    importing `inspect` takes as long as `jaxexport inspect`.
     """
     function = getattr(function, "__wrapped__", function)  # that of a context manager
     code, names = function.__code__, function.__code__.co_varnames

@@ -17,8 +17,7 @@ def problem_of_pattern(pattern: str) -> str:
     """Return what is wrong with a regular expression that somebody else wrote; empty where it is safe to use.
 
     Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted. So only those
-    are
-    accepted whose time grows with the square of the text at most.
+    are accepted whose time grows with the square of the text at most.
     """
     if len(pattern) > LONGEST_PATTERN:
         return f"expected a regular expression of at most {LONGEST_PATTERN} characters, found {len(pattern)}."

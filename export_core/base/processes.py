@@ -49,8 +49,7 @@ def passed_variables(
     """Return the variables of this process that a process with foreign code gets.
 
     Those that the policy adds by `environment` are included. Settings of jax, XLA and Python are not: each would make a
-    reader
-    unlike a plain process.
+    reader unlike a plain process.
 
     Args:
         added: the names that the policy adds.
@@ -113,8 +112,7 @@ def starting_processes() -> Iterator[None]:
     """Let a module that starts interpreters itself, such as multiprocessing, start them as this package does.
 
     Inside the ``with``, this process has the variables that such an interpreter gets, and PYTHONSAFEPATH: it does not
-    import
-    from the working folder. Another thread that reads variables meanwhile would miss some.
+    import from the working folder. Another thread that reads variables meanwhile would miss some.
     """
     before = {**os.environ}
     own = {name: before[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in before}

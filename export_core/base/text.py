@@ -98,10 +98,8 @@ def without_credentials(text: str) -> str:
     """Return a text without the passwords of its URLs.
 
     Each URL becomes as it may be shown, logged or stored; everything else of the text stays. URLs are parsed
-    conservatively. A
-    password may hold `@`, `/`, `?` and `#` although it should not, and then a program that parses by the standard sees
-    only a
-    part of it as such.
+    conservatively. A password may hold `@`, `/`, `?` and `#` although it should not, and then a program that parses by
+    the standard sees only a part of it as such.
     """
     return re.sub(_URL, lambda match: match[1] + _shown(match[2]), text) if "://" in text else text
 

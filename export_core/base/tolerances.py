@@ -128,11 +128,9 @@ def tolerance_for(
     """Return the tolerance of a dtype between two platforms, the writer's and the reader's.
 
     The default is that of the dtype, wider on some platforms. What the golden has, or the policy for one of the
-    platforms, is
-    used instead. Of several, the widest of each kind is taken, because a marker was written with one platform in mind.
-    `ulp`
-    without `rtol` applies alone. `atol` stays None where it is not set. `sources` tells what set the tolerance of the
-    golden.
+    platforms, is used instead. Of several, the widest of each kind is taken, because a marker was written with one
+    platform in mind. `ulp` without `rtol` applies alone. `atol` stays None where it is not set. `sources` tells what
+    set the tolerance of the golden.
     """
     policy = tolerances or {}
     given = {name: policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {})}

@@ -53,8 +53,7 @@ def open_regular(
     """Open a regular file of at most so many bytes.
 
     Raises `OSError` for anything else, and never waits for it: a FIFO or a device may never end. A link may lead out of
-    the
-    folder that is checked. So it is refused unless `follow`, for a path that a person named.
+    the folder that is checked. So it is refused unless `follow`, for a path that a person named.
     """
     name = os.fspath(path)
     try:

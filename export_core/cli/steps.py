@@ -19,8 +19,7 @@ class Steps:
     """Shows the steps of a command; called with a line where a step begins, from any thread.
 
     While it is entered, which it may be again and again, a terminal shows that something happens, with the seconds
-    since the last
-    line. A log gets a line after each `SILENCE_SECONDS`. Only outside may others print.
+    since the last line. A log gets a line after each `SILENCE_SECONDS`. Only outside may others print.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:

@@ -42,8 +42,7 @@ def with_values(
     """Return the call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
 
     `inputs` are these arrays; where there are none, they are made by the rule. Raises `ExportError` for too many or too
-    few of
-    them, for other shapes or dtypes, and where no array can be made.
+    few of them, for other shapes or dtypes, and where no array can be made.
     """
     leaves = arguments.flat()
     structs = [leaf for leaf in leaves if isinstance(leaf, jax.ShapeDtypeStruct)]

@@ -26,8 +26,7 @@ FIRST_WITHOUT_THE_CHECK = (0, 4, 29)
 """The first release that has no check of shape assertions to disable.
 
 Before, disabling it gave an export without the assertions, and a call that ignores constraints. In this release it
-became a
-no-op with a warning, and later ones do not have it. Source: the sources of those releases.
+became a no-op with a warning, and later ones do not have it. Source: the sources of those releases.
 """
 
 

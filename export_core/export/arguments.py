@@ -83,8 +83,7 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     """Return the arguments with those marked that are static.
 
     No release of jax lets a jitted function say which are. So every choice is tried: the right one leaves exactly the
-    tree of
-    arrays that the function takes (`api.dynamic_tree`).
+    tree of arrays that the function takes (`api.dynamic_tree`).
 
     Raises:
         ExportError: No choice fits, or several do.
@@ -245,8 +244,7 @@ def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattene
 
     jax.export can serialize tuples, lists, dicts whose keys are strings, None, and nodes registered with
     `jax.export.register_pytree_node_serialization` or `register_namedtuple_serialization`. Only the trees differ; the
-    module takes
-    flat arrays in any case. `arguments` are those of the export, for the paths of the leaves.
+    module takes flat arrays in any case. `arguments` are those of the export, for the paths of the leaves.
     """
     nodes = {*_foreign_nodes(exported.in_tree), *_foreign_nodes(exported.out_tree)}
     if not nodes:

@@ -189,10 +189,8 @@ class Case:
         """Return the source of each module that the case registers, by its file name in the golden.
 
         Such a module registers tree nodes, effects or custom-call targets. The golden holds a copy, since it must not
-        depend on the
-        source code that made it. The worker imports the copy under the module's own name, since that is part of what
-        jax serializes
-        of an effect.
+        depend on the source code that made it. The worker imports the copy under the module's own name, since that is
+        part of what jax serializes of an effect.
 
         Raises:
             ExportError: This process has not imported the module, or not from a .py file.
@@ -250,10 +248,8 @@ class Case:
         """Return what `compute` returns, or None and the reason why the golden has no outputs.
 
         The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process. Raises
-        `ExportError`
-        where the function does not run here for another reason, and the marker does not say why its golden has no
-        outputs. On a
-        platform that it was exported for, its own error is passed on.
+        `ExportError` where the function does not run here for another reason, and the marker does not say why its
+        golden has no outputs. On a platform that it was exported for, its own error is passed on.
         """
         if platform in exported_for:
             return compute(), ""
@@ -367,10 +363,9 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
     """Return the jitted function in what a user calls.
 
     That is the result of `jax.jit`, or a `functools.partial` or bound method of one, whose bound arguments become
-    arguments. Or it
-    is the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a `jax.jit` that takes the
-    arrays
-    among the leaves of its arguments. All other leaves are constants, by the values of the first call.
+    arguments. Or it is the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a
+    `jax.jit` that takes the arrays among the leaves of its arguments. All other leaves are constants, by the values of
+    the first call.
 
     Raises:
         ExportError: There is no jitted function in it.

@@ -27,8 +27,7 @@ MISMATCH = "(?i)mismatch|do not match|incompatible"
 """Messages of jax's refusals, as regular expressions for all releases.
 
 They are of a missing derivative, of another number of devices, of other shapes or dtypes. Where a mesh has explicit
-axes, jax
-refuses another number of devices while the call is traced, with a message of its own.
+axes, jax refuses another number of devices while the call is traced, with a message of its own.
 """
 
 
@@ -45,9 +44,8 @@ class GoldenChecks:
     """The checks of a golden in addition to its plain call, with the results that they have in this process.
 
     Each is made when it is added, inside the context managers of jax that are active then. Those of a golden itself are
-    made at
-    its export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export, in no
-    mesh.
+    made at its export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export,
+    in no mesh.
     """
 
     def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
@@ -159,8 +157,7 @@ def require_values(produced: ProducedGolden, reason: str | None = None) -> Produ
     """Return the golden, with a reason if its outputs show nothing.
 
     Derivatives do not count: those of a function that only gives NaN may be numbers. Neither do made inputs, in any
-    call, for
-    which the function gives NaN or infinities: nobody meant them.
+    call, for which the function gives NaN or infinities: nobody meant them.
 
     Args:
         produced: the golden, whole.
@@ -293,8 +290,7 @@ def _shardings_of(
     """Return how a call of an artifact shards each output.
 
     It is seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles. Raises
-    `ExportError`
-    where jax cannot call what it exported.
+    `ExportError` where jax cannot call what it exported.
     """
     case = produced.case
     args, kwargs = plain(meshes.place_unplaced(case, arguments, exported, mesh).dynamic)
@@ -357,12 +353,9 @@ def derivatives(
     """Return flat arguments and results of the derivatives of order 1 to `order`, at `values`.
 
     Results are None without `run`. They are computed without the artifact: they are the expected results of the
-    derivatives that
-    it holds. The derivative of order k takes the arguments of order k-1 followed by a cotangent for each of its
-    outputs. It gives
-    a cotangent for each of its arguments, as `jax.export.Exported.vjp` has it. The cotangents are random numbers from a
-    fixed
-    seed.
+    derivatives that it holds. The derivative of order k takes the arguments of order k-1 followed by a cotangent for
+    each of its outputs. It gives a cotangent for each of its arguments, as `jax.export.Exported.vjp` has it. The
+    cotangents are random numbers from a fixed seed.
     """
     calls: list[tuple[list[Any], list[Any] | None]] = []
 

@@ -42,8 +42,7 @@ def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
     """Return a jaxpr as text, ending in a line break, and in figures.
 
     It is that of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...)`, in any release since 0.4.24. Its class has moved
-    (jax.core,
-    jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its fields.
+    (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -384,8 +383,7 @@ def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ..
     """Return the comparator and the result numbers of each factorization that the function returns, factors in order.
 
     They are read from the primitives of its jaxpr, as `describe_jaxpr` takes it. It has them on every platform, also
-    where jax
-    makes a factorization of other operations (QDWH).
+    where jax makes a factorization of other operations (QDWH).
     """
     jaxpr = getattr(closed_jaxpr, "jaxpr", closed_jaxpr)
     makers = functools.cache(_makers)  # of jaxprs, which are the same while they are held here

@@ -52,8 +52,7 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
     """Return the arguments that a function is exported for: `jax.ShapeDtypeStruct` if on a mesh or symbolic.
 
     The mesh of a case has no devices if jax has such meshes. `arguments` are on their mesh; `symbolic` are those with
-    symbolic
-    shapes, without a mesh, and None for a case without them.
+    symbolic shapes, without a mesh, and None for a case without them.
     """
     axes = case.options.mesh
     if not axes:
@@ -92,8 +91,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
     """Return the arguments as an artifact wants them on its mesh, unless they are on one already.
 
     `jax.jit` places them by its in_shardings; a call of the artifact does not. Where they are on several meshes, jax
-    takes that of
-    the first one for the results, and fails if it has not enough axes for them (since 0.9.1).
+    takes that of the first one for the results, and fails if it has not enough axes for them (since 0.9.1).
     """
     leaves = arguments.flat()
     if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
@@ -181,8 +179,7 @@ def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[st
     """Return the case, whose function is the call of its artifact where jax exports it and cannot run it.
 
     That is so for a mesh without devices (`AbstractMesh`) in its in_shardings or in a shard_map: an artifact is called
-    on devices.
-    `exported` is jax's `Exported`, `axes` those of its mesh.
+    on devices. `exported` is jax's `Exported`, `axes` those of its mesh.
     """
     try:
         with api.in_mesh(case.context_mesh):
@@ -216,8 +213,7 @@ def shard_layout(value: jax.Array) -> str:
     """Return which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
 
     Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``. The
-    worker
-    (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
+    worker (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
     """
     unreduced = getattr(getattr(value.sharding, "spec", None), "unreduced", None)
     layout = parts_of(value.sharding, value.shape)

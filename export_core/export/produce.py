@@ -120,8 +120,7 @@ def produce(
         case: the case.
         calendar: all known releases.
         reproducible: whether paths of this machine stay out of the bytes, also where jax has traced before. It empties
-            jax's
-            caches, so it is set only when a golden is to be written.
+            jax's caches, so it is set only when a golden is to be written.
         module_text: whether to add module.mlir, which no reader needs.
         before_call: may raise an error that forbids to call the function: the call could end this process.
 
@@ -216,8 +215,7 @@ def in_domain(
     """Return made arguments for which a function gives finite numbers, its outputs, and the rule that made them.
 
     `arguments` are those of the first rule, made for the arguments that a test has `passed`, and `outputs` what the
-    function gives
-    for them. Where no rule has such arguments, the rule is None, and the others are unchanged.
+    function gives for them. Where no rule has such arguments, the rule is None, and the others are unchanged.
     """
     if is_finite(outputs):
         return arguments, outputs, RULES[0]
@@ -263,8 +261,7 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     """Free the memory that jax holds for functions with large artifacts: modules and programs, each with its constants.
 
     Returns the goldens without jax's `Exported`, which has the module once more. The processes that replay take as much
-    again.
-    Later tests trace and compile anew what they share with these.
+    again. Later tests trace and compile anew what they share with these.
     """
     if sum(len(golden.artifact.data) for golden in produced) > LARGE:
         api.free_memory()
@@ -301,8 +298,7 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
     """Export a case; return jax's `Exported`, how its trees were flattened, and the artifact.
 
     Jax's check is left out only for allowed targets that jax refuses: what is allowed for other tests, in the policy or
-    in a
-    module's marker, must not change an artifact that never calls it. Raises `ExportError` where jax refuses.
+    in a module's marker, must not change an artifact that never calls it. Raises `ExportError` where jax refuses.
     """
     called: set[str] = set()
     while True:
@@ -389,8 +385,7 @@ def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
     """Set the jax settings that a case is exported with, inside a `with` block.
 
     They leave out source locations, which hold paths of this machine. A golden has none, so that an unchanged export
-    mostly has its
-    bytes, and needs no further comparison.
+    mostly has its bytes, and needs no further comparison.
     """
     values = _without_locations()
     if case.options.calling_convention_version is not None:

@@ -36,10 +36,9 @@ class StatedFacts:
     """What a person states about an artifact, beside its arrays.
 
     Readers import the modules of `register` first; the golden holds a copy of each. `mesh` and `in_specs` are for an
-    artifact
-    without its mesh, or without how each flat argument is sharded. `nothing_to_compare` is why outputs that show
-    nothing are
-    meant, `without_outputs` why there are none. `origin` is where arrays come from that no person gives.
+    artifact without its mesh, or without how each flat argument is sharded. `nothing_to_compare` is why outputs that
+    show nothing are meant, `without_outputs` why there are none. `origin` is where arrays come from that no person
+    gives.
     """
 
     register: Sequence[Path] = ()
@@ -66,8 +65,8 @@ def adopt_artifact(
     Args:
         artifact: the artifact.
         inputs: the flat arguments in order, or an .npz with them. Its names are those of `np.savez(file, *leaves)`
-            (arr_0,
-            arr_1, …) or those of goldens (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes, PRNG keys
+            (arr_0, arr_1, …) or those of goldens (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes,
+            PRNG keys
                 as
             their key data.
         outputs: the flat results, in the same form. None for a golden without, or whose writer has yet to compute them.
@@ -77,8 +76,7 @@ def adopt_artifact(
 
     Raises:
         GoldenError: The arrays do not have the dtypes and shapes that the artifact declares, or do not fit its mesh. Or
-            the
-            case's name is no folder's, the outputs show nothing, or there are outputs and a reason for none.
+            the case's name is no folder's, the outputs show nothing, or there are outputs and a reason for none.
     """
     envelope = envelope_of(artifact)
     if not is_plain_name(case):

@@ -19,10 +19,8 @@ def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
     """Return the mesh that a caller of the artifact needs: the given one, or else the one that the artifact shows.
 
     The surest evidence is the named shardings of arguments and results, since jax 0.9.0. Next is the mesh that Shardy
-    has in the
-    module. Last are XLA's shardings, which have no names. For them the devices are factored into axes of prime sizes,
-    since each
-    sharding over larger axes is one over several of these.
+    has in the module. Last are XLA's shardings, which have no names. For them the devices are factored into axes of
+    prime sizes, since each sharding over larger axes is one over several of these.
 
     Raises:
         GoldenError: There is no mesh on which each argument can be placed as the artifact wants it.
@@ -88,8 +86,7 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
     """Return the given specs as a manifest has them.
 
     Raises `GoldenError` where their number is not that of the arguments, the mesh lacks an axis, or the artifact has
-    another
-    spec.
+    another spec.
     """
     envelope = artifact.envelope
     assert envelope is not None

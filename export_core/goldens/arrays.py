@@ -208,12 +208,10 @@ def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
     """Return the bytes of noise.npz from the noise of each file of outputs, rounded coarsely.
 
     Noise is how far each element moved when its writer ran the artifact again. There is an array for each output, in
-    the order
-    of the manifest: the logarithm of the noise in steps of an eighth of an octave, rounded up (int16). Outputs of one
-    byte an
-    element have steps of an octave (int8), so that noise takes no more space than the outputs do. An array is empty
-    where no
-    element of the output has noise. Integers and booleans have noise where elements jump.
+    the order of the manifest: the logarithm of the noise in steps of an eighth of an octave, rounded up (int16).
+    Outputs of one byte an element have steps of an octave (int8), so that noise takes no more space than the outputs
+    do. An array is empty where no element of the output has noise. Integers and booleans have noise where elements
+    jump.
     """
     return to_npz(
         _encoded(leaf, noise) for outputs, noises in files for leaf, noise in zip(outputs, noises, strict=True)

@@ -28,15 +28,12 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
     """Return the next array that a rule makes.
 
     By the first rule, floating-point and complex numbers are normally distributed, integers are from 0 to 7, booleans
-    alternate,
-    and PRNG keys have random data. The numbers of `RandomState` are the same in every NumPy; those of `default_rng`
-    need not be.
+    alternate, and PRNG keys have random data. The numbers of `RandomState` are the same in every NumPy; those of
+    `default_rng` need not be.
 
     By the two other rules, floating-point numbers are from 0.25 to 0.75, where nearly every function is defined, and
-    integers
-    are from 1 to 7. By the last one, square matrices are also Hermitian, with their size added to the diagonal: then
-    they are
-    positive definite.
+    integers are from 1 to 7. By the last one, square matrices are also Hermitian, with their size added to the
+    diagonal: then they are positive definite.
     """
     shape = tuple(shape)
     if dtype in KEY_WORDS:
@@ -74,8 +71,7 @@ def made_inputs(
 
     Raises:
         GoldenError: The artifact has no dimension of a given name, a size is not positive, or all inputs together would
-            have
-            more than `most_elements`.
+            have more than `most_elements`.
     """
     symbols = sorted(dimension_names(avals))
     if unknown := sorted(given_sizes.keys() - set(symbols)):
@@ -147,8 +143,7 @@ def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
     """Return the value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min.
 
     It walks the tree instead of calling eval: the text comes from a file that is not trusted. Raises `ValueError`,
-    `KeyError`
-    or `TypeError` for anything else.
+    `KeyError` or `TypeError` for anything else.
     """
     match node:
         case ast.Constant(value=int(number)):

@@ -237,8 +237,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
     Nothing in it depends on the time. On the machine it depends only by the instruction set of its processor, on which
-    outputs
-    and noise depend.
+    outputs and noise depend.
     """
 
     case: str  # The id of the case.
@@ -298,8 +297,7 @@ def as_stored(manifest: Manifest, stored: Manifest) -> Manifest:
     """Return the manifest with the evidence of a stored manifest of the same golden.
 
     That is the packages of the stored one. Where it has no extension versions of jaxlib, they are left out: it was
-    written
-    before they were recorded.
+    written before they were recorded.
     """
     writer = structs.replace(manifest.writer, jaxlib_extension_version=None, xla_extension_version=None)
     writer = writer if writer == stored.writer else manifest.writer

@@ -149,8 +149,7 @@ class Golden:
         """Return the noise of each file of outputs, by the file's name; empty where none was measured.
 
         `outputs` are those of `outputs_of_calls`, where they have been read. Raises `GoldenError` for a noise.npz that
-        does not
-        belong to them.
+        does not belong to them.
         """
         if self.manifest.noise is None:
             return {}
@@ -286,8 +285,7 @@ class GoldenStore:
 
         Raises:
             GoldenError: The disk refuses, a newer version of this tool wrote the stored golden, or the manifest could
-                not be
-                loaded again. Nothing stored has changed then, or the message says what has.
+                not be loaded again. Nothing stored has changed then, or the message says what has.
         """
         # First: `..` as a case would lead out of the root.
         manifest_file.check_manifest(manifest, f"{self.root / manifest.case}")
@@ -333,8 +331,7 @@ class GoldenStore:
         """Delete one golden all or nothing.
 
         A rename hides its folder, then its files are deleted, and an empty case folder too. Raises `GoldenError` when
-        the disk
-        refuses; then the golden is unchanged.
+        the disk refuses; then the golden is unchanged.
         """
         removed = atomic.hidden_name(atomic.REMOVED, golden.folder)
         try:
@@ -366,8 +363,7 @@ class GoldenStore:
         """Yield the folders in a folder, without hidden ones.
 
         Raises `GoldenError` for a golden.yaml that belongs to no golden: in the folder itself, or below a hidden
-        folder, unless its
-        name begins with one of `own`.
+        folder, unless its name begins with one of `own`.
         """
         if not parent.is_dir():
             return

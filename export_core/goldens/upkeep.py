@@ -24,16 +24,14 @@ def rename_case(
     """Rename a case, and return its goldens; with `dry_run`, return those that would be renamed.
 
     Everything is stored under the new name before anything of the old one is deleted, so that the same call completes a
-    rename
-    that was killed.
+    rename that was killed.
 
     Args:
         store: all goldens.
         old: the case.
         new: its new name.
         test: the test that exports the new case. Without it, the test follows from the name where it can, and is else
-            left
-            out: such goldens never count as unused.
+            left out: such goldens never count as unused.
         dry_run: whether to change nothing.
 
     Raises:

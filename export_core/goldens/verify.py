@@ -140,8 +140,7 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
     """Raise `GoldenError` where the artifact's own bytes contradict its golden.
 
     By another writer's name, or as a converted artifact, a golden would leave its window early. With fewer platforms or
-    checks,
-    it would have fewer cells, or cells that show less. Raises `ArtifactError` for an artifact without a header.
+    checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for an artifact without a header.
     """
     writer = golden.manifest.writer
     entry = calendar.jaxlib.get(writer.jaxlib)
@@ -195,8 +194,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
     """Raise `GoldenError` unless the record of its conversion is listed, and its artifact can be a converted one.
 
     `by_writer` is whether nothing in the artifact contradicts its writer. Then it has to be encoded as `jaxexport
-    convert`
-    encodes an envelope, which no jax does.
+    convert` encodes an envelope, which no jax does.
     """
     origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
     where = f"{golden.folder / MANIFEST}: converted_from"

@@ -138,10 +138,8 @@ def causes_in(
     """Return the causes of results that have their ids, by judgement.
 
     In each judgement, different numbers come last, then by number of cells. A change is dated between two releases
-    where one that
-    is in the calendar, or a reader of the run, was built between them: that golden was not run there. `changes` are
-    those of the
-    results, unless they are still to be found.
+    where one that is in the calendar, or a reader of the run, was built between them: that golden was not run there.
+    `changes` are those of the results, unless they are still to be found.
     """
     changes = _changes(results) if changes is None else changes
     not_replayable = {result.golden for result in results if fails_in_own_writer(result)}
@@ -203,8 +201,7 @@ def stretches(results: Sequence[Result], group: Callable[[Result], str], written
     """Return releases that agree, as neighbours by build date, for one golden on one platform and device.
 
     `group` says which results agree, and `written` is the group of the writer's own outputs: the writer is a point of
-    its own,
-    unless it is there as a reader.
+    its own, unless it is there as a reader.
     """
     points = [Point(result.reader, group(result), result) for result in results]
     points.sort(key=lambda point: point.reader.date_order)

@@ -72,8 +72,7 @@ def run_times(was: Result, now: Result) -> RunTimes | None:
     """Return the run times of two cells compared; None where one of them was not repeated often enough.
 
     Mann-Whitney's test, exact for so few: it asks only whether the runs of one tend to be longer than those of the
-    other, and
-    nothing about how times are distributed.
+    other, and nothing about how times are distributed.
     """
     before, after = runs_of(was), runs_of(now)
     if min(len(before), len(after)) < FEWEST_RUNS:

@@ -62,10 +62,8 @@ def status_of(
     """Return the status of a change on a day.
 
     `last_writer` is when the last writer known to export the old target was built. A writer built on D + 21 promises to
-    run in
-    readers built since D, which have the new target: from that day on exports may use it. Where nothing replaces the
-    old target,
-    exports need not wait.
+    run in readers built since D, which have the new target: from that day on exports may use it. Where nothing replaces
+    the old target, exports need not wait.
     """
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None

@@ -171,12 +171,9 @@ def summarize(
     The results have their causes; `causes` are those, unless they are still to be collected. `facts` may be a summary.
 
     A run is incomplete if nothing was planned, a result is missing or given twice, or no cell covers what the policy
-    requires. A
-    run without a promised cell is too, unless the policy says that it is meant or others have its other shards. A
-    golden that
-    calls a new target too early is a broken promise even if no reader of this run shows it: readers of those days are
-    deployed,
-    and not all of them are published.
+    requires. A run without a promised cell is too, unless the policy says that it is meant or others have its other
+    shards. A golden that calls a new target too early is a broken promise even if no reader of this run shows it:
+    readers of those days are deployed, and not all of them are published.
 
     Raises:
         PolicyError: The globs of a known failure cover too much.

@@ -27,8 +27,7 @@ def judge_verdict(
     """Return the judgement of a verdict by the table.
 
     `required` means that a cell that was not run is incomplete, also outside the window. `deployed` are deployment
-    targets that
-    need the cell: whatever fails there is at least owed.
+    targets that need the cell: whatever fails there is at least owed.
     """
     if verdict is Verdict.NOT_RUN and (required or deployed):
         return Judgement.INCOMPLETE
@@ -76,8 +75,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     """Return a result as a policy's windows, targets, known failures and requirements judge it on a day.
 
     Whatever was planned is required to run, inside the window or not, unless the policy says otherwise about cells
-    outside it
-    and without a deployment target.
+    outside it and without a deployment target.
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
     window = promise_of(
@@ -124,10 +122,9 @@ def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.dat
     """Judge what an accelerator's compiler refuses by its control: the golden's own writer, for the same device.
 
     Most goldens for accelerators are written on a CPU, and were not compiled for their device. Where the release that
-    wrote a
-    golden fails in the same way in this run, the compiler of that device cannot do it: no release breaks a promise by
-    that. A
-    failure that the writer's release does not have, or of which the run does not show it, stays as it is.
+    wrote a golden fails in the same way in this run, the compiler of that device cannot do it: no release breaks a
+    promise by that. A failure that the writer's release does not have, or of which the run does not show it, stays as
+    it is.
 
     Args:
         results: All results of a run, each judged by `policy`.

@@ -94,8 +94,7 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     """Yield what is no longer true about one known failure.
 
     Outside the window only wrong numbers break a promise, and only what a deployment target has to run is owed: an
-    entry can be
-    about no other cell there.
+    entry can be about no other cell there.
     """
     excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     counted = (result for result in results if result.promised or result.deployed or result.judgement in excusable)

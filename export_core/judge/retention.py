@@ -30,8 +30,7 @@ def retirement_day(reader: datetime.date, written: Sequence[datetime.date], wind
     """Return the first day on which a reader may be retired, or None where it is promised to run nothing.
 
     From that day on no new jaxlib is promised to run what the reader's own release exports, nor any golden that the
-    reader is
-    promised to run: nothing is lost by not running it any more.
+    reader is promised to run: nothing is lost by not running it any more.
     """
     days = [leaves_window_on(built, windows) for built in written if promise(built, reader, windows).promised]
     return max(*days, leaves_window_on(reader, windows)) if days else None
@@ -57,12 +56,9 @@ def retention_status(
     """Yield every golden with the reasons why it must stay on a day, as sentences; without one it may be pruned.
 
     A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. It
-    must stay
-    while a deployment target has to run its case, also one whose obligation has yet to begin, and while it calls a
-    custom-call
-    target that may not be deleted yet. It also stays when it is pinned, and when it is its case's last by a writer of
-    its
-    platform.
+    must stay while a deployment target has to run its case, also one whose obligation has yet to begin. And it must
+    stay while it calls a custom-call target that may not be deleted yet. It also stays when it is pinned, and when it
+    is its case's last by a writer of its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})

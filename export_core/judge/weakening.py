@@ -70,10 +70,10 @@ def _spread(*groups: tuple[Any, Sequence[tuple[Any, str]]]) -> dict[Field, Any]:
     Raises `ValueError` for one that is given twice.
     """
     fields: dict[Field, Any] = {}
-    for said, kinds in groups:
+    for entry, kinds in groups:
         for kind, names in kinds:
             for name in names.split():
-                if fields.setdefault((kind, name), said) is not said:
+                if fields.setdefault((kind, name), entry) is not entry:
                     raise ValueError(f"expected each field once, found {kind}: {name} twice")
     return fields
 

@@ -188,8 +188,8 @@ def _by_bytes(
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
         yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
-        said = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
-        yield COMPILES, YES_BUT, Reason(said)
+        need = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
+        yield COMPILES, YES_BUT, Reason(need)
     elif devices > 1 and DEVICES not in settings:
         yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
 

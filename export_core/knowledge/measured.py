@@ -42,8 +42,7 @@ class Measured(NamedTuple):
         """Return the places of the releases that speak for one; empty where none does, as no operation has that.
 
         A release that did not run counts as having what both its neighbours have: so none that is newer than all that
-        ran has
-        anything. The releases between two are known by their versions.
+        ran has anything. The releases between two are known by their versions.
         """
         if release in self.releases:
             return frozenset((self.releases.index(release),))

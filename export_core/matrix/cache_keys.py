@@ -94,8 +94,7 @@ def runs_code_outside_the_key(golden: Golden) -> bool:
     """Return whether replaying a golden runs a user's code that no key covers.
 
     Code that registers or compares may use anything. A module to register is in the golden, and so in the key: that is
-    enough
-    where the module is self-contained.
+    enough where the module is self-contained.
     """
     if ":" in golden.compared_as.comparison.compare:
         return True
@@ -185,8 +184,7 @@ def is_self_contained(source: bytes) -> bool:
     """Return whether a module imports only `IMPORTS` and uses no name of `REACHES`: then equal bytes behave equally.
 
     Anything else may load a library, or read a file, a variable or the time. This check is for honest code; it is no
-    protection
-    against code that tries to get around it.
+    protection against code that tries to get around it.
     """
     try:
         tree = ast.parse(source)

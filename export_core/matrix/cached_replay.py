@@ -72,8 +72,7 @@ def replay_unknown(
     """Yield each cell with its outcome: those that the cache has, then those of a replay, which are stored.
 
     No environment is built or started if every cell of it is known. Unless `options.cache`, every cell is run, and its
-    outcome
-    stored all the same.
+    outcome stored all the same.
     """
     known = _KnownOutcomes(cells, cache, environments, options)
     unknown = sorted(cells, key=lambda cell: not cell.decides)  # in the order of a replay
@@ -134,8 +133,7 @@ class _KnownOutcomes:
         """Return the key of a cell's outcome; empty if it is not stored, and while its environment is not built.
 
         Outcomes of an environment that was asked for again, because something broke, are not stored: nobody knows which
-        of them come
-        from the broken one. Nor are those of an accelerator, since no key has the version of its driver.
+        of them come from the broken one. Nor are those of an accelerator, since no key has the version of its driver.
         """
         environment = self._environments[cell.placement]
         if environment is None or not environment.content_hash or self._builds[cell.placement] > 1:
@@ -183,10 +181,8 @@ class OutcomeCache:
     """The stored outcomes by key, until `close`.
 
     It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache. A
-    row that
-    is damaged counts as missing; a file that is broken is removed, and a new one begun. `given` is how many outcomes it
-    has given
-    so far.
+    row that is damaged counts as missing; a file that is broken is removed, and a new one begun. `given` is how many
+    outcomes it has given so far.
     """
 
     def __init__(self, folder: Path, notify: Notify = ignore) -> None:

@@ -1,8 +1,7 @@
 """The comparison of a golden in a run: as it recorded, or as its marker says, under a policy's rules and quirks.
 
 Rules of the table `numbers` are applied before cells are planned, and quirks on top of them. The keys of stored
-outcomes and
-what is sent to other machines follow from the goldens.
+outcomes and what is sent to other machines follow from the goldens.
 """
 
 import fnmatch

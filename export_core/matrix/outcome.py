@@ -41,7 +41,7 @@ from export_core.releases.runtimes import runtime_of
 from export_core.releases.stable_targets import promised_by, stable_targets
 
 _DATA = Path(__file__).with_name("data")
-_SAID = [name for name in Reply.__struct_fields__ if name in Result.__struct_fields__]
+_SHARED = [name for name in Reply.__struct_fields__ if name in Result.__struct_fields__]
 """The fields of a reply that a result has too, under the same names; stage and message may become others."""
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
@@ -54,12 +54,9 @@ def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = No
     """Return why an artifact must not be compiled anywhere; empty if no problems were found.
 
     A part that this reader does not know stops it, and a target that the writer's release never promised. A target that
-    the
-    reader's release has dropped since is run: whether the promise holds is what the cell is to show. A converted
-    artifact may
-    have those that the release promises for which it was made. `artifact` is another one by the golden's writer, such
-    as a part
-    of the golden's own.
+    the reader's release has dropped since is run: whether the promise holds is what the cell is to show. A converted
+    artifact may have those that the release promises for which it was made. `artifact` is another one by the golden's
+    writer, such as a part of the golden's own.
     """
     try:
         findings = audit_golden(golden, artifact or golden.read_artifact(), policy)
@@ -197,9 +194,9 @@ def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict
 
 def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Result:
     """Return an outcome with the facts of the reply's process; `stage` is the reply's unless given."""
-    said = {name: getattr(reply, name) for name in _SAID} | {"stderr": without_credentials(reply.stderr)}
+    shared = {name: getattr(reply, name) for name in _SHARED} | {"stderr": without_credentials(reply.stderr)}
     return new_result(
-        cell, **{**said, "stage": stage or reply.stage, "message": without_credentials(message)}, verdict=verdict
+        cell, **{**shared, "stage": stage or reply.stage, "message": without_credentials(message)}, verdict=verdict
     )
 
 
@@ -238,8 +235,8 @@ class CallResults:
         errors = {
             name: _finite(getattr(difference, name)) for name in ("max_abs_error", "max_rel_error", "max_noise_error")
         }
-        said = {"allowed": difference.tolerance, "looks_like": difference.kind, "error_grid": difference.grid}
-        return {**errors, **said, "outputs": self.outputs, "as_written": self.as_written}
+        described = {"allowed": difference.tolerance, "looks_like": difference.kind, "error_grid": difference.grid}
+        return {**errors, **described, "outputs": self.outputs, "as_written": self.as_written}
 
 
 def _finite(error: float | None) -> float | None:
@@ -251,8 +248,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
     """Compare what a worker brought back with the golden.
 
     The first call that differs is the `problem`. After one that does not look like rounding, only the bits of later
-    calls count.
-    In a cell that was only compiled, there are only refusals to compare.
+    calls count. In a cell that was only compiled, there are only refusals to compare.
     """
     problem = ""
     differences: list[Difference] = []
@@ -300,7 +296,7 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
 
 
 def _largest(differences: list[Difference]) -> Difference:
-    """The largest errors of all calls so far; where they are, of the first that differs."""
+    """Return the largest errors of all calls so far; where they are, of the first that differs."""
     errors = largest_errors(differences)
     for name in ("max_abs_error", "max_rel_error") if differences else ():
         errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
@@ -320,7 +316,7 @@ class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since: datetime.date | None = None
     until: datetime.date | None = None
 
-    def is_said(self, text: str, built: datetime.date) -> bool:
+    def is_from(self, text: str, built: datetime.date) -> bool:
         """Return whether a release built on this day is known for this text."""
         known = (self.since is None or self.since <= built) and (self.until is None or built <= self.until)
         return known and bool(re.search(self.message, text))
@@ -349,13 +345,13 @@ class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only
 def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
     """Return the table's entry for this error, or None: then it is no refusal but an error."""
     entries = (entry for entry in load_refusals() if (entry.stage, entry.exception) == (stage, exception))
-    return next((entry for entry in entries if entry.is_said(message, jax_built)), None)
+    return next((entry for entry in entries if entry.is_from(message, jax_built)), None)
 
 
 def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
     """Return the table's entry for this error in compile mode, or None: then it is an error of the artifact."""
     entries = (entry for entry in load_driver_needs() if platform == entry.platform and stage in entry.stages)
-    return next((entry for entry in entries if entry.is_said(message, built)), None)
+    return next((entry for entry in entries if entry.is_from(message, built)), None)
 
 
 @functools.cache

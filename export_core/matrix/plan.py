@@ -317,11 +317,10 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
 def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
     """Cut cells into `count` parts, none of them empty: equal for equal cells, on every machine.
 
-    A reader on a platform stays in one part where there are at least as many of them as parts, and no part has an
-    environment to
-    build that another has: the largest go first, each to the part that has the fewest cells so far. Where there are
-    fewer, each
-    part has one reader. Those with most cells are cut into most pieces, of equal size but for one cell.
+    A reader on a platform stays in one part where there are at least as many of them as parts. So no part has an
+    environment to build that another has. The largest go first, each to the part that has the fewest cells so far.
+    Where there are fewer, each part has one reader. Those with most cells are cut into most pieces, of equal size but
+    for one cell.
     """
     # Numbers and not cells: each part is put back into the order of the plan.
     groups: dict[tuple[str, str, str], list[int]] = {}

@@ -316,7 +316,7 @@ class _Replay:
             self.device_slots.release()
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
-        """A worker. Raises `WorkerDied` when two in a row do not start."""
+        """Return a worker. Raises `WorkerDied` when two in a row do not start."""
         if environment.folder:
             share_bytecode(environment.folder, self.compiled[: -self.limits.jobs - 1 : -1])
         try:
@@ -420,8 +420,7 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
     """Return cells in groups of one placement: those that decide the gate, of all placements, then the others of each.
 
     The gate's answer must not wait for cells that it does not depend on. A cell that runs the same as a deciding one of
-    its
-    placement, as `execution` shows, is in that one's group: equal cells are run once.
+    its placement, as `execution` shows, is in that one's group: equal cells are run once.
     """
     named = [(cell, (cell.placement, execution(cell))) for cell in cells]
     deciding = {name for cell, name in named if cell.decides}

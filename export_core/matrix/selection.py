@@ -144,8 +144,7 @@ def choose_readers(
     """Return the readers of a selection for goldens written on these build dates, oldest build first, as of a day.
 
     `targets` are those of the policy that are in force that day. Raises `ReleaseError` for a reader that does not
-    exist, cannot be
-    dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
+    exist, cannot be dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
     """
     existing = known.calendar.as_of(as_of)
     spelled = _spelled(selection, known.files, windows, written, existing)
@@ -245,8 +244,7 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
     """Return the readers that ``--readers window`` means for goldens written on these build dates.
 
     These are every release with at least one promised cell, the newest, and the release just before each writer:
-    published pairs
-    seldom fall into the forward window, and that release is what is deployed when a writer is new.
+    published pairs seldom fall into the forward window, and that release is what is deployed when a writer is new.
     """
     dates = sorted(set(writers))
     versions = calendar.versions()

@@ -1,10 +1,8 @@
 """The comparison of outputs with those that the writer saw: whether they agree, and how far off they are.
 
 Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal. Floats and complex numbers
-may
-differ by some times the noise that the writer measured. Where somebody asked for that, they may differ by ``atol + rtol
-*
-abs(expected)`` or by some units in the last place. NaN equals NaN, infinities must agree in sign.
+may differ by some times the noise that the writer measured. Where somebody asked for that, they may differ by ``atol +
+rtol * abs(expected)`` or by some units in the last place. NaN equals NaN, infinities must agree in sign.
 """
 
 from __future__ import annotations
@@ -65,8 +63,7 @@ class Difference:
     """The distance of outputs from the expected ones.
 
     The errors are the largest over all outputs, inf where one side is not finite. Facts of one output are those of the
-    first that
-    is out of tolerance.
+    first that is out of tolerance.
     """
 
     ok: bool  # Whether all are within tolerance.

@@ -72,10 +72,8 @@ def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "
     """Return the kind of difference between `actual` and `expected`, arrays of one shape and dtype.
 
     `limit` is the allowed error of each element, as float64 of the same shape; None where elements must be equal.
-    `dtype` is that
-    of the computation, where it is not theirs: parts of factorizations are made in doubles. A pattern is named only if
-    it explains
-    nearly all elements that differ; of large arrays a sample is looked at.
+    `dtype` is that of the computation, where it is not theirs: parts of factorizations are made in doubles. A pattern
+    is named only if it explains nearly all elements that differ; of large arrays a sample is looked at.
     """
     dtype = dtype or expected.dtype.name
     with np.errstate(all="ignore"):

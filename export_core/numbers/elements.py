@@ -39,8 +39,7 @@ def ulp_distance(one: Array, other: Array) -> Array:
     """Return units in the last place between elements of one floating-point dtype, as uint64.
 
     Neighbours are 1 apart, the two zeros 0. A complex number is as far away as the farther of its parts. An infinity is
-    the
-    neighbour of the largest number; NaN lies beyond it, so that a distance from NaN means nothing.
+    the neighbour of the largest number; NaN lies beyond it, so that a distance from NaN means nothing.
     """
     if one.dtype.name in _PARTS:
         dtype = _PARTS[one.dtype.name]
@@ -57,8 +56,8 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
     """Return how many numbers each element is away from zero, and which elements have the sign bit set.
 
     In every format but one the highest bit is the sign, and the others, read as an integer, count the numbers up from
-    zero. The
-    exponent is above the mantissa, so that the next integer is the next number, also from one exponent to the next.
+    zero. The exponent is above the mantissa, so that the next integer is the next number, also from one exponent to the
+    next.
     """
     bits = np.asarray(values, order="C").view(f"u{values.dtype.itemsize}").astype(np.uint64)
     if values.dtype.name.endswith("fnu"):  # float8_e8m0fnu has powers of two only, and no sign

@@ -301,8 +301,7 @@ WORST_CONDITION = 100.0
 """The most that errors of eigenvectors may grow when the matrix is rebuilt.
 
 They grow by their condition number. A larger growth is not allowed for unless the user gives an rtol: it would accept
-anything
-of a matrix that is nearly defective.
+anything of a matrix that is nearly defective.
 """
 
 

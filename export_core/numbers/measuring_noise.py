@@ -131,8 +131,8 @@ def lacks_noise(golden: Golden) -> bool:
 class OtherKernel:
     """A process whose LAPACK computes with another kernel of OpenBLAS, as another processor has it.
 
-    It is warm, as all that is measured: a cold one dies at a LAPACK call of jaxlib up to 0.9.2.
-    It is started for the first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
+    It is warm, as all that is measured: a cold one dies at a LAPACK call of jaxlib up to 0.9.2. It is started for the
+    first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
     """
 
     def __init__(self) -> None:
@@ -334,8 +334,7 @@ def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
     """Return whether the rewritten program of a call, in these runs, computes something else than the plain one.
 
     Then it is farther from it than its moves make it move, many times over, and by a part of the largest number. So it
-    was in
-    releases that took a transposed matrix for one that is not.
+    was in releases that took a transposed matrix for one that is not.
     """
     outputs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name in names}
     still = next((name for name in names if _variant(name) == UNOPTIMIZED), "")

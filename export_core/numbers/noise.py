@@ -38,10 +38,8 @@ UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.0))
 """The least noise of every element, in units in the last place of its value, by the size of such a unit.
 
 The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer: a unit of
-theirs
-is an eighth of the value or half of it, which is no rounding. They must be equal unless they jump: a value that is
-rounded to
-such a type is moved before, so those near a tie are known.
+theirs is an eighth of the value or half of it, which is no rounding. They must be equal unless they jump: a value that
+is rounded to such a type is moved before, so those near a tie are known.
 """
 
 SMALLEST = 2.0**-16
@@ -64,8 +62,7 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
     """Return the noise of each output: how far its elements move between the plain run and any other.
 
     None for what is no number: keys and float0. An element that is not finite in another run is left out there: moving
-    an input
-    across a pole shows nothing about a reader, whose inputs are exact.
+    an input across a pole shows nothing about a reader, whose inputs are exact.
     """
     wanted = [leaf.numpy() for leaf in plain]
     noises = [None if leaf.dtype in KEYS or leaf.dtype == "float0" else np.zeros(leaf.shape) for leaf in plain]
@@ -82,8 +79,7 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
     """Return floats, each moved by up to so many units in the last place up or down or not at all; all else unchanged.
 
     Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite, and types
-    of 8 bits
-    and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
+    of 8 bits and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
     """
     if leaf.dtype not in FLOATS or leaf.data.itemsize == 1:
         return leaf
@@ -102,8 +98,7 @@ def count_undecided(leaf: Leaf, noise: Array) -> int:
     """Return how many elements of an output would not show a wrong number, since their noise is large.
 
     It is the noise that they are judged by, with all its floors. An output that is zero in all runs has none: any other
-    number
-    would be seen.
+    number would be seen.
     """
     expected, largest = leaf.numpy(), scale_of([leaf])
     if not largest:
@@ -177,10 +172,8 @@ def _lent(noise: Array) -> Array:
     """Return the noise that other elements lend to one whose few samples were lucky.
 
     A quarter of an output has less noise than this. It is multiplied by how much larger the largest of as many normal
-    draws as
-    there are elements is than that of `DRAWS`, √(2 ln n). Among 10,000 elements the one that a reader moves farthest is
-    beyond
-    what any was moved by in the writer's runs.
+    draws as there are elements is than that of `DRAWS`, √(2 ln n). Among 10,000 elements the one that a reader moves
+    farthest is beyond what any was moved by in the writer's runs.
     """
     if not noise.size:
         return np.asarray(0.0)
@@ -204,10 +197,8 @@ def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None) -> tuple[
     """Return the noise of an output, None where it must be equal; and how many of its elements jump.
 
     `leaf` is the output of the plain run. Its elements move by `near` with units of one, and by `far` with units of
-    `ULPS`: all 0
-    where there are no such runs. Of integers, booleans and floats of 8 bits and fewer each element that ever moved
-    jumps: an
-    index, a count, a rounded number.
+    `ULPS`: all 0 where there are no such runs. Of integers, booleans and floats of 8 bits and fewer each element that
+    ever moved jumps: an index, a count, a rounded number.
     """
     if near is None or far is None:
         return None, 0
@@ -280,8 +271,7 @@ def undecided_outputs(
     Args:
         golden: the golden.
         noise: that of each file of outputs as noise.npz has it: it is rounded there, so that the measured one would
-            give other
-            counts.
+            give other counts.
         jumping: by call and output how many elements jump, of how many.
         outputs: the arrays of these files, where they have been read.
     """
@@ -386,8 +376,7 @@ def unexplained_noise(golden: Golden) -> str:
     """Return the largest noise that no run in golden.yaml explains, in words; empty where there is none.
 
     Only noise without a run that moved what is rounded inside is looked at. Moved inputs alone give a few units, and no
-    run at all
-    gives none.
+    run at all gives none.
     """
     record = golden.manifest.noise
     if record is None or record.compiled or record.inside:
@@ -459,8 +448,7 @@ def not_seen(golden: Golden) -> dict[str, float]:
     """Return the part of an output's largest number below which errors are not seen, by output and its path.
 
     It follows from the largest noise of its elements, but for those that show nothing or jump. Only floats that are
-    compared by
-    noise, and that have a number other than 0, are among them.
+    compared by noise, and that have a number other than 0, are among them.
     """
     parts: dict[str, float] = {}
     outputs, how = golden.outputs_of_calls(), call_noise(golden)

@@ -76,10 +76,8 @@ def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
     """Return a leaf of the same kind, in the range of the given one, with its signs.
 
     A leaf with one value in all elements, which may be a mask or padding, keeps it if it is zero, an integer or a
-    boolean. The
-    turns differ, since no change suits every function: a count is the same for numbers in another order, a correlation
-    for larger
-    ones, and only some leave a matrix positive definite.
+    boolean. The turns differ, since no change suits every function: a count is the same for numbers in another order, a
+    correlation for larger ones, and only some leave a matrix positive definite.
     """
     random = np.random.default_rng([turn, seed])
     if _is_key(leaf):

@@ -1,14 +1,11 @@
 """Finding what a golden cannot show: outputs that are the same for all inputs, inputs without effect, saturation.
 
 When noise is measured, the compiled program also runs with other inputs of the same kind. These are numbers between
-those that
-were given, integers and booleans from among them, other PRNG keys.
+those that were given, integers and booleans from among them, other PRNG keys.
 
-An output that is equal in all these runs, or has one value in all its elements, would also be equal if what is computed
-before
-a mask or a ReLU were wrong. So would one that is saturated: at the bounds of the function that makes it, such as 0 and
-1 for a
-softmax. A golden is stored all the same, with a remark.
+An output may be equal in all these runs, or have one value in all its elements. It would also be equal if what is
+computed before a mask or a ReLU were wrong. So would one that is saturated: at the bounds of the function that makes
+it, such as 0 and 1 for a softmax. A golden is stored all the same, with a remark.
 """
 
 from __future__ import annotations

@@ -32,10 +32,9 @@ def source_hash(name: str) -> str:
     """Return a hash of the source of a comparator, ``module:function``; empty where its module is not found.
 
     It covers the module, the packages around it, and each module of the project that one of them imports, at any depth.
-    Of a
-    comparator that is installed, it covers all of its package. Other installed packages count by their versions; NumPy,
-    ml_dtypes
-    and Python's own modules do not count. Modules are looked for as `UserCode` does in the working folder.
+    Of a comparator that is installed, it covers all of its package. Other installed packages count by their versions;
+    NumPy, ml_dtypes and Python's own modules do not count. Modules are looked for as `UserCode` does in the working
+    folder.
     """
     module = name.partition(":")[0]
     if not all(part.isidentifier() for part in module.split(".")):  # from a plan that was changed

@@ -77,16 +77,11 @@ class Option:
     """The form of a field on the command line, and in the commands that are printed.
 
     `flag` is its name there, with a slash between that of yes and that of no. `metavar` is what its value is called in
-    help, None
-    for one without a value. `kind` is the type of the value there, unless it is the field's, or the words to choose
-    from. `least`
-    and `most` are the range of a number. `multiple`: it may be given several times, as each tuple that nothing reads
-    from one text.
-    `of_policy`: the policy may have another default. `read` makes the field's value of the one on the command line, or
-    of its text;
-    `write` makes the text of a value, or of each where there may be several. `repeated`: every printed command about
-    the same
-    goldens has it.
+    help, None for one without a value. `kind` is the type of the value there, unless it is the field's, or the words to
+    choose from. `least` and `most` are the range of a number. `multiple`: it may be given several times, as each tuple
+    that nothing reads from one text. `of_policy`: the policy may have another default. `read` makes the field's value
+    of the one on the command line, or of its text; `write` makes the text of a value, or of each where there may be
+    several. `repeated`: every printed command about the same goldens has it.
     """
 
     flag: str

@@ -44,10 +44,10 @@ class PolicySource:
     def error(self, problems: Iterable[tuple[Key, str]]) -> PolicyError:
         """Return the error for values of keys, a line for each, in the order of the file."""
         ordered = sorted(problems, key=lambda problem: self._line(problem[0]))
-        told = [Problem(self.file, text, dotted(key), self._line(key)) for key, text in ordered[:MOST_PROBLEMS]]
-        if more := len(ordered) - len(told):
-            told.append(Problem(self.file, f"{plural(more, 'more problem')}."))
-        return PolicyError.about(*told)
+        shown = [Problem(self.file, text, dotted(key), self._line(key)) for key, text in ordered[:MOST_PROBLEMS]]
+        if more := len(ordered) - len(shown):
+            shown.append(Problem(self.file, f"{plural(more, 'more problem')}."))
+        return PolicyError.about(*shown)
 
     def _line(self, key: Key) -> int:
         return next((self.lines[key[:end]] for end in range(len(key), -1, -1) if key[:end] in self.lines), 0)

@@ -139,8 +139,7 @@ def build(
     """Return the environment of a recipe, found or built, verified by its check, and locked for use.
 
     One that is damaged is built anew. `notify` reports the announcement, if any, before anything is fetched, and a long
-    wait for
-    another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
+    wait for another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
     """
     folder = recipe.folder
     stopping = stopping or threading.Event()
@@ -285,8 +284,7 @@ def _run(
     """Run a command, and return what it printed.
 
     It is killed when the run is stopped or its time is up. Commands that fetch have no limit, since nobody knows how
-    slow a network
-    is; uv itself gives up when nothing comes. Raises `EnvironmentFailed`.
+    slow a network is; uv itself gives up when nothing comes. Raises `EnvironmentFailed`.
     """
     until = time.monotonic() + seconds
     with subprocess.Popen(
@@ -472,8 +470,7 @@ def find_python(version: str, uv: str) -> str:
     """Return a path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
 
     It looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked
-    last
-    because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
+    last because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
     """
     if path := _installed(version):
         return path

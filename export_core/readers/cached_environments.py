@@ -112,8 +112,7 @@ class EnvironmentsCost(msgspec.Struct, frozen=True):
     """The number of environments that a run needs, how many are built here, and the cost of building the others.
 
     Sizes are the typical ones, and upper limits: files that environments share are hard links, which take their space
-    once, and uv
-    downloads only what its cache lacks.
+    once, and uv downloads only what its cache lacks.
     """
 
     needed: int  # Environments that the run needs.

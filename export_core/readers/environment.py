@@ -134,8 +134,7 @@ def this_interpreter(
         release: its release.
         added: names of variables that its cells get beside the usual ones.
         started_with: the variables of this process before it imported anything that sets some, as jax's Pallas sets
-            CUDA_ROOT;
-            None is those of now.
+            CUDA_ROOT; None is those of now.
     """
     environ = os.environ if started_with is None else started_with
     own = {name: environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in environ}
@@ -214,8 +213,7 @@ class ReaderEnvironments(EnvironmentLocks):
         """Return the environment of a reader, found or built; one that has lost a file is built anew.
 
         May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
-        built or does not
-        import, in two tries, and when the run is stopped meanwhile.
+        built or does not import, in two tries, and when the run is stopped meanwhile.
         """
         release, interpreter = placement.reader, interpreter_for(self._pythons(placement), uv_command())
         recipe = self._recipe(placement, interpreter)
@@ -292,8 +290,7 @@ def problem_of_imported(environment: Environment, imported: Any) -> str:
     """Return why a worker must run nothing, by the versions that it has imported; empty where it may.
 
     Metadata and the sizes of files do not show that an environment has the code of another release. In the user's own
-    interpreter
-    the reader is what is installed, and other runtimes tell nothing.
+    interpreter the reader is what is installed, and other runtimes tell nothing.
     """
     if environment.folder is None or not imported:
         return ""

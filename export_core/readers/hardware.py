@@ -135,8 +135,7 @@ def processors(written: str, variables: Mapping[str, str]) -> str:
     """Return the processor that wrote a golden and this one, in words, where numbers may depend on which it is.
 
     Empty where they have the same instruction set, and this one no settings that choose others; and where nobody knows
-    the
-    instruction set that wrote it. `variables` are those of the process that reads it.
+    the instruction set that wrote it. `variables` are those of the process that reads it.
     """
     used, others = instructions_used(variables), flags_of_numbers(variables)
     settings = [*kernel_settings(variables), *([f"XLA_FLAGS={shlex.quote(' '.join(others))}"] if others else [])]

@@ -140,7 +140,7 @@ class HashedFiles:
 
 
 def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
-    """Which file of an environment has another content than its package says, or is of none and would be imported.
+    """Return which file of an environment has another content than its package says, or of no package.
 
     Empty for none. Every file is read that is not in `hashed`, in about half a second. Compiled bytecode is of no
     package and not looked at.
@@ -236,10 +236,8 @@ def hash_of_this_interpreter() -> str:
     """Return a hash that changes with the interpreter, its packages, and the files of those that a cell imports.
 
     Of these files size and time are read, not the content: that takes 10 ms where reading them takes a second. Where
-    the interpreter
-    lies is left out: another clone of a project with the same packages has the same hash. Empty where a file or a
-    package cannot
-    be looked at.
+    the interpreter lies is left out: another clone of a project with the same packages has the same hash. Empty where a
+    file or a package cannot be looked at.
     """
     lines = [sys.version, os.environ.get("PYTHONPATH", "")]
     try:

@@ -85,8 +85,7 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
     """Return the imports of registration modules among a golden's files that no reader has, a sentence for each.
 
     `packages` are the policy's `reader_packages`. Imports in functions count: a reader may call them. Those that may
-    fail (``try``)
-    and those for types do not.
+    fail (``try``) and those for types do not.
     """
     problems = []
     registered: set[str] = set()

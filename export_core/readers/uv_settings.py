@@ -112,8 +112,7 @@ def _user_configuration() -> dict[str, Any]:
     """Return the user's settings, and the machine's where the user's leave them open: `INDEX_KEYS` and `OTHER_KEYS`.
 
     https://docs.astral.sh/uv/concepts/configuration-files/ says where they are. A list of the user comes before that of
-    the
-    machine.
+    the machine.
     """
     merged: dict[str, Any] = {}
     for path in _configuration_files():

@@ -107,8 +107,7 @@ def numbers_of(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, by which jax pairs.
 
     Those of 0.13.0.dev20261120 and 0.13.0rc1 are those of 0.13.0. Source: `check_jaxlib_version` in jax/_src/lib, which
-    compares
-    the dotted numbers that a version begins with.
+    compares the dotted numbers that a version begins with.
     """
     return version_key(version).release
 
@@ -201,8 +200,7 @@ class Calendar:
         """Return this jaxlib with this jax.
 
         Raises `ReleaseError` naming the rule of jax that forbids it. Source: `check_jaxlib_version` in jax/_src/lib,
-        which jax runs when
-        it is imported.
+        which jax runs when it is imported.
         """
         built = self.built(jaxlib)
         if jax not in self.jax:

@@ -1,9 +1,9 @@
 """The calendar as reading an artifact needs it: one entry for each jaxlib, without the libraries of the whole calendar.
 
 `data/entries.json` is made from `data/releases.yaml`, and `data/runtimes.json` from the releases of the runtimes that
-ship, by `python -m tools.calendar_entries`; tests keep them equal.
-The whole calendar takes 100 ms of a processor to read with msgspec, packaging and YAML, and these files 25. All of
-`jaxexport inspect` may take a tenth of what jax.export takes as a process, which is 117.
+ship, by `python -m tools.calendar_entries`; tests keep them equal. The whole calendar takes 100 ms of a processor to
+read with msgspec, packaging and YAML, and these files 25. All of `jaxexport inspect` may take a tenth of what
+jax.export takes as a process, which is 117.
 """
 
 from __future__ import annotations

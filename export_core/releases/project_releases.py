@@ -47,10 +47,8 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
     """Return the shipped calendar with a project's releases, which change nothing of its own: see `contradiction`.
 
     A shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython. Which
-    jaxlib a
-    jax is paired with decides no promise, and is the project's choice. Raises `ReleaseError` for a release whose date
-    cannot be
-    right.
+    jaxlib a jax is paired with decides no promise, and is the project's choice. Raises `ReleaseError` for a release
+    whose date cannot be right.
     """
     for package, version, problem in contradictions(shipped, jaxlib, jax):
         raise ReleaseError.about(Problem(f"releases.{package}.{version}", problem))
@@ -67,9 +65,8 @@ def contradiction(
 ) -> str:
     """Return why a project's entry for a release cannot be right, as a sentence; empty where nothing is against it.
 
-    A date that nothing contradicts is believed: that of a source build, or of a release younger than this package.
-    It raises
-    `ReleaseError` for text that is no version.
+    A date that nothing contradicts is believed: that of a source build, or of a release younger than this package. It
+    raises `ReleaseError` for text that is no version.
     """
     if isinstance(entry, JaxRelease) and (problem := _wrong_minimum(version, entry.minimum_jaxlib)):
         return problem

@@ -97,10 +97,8 @@ def calendar_update(
     """Compare what was published with a calendar.
 
     `measure` is called for each jaxlib that is new, with the calendar that has it. Raises `ReleaseError` for a release
-    of the
-    calendar whose wheels have another day, or another oldest jaxlib: a known release does not change. Wheels for
-    CPythons that it
-    did not have yet are added, and leave its day as it is, also where they were built later.
+    of the calendar whose wheels have another day, or another oldest jaxlib: a known release does not change. Wheels for
+    CPythons that it did not have yet are added, and leave its day as it is, also where they were built later.
     """
     before: dict[tuple[str, str], Any] = {
         (package, version): entry for package in PACKAGES for version, entry in getattr(known, package).items()

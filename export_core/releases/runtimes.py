@@ -1,8 +1,7 @@
 """The runtimes that read artifacts and are not jaxlib: their releases, their promises, and what they need to run.
 
 A runtime is a YAML file and a worker half beside it. An entry point of the group `jaxexport.runtimes` names it: a
-function
-without arguments that returns a `Runtime`. Six ship in export_core.runtimes.
+function without arguments that returns a `Runtime`. Six ship in export_core.runtimes.
 """
 
 import datetime

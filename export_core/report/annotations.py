@@ -132,8 +132,7 @@ def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
     """Return the line of a test, named such as ``tests/test_a.py::TestA::test_f[x]``, of a project in `folder`.
 
     None where the folder has no such file: results may come from elsewhere, and their text is not trusted. Where the
-    function is not
-    found, such as one that a base class has, the line is that of its class, else the first.
+    function is not found, such as one that a base class has, the line is that of its class, else the first.
     """
     path, _, names = test.partition("::")
     name = PurePosixPath(path)

@@ -41,10 +41,8 @@ class Finding:
     """One fact that a report shows, with its evidence.
 
     `number` is its place among the findings of kinds with one rank. `sentence` says it in a line, and `brief` in a
-    shorter one, without
-    the dates of a single cell; `details` are labels with texts of one line or more. `results` are the cells that it is
-    about, and
-    `cause` is what these have in common: none where the finding is about the run.
+    shorter one, without the dates of a single cell; `details` are labels with texts of one line or more. `results` are
+    the cells that it is about, and `cause` is what these have in common: none where the finding is about the run.
     """
 
     kind: FindingKind
@@ -220,8 +218,7 @@ def cells_of(findings: Sequence[Finding], summary: Summary | None = None) -> str
     """Return how many cells findings of a kind are about, such as ``12 cells``; empty where they are about none.
 
     With a summary, they are all of their kind. Of cells outside the window the counts of the run have more then, since
-    refusals are
-    no findings.
+    refusals are no findings.
     """
     cells = sum(len(finding.results) for finding in findings)
     is_outside = findings[0].kind is Judgement.OUTSIDE.facts.kind

@@ -115,8 +115,7 @@ def _run(document: Document, *, is_shown: bool) -> Xml.Element:
     """Return the test case of the run.
 
     It fails where the exit code is not 0 and no cell shows that (`is_shown`). Else it would be one failure more than
-    there are
-    broken cells.
+    there are broken cells.
     """
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = document.headline

@@ -38,8 +38,7 @@ def markdown_text(document: Document) -> str:
     """Return the text, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many are left out.
 
     With the difference from an earlier run, what changed comes before the causes of this one. The lines of tests are
-    looked up in
-    the project here.
+    looked up in the project here.
     """
     summary, comparison = document.run.summary, document.comparison
     changes = comparison.changes if comparison else []
@@ -207,8 +206,7 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
     """Return the map of a run with its legend; with an earlier one, changed squares show both.
 
     Readers next to each other whose columns are equal are one column; counts are those of the worst judgement, in each
-    of these
-    readers. A large map is folded; without a cell there is none.
+    of these readers. A large map is folded; without a cell there is none.
     """
     if not drawn.rows:
         return ""

@@ -84,7 +84,7 @@ def _headline(document: Document) -> dict[str, Any]:
 
 
 def _notes(document: Document) -> list[tuple[str, str]]:
-    """What a run that is kept must not hide, as a sentence with the address of the finding that has the details."""
+    """Return what a kept run must not hide, as a sentence with the address of its finding."""
     undecided = document.run.summary.undecided
     if not undecided:
         return []
@@ -94,7 +94,7 @@ def _notes(document: Document) -> list[tuple[str, str]]:
 
 
 def _anchor(kind: FindingKind) -> str:
-    """The name by which the first finding of a kind is found that has no cause."""
+    """Return the name by which the first finding of a kind is found that has no cause."""
     return kind.title.lower().replace(" ", "-")
 
 
@@ -153,7 +153,7 @@ def _has_card(finding: Finding) -> bool:
 
 
 def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
-    """Findings as cards of the page, those with one title numbered: their writers and readers are below it."""
+    """Return findings as cards of the page, those with one title numbered: their writers and readers are below it."""
     cards = [_card(finding, number, run) for number, finding in enumerate(findings)]
     titles, seen = Counter(card["title"] for card in cards), Counter[str]()
     for card in cards:

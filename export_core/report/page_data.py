@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from export_core.base.facts import told_facts
+from export_core.base.facts import labelled_facts
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import cost_of
@@ -82,13 +82,11 @@ def page_data(document: Document) -> dict[str, Any]:
     """Return the rows of the table in its order, and the cells of each row by build date of the reader.
 
     `rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into, and
-    `timings`
-    columns of numbers, empty where no cell has one. Fields have the names that a result has.
+    `timings` columns of numbers, empty where no cell has one. Fields have the names that a result has.
 
     `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
-    `verdicts`
-    have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that are
-    compared.
+    `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
+    are compared.
     """
     comparison, identity = document.comparison, document.run.summary.identity
     rows = _Columns("case", "writer", "platform", "calls", "cost")
@@ -145,7 +143,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
     mode = "compiled only: nothing ran" if result.mode is Mode.COMPILE else ""
     state = *_state_of(result), VERDICTS[result.verdict].phrase, judgement_mark(result), mode
     values = (result.case, result.writer.jaxlib, result.reader.name)
-    told = tuple((label, plain_text("\n".join(lines))) for label, lines in told_facts(result.facts))
+    facts = tuple((label, plain_text("\n".join(lines))) for label, lines in labelled_facts(result.facts))
     return {
         "reader": result.reader,
         "state": state,
@@ -155,7 +153,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "numbers": _numbers(result),
         "figures": figures_line(result),
         "costs": measured_in(result)[1:],
-        "more": (*_more_of(result), told),
+        "more": (*_more_of(result), facts),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
 

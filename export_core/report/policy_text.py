@@ -61,8 +61,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     """Return the entries as YAML; empty where nothing is broken or owed.
 
     Reason, owner, issue and expiry are left open. Raises `ReportError` for a part of a run: cells that it did not see
-    may fail in
-    another way, or not at all.
+    may fail in another way, or not at all.
     """
     if missing := _missing_part(summary):
         raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")

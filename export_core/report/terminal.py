@@ -84,8 +84,8 @@ def _print_short(console: Console, document: Document) -> None:
             first = of_kind[0]
             about = of_kind if first.cause and not kind.level else of_kind[1:]
             counted = _counted(about, document.run.summary) if about else ""
-            told = first.brief or first.sentence
-            text = counted if about == of_kind else " And ".join(filter(None, (told, counted)))
+            sentence = first.brief or first.sentence
+            text = counted if about == of_kind else " And ".join(filter(None, (sentence, counted)))
             _print_finding(console, kind, text, (), 1)
 
 
@@ -111,8 +111,7 @@ def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str,
     """Return the details of which a screen has room for those of three findings.
 
     A known issue needs no message and no command; of a message the first line is enough. The command of the worst is
-    the last thing
-    that the report shows, and what to do about the others is in the full report.
+    the last thing that the report shows, and what to do about the others is in the full report.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):

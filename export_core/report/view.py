@@ -87,10 +87,8 @@ def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
     Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. Other
-    findings follow:
-    that nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what
-    was accepted on
-    purpose.
+    findings follow: that nothing was promised, what no cell covers, declared changes of custom calls, goldens without a
+    cell, and what was accepted on purpose.
     """
     findings = [
         _cause_finding(cause, number, group, run)
@@ -280,7 +278,7 @@ def _of_rounding(example: Result) -> str:
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
-    """Each golden whose numbers are different, with its largest error; and whether the readers agree.
+    """Return each golden whose numbers are different, with its largest error; and whether the readers agree.
 
     Its readers are named where they are not those of all these cells. Nothing is said of the bits where the results do
     not say them.

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.exit_code import ExitCode
-from export_core.base.facts import told_facts
+from export_core.base.facts import labelled_facts
 from export_core.base.processes import shell_settings
 from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
@@ -251,8 +251,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
     """Return labels with texts such as ``since 0.12.0``, ``between 0.11.1 and 0.12.0``, ``works in 0.10.0``.
 
     None where the run does not show it. The table of known issues knows the release that fixed one; the run only the
-    next of its own
-    readers.
+    next of its own readers.
     """
     began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
@@ -404,7 +403,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("processor", result.processors),
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),
-        *((label, "\n".join(lines)) for label, lines in told_facts(result.facts)),
+        *((label, "\n".join(lines)) for label, lines in labelled_facts(result.facts)),
         ("stderr", result.stderr if all_of_stderr else result.error_lines),
         ("reproduce", result.reproduce),
     ]
@@ -445,4 +444,6 @@ def reason_line(result: Result) -> str:
 
 def _objection(result: Result) -> str:
     """Return the objection of features to a cell that works, in one line; empty for none."""
-    return "; ".join(line for _, lines in told_facts(result.facts) for line in lines) if result.verdict.works else ""
+    return (
+        "; ".join(line for _, lines in labelled_facts(result.facts) for line in lines) if result.verdict.works else ""
+    )

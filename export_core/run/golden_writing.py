@@ -59,8 +59,7 @@ _UNFIT = re.compile(
 """The message of jax about arguments that do not fit what was exported.
 
 It is behind the call and the type of the error. The page that it names is left out, and so is the source that XLA
-quotes: it is
-that of our worker.
+quotes: it is that of our worker.
 """
 _FLAGS_ADVICE = (
     "Cells get XLA_FLAGS only where the policy names it (`environment: [XLA_FLAGS]`): name it there, or write the "
@@ -133,10 +132,8 @@ class OwnReader:
         """Return how a process ends that calls an artifact for the first time; empty where it lives or is unknown.
 
         Where a cold process dies, one that has traced linear algebra is asked too, and with `warm` only that. This
-        process has traced
-        the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some process has survived
-        is not called
-        again.
+        process has traced the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some
+        process has survived is not called again.
         """
         limits, environment = CellLimits.of(self._options), self._environment
         manifest, files = uncalled.golden()

@@ -28,8 +28,7 @@ def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
     Raises:
         NoShardError: None has finished.
         RunError: A folder has something else or a shard of another plan, a shard is given twice, or results are not
-            those of the
-            shard: see `read_run`.
+            those of the shard: see `read_run`.
     """
     finished, missing = _finished(folders)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.

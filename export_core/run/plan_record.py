@@ -119,8 +119,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
         """Return which parts of the evidence differ here and now, in words; empty if none does.
 
         It is what may have changed since the run, and can be made anew: the tool, the source of comparators, runtimes,
-        and the
-        variables that the policy names, by which the results are to be judged.
+        and the variables that the policy names, by which the results are to be judged.
         """
         if self.tool != tool() or not isinstance(self.evidence, Evidence):
             return [_another_tool(self.tool)]
@@ -338,8 +337,7 @@ def policy_hash(policy: Mapping[str, Any]) -> str:
     """Return a hash of a policy as summary.json has it, without the lines of its entries.
 
     Moving an entry changes nothing. Only the keys that are there count, so that a later version, which knows more keys,
-    finds the
-    same.
+    finds the same.
     """
     plain = msgspec.json.decode(json_bytes(policy))
     for table in LOCATED:

@@ -318,8 +318,7 @@ def read_run(folder: Path) -> Run:
     Raises:
         IncompleteResults: Planned cells have no result or more than one.
         RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
-            that is
-            not the plan's.
+            that is not the plan's.
     """
     summary, plan = read_summary(folder), plan_of(folder)
     _check_summary(folder / SUMMARY, summary, plan)

@@ -275,8 +275,7 @@ def plan_matrix(
     """Return the cells of a selection, as of a day, whatever the shard, as `run_matrix` plans them.
 
     The plan of a run (`is_run`) has no warnings that its report repeats. Raises `PolicyError` for a known failure whose
-    globs
-    cover too much.
+    globs cover too much.
     """
     warnings: tuple[str, ...] = ()
     calendar = policy.calendar()

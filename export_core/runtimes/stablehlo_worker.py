@@ -1,8 +1,7 @@
 """Runs artifacts in the reference interpreter of StableHLO, which jaxlib contains: it shares no code with XLA.
 
 Arguments and results cross as their bits. The binding reads only integers of whole bytes and some floats back. So the
-results of
-other types are turned into these inside of the module, by operations that change no bit.
+results of other types are turned into these inside of the module, by operations that change no bit.
 """
 
 from __future__ import annotations

@@ -40,8 +40,7 @@ def element_types(module: Module) -> Mapping[str, frozenset[str]]:
 
     Operations are named as `stablehlo.add`. One with a body has the operations of the body in its name, such as
     `stablehlo.reduce(add)`, and they are not counted elsewhere. Types are written as `i32,f32->f32`, each one once;
-    `?f32` is one
-    of an array with a symbolic dimension. Those in `FLOW` have no types.
+    `?f32` is one of an array with a symbolic dimension. Those in `FLOW` have no types.
 
     Raises:
         ArtifactError: the module cannot be read.

@@ -60,18 +60,13 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
     """Walk over the operations: one step is one operation, or the end of a block.
 
     This loop is most of what reading a large module takes, 3 µs an operation. So it looks unlike the rest of this room.
-    Bytes
-    are read here and not by the cursor's methods, since a call takes as long as all else that happens to an operation.
-    Names are
-    local. The length of a varint comes from a table, and its value is only computed where it is needed: operands are
-    stepped
-    over.
+    Bytes are read here and not by the cursor's methods, since a call takes as long as all else that happens to an
+    operation. Names are local. The length of a varint comes from a table, and its value is only computed where it is
+    needed: operands are stepped over.
 
     Bounds are checked once, when the operation has been read. An index past the file is Python's IndexError, which
-    `walk` turns
-    into an error, and one past the section is found then. Parts that few operations have (successors, regions, a hook)
-    are read
-    in functions of their own.
+    `walk` turns into an error, and one past the section is found then. Parts that few operations have (successors,
+    regions, a hook) are read in functions of their own.
     """
     data, length_of = tables.data, _LENGTH
     names = len(tables.op_names)

@@ -88,10 +88,8 @@ class Adoption:
     """How artifacts are adopted: into which store, under which policy.
 
     `replay`: each is run by its own writer first, and its noise is measured. `replace` has the cases whose goldens may
-    be replaced.
-    `dims` are sizes of symbolic dimensions for artifacts without given ones, which may lack some of them. `symbols`
-    gets the dimensions
-    for which sizes were needed.
+    be replaced. `dims` are sizes of symbolic dimensions for artifacts without given ones, which may lack some of them.
+    `symbols` gets the dimensions for which sizes were needed.
     """
 
     store: GoldenStore

@@ -183,8 +183,7 @@ def case_of(path: PurePath) -> str:
     """Return the name of a case by the path of its artifact below the archive's folder, without the ending.
 
     Folders and names are joined by dots: ``models/attention.bin`` is ``models.attention``. A file ``artifact`` is
-    called by its
-    folder. What no name of a folder may have becomes ``_``.
+    called by its folder. What no name of a folder may have becomes ``_``.
     """
     parts = [*path.parts[:-1], path.stem]
     if path.stem == IN_A_FOLDER and len(parts) > 1:

@@ -74,9 +74,8 @@ class BaselineDifference:
     """The difference of two runs, both judged by the policy of the new one.
 
     `caveats`: why a change may not come from the cell itself. `now` is the new run, with the exit code that it has
-    where the policy
-    forbids to lose a bonus or to grow; `grown` is how many of its cells grew by more. The summary of the `baseline` is
-    its own.
+    where the policy forbids to lose a bonus or to grow; `grown` is how many of its cells grew by more. The summary of
+    the `baseline` is its own.
     """
 
     baseline: Run

@@ -122,8 +122,7 @@ def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
     """Return the drift of each golden, platform and device, by case and writer.
 
     Results without a digest are left out. A change of bits may be far inside the tolerance. Nothing is compared here:
-    what a run
-    compared is put in order.
+    what a run compared is put in order.
     """
     compared = [
         result for result in results if result.outputs and result.mode is Mode.RUN and result.verdict.is_compared
@@ -207,8 +206,8 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     """Return the steps of all goldens, the largest first.
 
     The compiler's figures are the same each time, and every change of more than a hundredth is a step. Run times are
-    not: a step needs
-    `--repeat`, times that are `SLOWER` times apart, and a rank test that confirms it for all cells together.
+    not: a step needs `--repeat`, times that are `SLOWER` times apart, and a rank test that confirms it for all cells
+    together.
     """
     known = sorted(
         (result for result in results if result.cost or result.timings), key=lambda result: result.reader.date_order

@@ -50,8 +50,7 @@ def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[C
     """Return one target for each source and reader: `check_targets` restricts them.
 
     OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
-    reader where
-    there are several.
+    reader where there are several.
     """
     several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
     targets = []
@@ -98,12 +97,9 @@ class Conversions:
     """The settings that all conversions of one command share.
 
     `goldens` is the folder in which the golden of an artifact is looked for, None for none. `arrays` are inputs and
-    outputs that were
-    given beside an artifact that no golden has, or none. `via` tells how: `rewrite` the artifact, let a release between
-    `export` it
-    again, or `auto`, the second where the first is refused. `replace` has the files, and the goldens as `case/writer`,
-    that may be
-    replaced. `notify` is called with a line about what happens beside them.
+    outputs that were given beside an artifact that no golden has, or none. `via` tells how: `rewrite` the artifact, let
+    a release between `export` it again, or `auto`, the second where the first is refused. `replace` has the files, and
+    the goldens as `case/writer`, that may be replaced. `notify` is called with a line about what happens beside them.
     """
 
     policy: Policy

@@ -40,10 +40,8 @@ class ModuleJob(msgspec.Struct, frozen=True):
     """The work on the modules of one artifact.
 
     `stablehlo` is the version to write; `shardy` whether the reader parses Shardy's dialect; `replace` the targets of
-    custom calls to
-    replace, `platform` the platform whose lowering replaces them. `plain` is whether XLA's shardings are taken out,
-    which have no effect
-    on one device.
+    custom calls to replace, `platform` the platform whose lowering replaces them. `plain` is whether XLA's shardings
+    are taken out, which have no effect on one device.
     """
 
     modules: tuple[bytes, ...]
@@ -154,8 +152,7 @@ def _calls_to_replace(
     """Return the custom calls that the reader does not take, each with the reason.
 
     Raises `ConversionRefused` for what no conversion changes: parts that are not known, several devices, what crashes
-    the reader; and
-    for custom calls unless they are replaced.
+    the reader; and for custom calls unless they are replaced.
     """
     refusal, release = f"{artifact.name}: not converted", reader.release
     if not_read := _parts_not_read(artifact, allow):
@@ -258,8 +255,7 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
     """Return each target that the reader does not take, with the reason; empty where it takes all of them.
 
     It must promise the target, or the project allow it. A call for the CPU must not be one of those that end its
-    process, which is
-    worse than a refusal. Raises `ArtifactError` for a module that cannot be read.
+    process, which is worse than a refusal. Raises `ArtifactError` for a module that cannot be read.
     """
     release = reader.release
     if release.runtime:
@@ -288,8 +284,7 @@ def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
     """Return whether a runtime without XLA is given shardings.
 
     StableHLO's interpreter, for one, reads and does not run them. jax writes some for PRNG keys on one device too:
-    Shardy's, or without
-    Shardy the custom call Sharding.
+    Shardy's, or without Shardy the custom call Sharding.
     """
     if not reader.release.runtime or reader.release.family in WITH_XLA:
         return False

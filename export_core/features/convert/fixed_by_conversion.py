@@ -47,8 +47,7 @@ def with_conversions(
     """Add the result of a conversion to each result of a cell that failed on a CPU, with `--convert`.
 
     No judgement changes. `options` say how converted artifacts are replayed; `notify` is called with a line about what
-    happens
-    meanwhile.
+    happens meanwhile.
     """
     rewrite_modules = ModuleRewriter(options.calendar, notify)  # where the envelope is not enough
     planned, fixes = {cell.key: cell for cell in cells}, dict[CellKey, FixByConversion]()

@@ -87,7 +87,7 @@ def largest_step(results: Sequence[Result]) -> tuple[CostChange, Result] | None:
 
 
 def step_in_words(change: CostChange, after: Result) -> str:
-    """``temp_bytes 84.5 MB -> 169.0 MB (x2.00) in 0.11.0``."""
+    """Return ``temp_bytes 84.5 MB -> 169.0 MB (x2.00) in 0.11.0``."""
     was, now = amount(change.figure, change.was), amount(change.figure, change.now)
     return f"{change.figure} {was} -> {now} ({times(change.was, change.now)}) in {after.reader.name}"
 

@@ -131,8 +131,8 @@ class Question:
     """What an answer depends on beside artifact and deployment target.
 
     `calendar` is that of the day, `issues` are the known upstream issues by id. `options` are those of a command that
-    runs cells of the same goldens, `results` the folder for what it finds. `cases` are all of the
-    project where no artifact was named. `policy` is that by which goldens are compared.
+    runs cells of the same goldens, `results` the folder for what it finds. `cases` are all of the project where no
+    artifact was named. `policy` is that by which goldens are compared.
     """
 
     calendar: Calendar
@@ -252,8 +252,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     """Return since which release a target fails, the first later one that works, and whether that is foreseen.
 
     What a release does is forecast. There is an answer where the target's own release cannot load it, or is known not
-    to run it, and none
-    for a call that fails for another reason.
+    to run it, and none for a call that fails for another reason.
     """
     # What only jax registers, no release of another runtime compiles.
     if _is_refused_on(subject.artifact, target.platform) or (target.reader and calls_of_jax(subject.artifact)):
@@ -336,10 +335,9 @@ def stored_evidence(
     """Return the results in these folders about goldens as they are now: the run that ended last counts.
 
     Goldens count as they are stored. A run counts only if everything else that decides verdicts is unchanged, such as
-    how the policy
-    compares them, as in `jaxexport judge`. Results of a golden with a quirk that has expired by `day` do not count:
-    `notify` is told,
-    also of one shard without the others. Raises `RunError` for a folder without a finished run, or with a changed one.
+    how the policy compares them, as in `jaxexport judge`. Results of a golden with a quirk that has expired by `day` do
+    not count: `notify` is told, also of one shard without the others. Raises `RunError` for a folder without a finished
+    run, or with a changed one.
     """
     runs = []
     for folder in folders:
@@ -405,8 +403,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
     """Return the artifacts that are meant by cases, goldens, globs of either, and artifact files.
 
     A file that is the artifact of goldens stands for these. Raises `DeployingError` for a name that is none of them,
-    `GoldenError` for a
-    golden that was changed, and `ArtifactError` for a file that cannot be read.
+    `GoldenError` for a golden that was changed, and `ArtifactError` for a file that cannot be read.
     """
     subjects: list[Subject] = []
     for name in names:
@@ -459,8 +456,7 @@ def asked_pairs(
     """Return which artifact is asked about in which target.
 
     For `all`, these are the targets that must run it; a file has no known case. Raises `DeployingError` for an artifact
-    that no deployment
-    target has to run.
+    that no deployment target has to run.
     """
     pairs = []
     for subject in subjects:
@@ -506,8 +502,8 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
         yield from wrapped(_sentence(answer), width, f"  {answer.answer:<{_LABEL}}", _LABEL + 2)
     yield ""
     for accepted in deployability.accepted:
-        told = plain_text(f"{accepted.sentence} Reason: {accepted.reason}")
-        yield from wrapped(told, width, f"{'accepted':<{_LABEL + 2}}", _LABEL + 2)
+        sentence = plain_text(f"{accepted.sentence} Reason: {accepted.reason}")
+        yield from wrapped(sentence, width, f"{'accepted':<{_LABEL + 2}}", _LABEL + 2)
     for upgrade in deployability.upgrades:
         yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
     # Each command in one line: it is copied as it is.

@@ -183,8 +183,8 @@ def describe(
     """Return everything that is known about an artifact.
 
     The envelope is there field by field only when `whole`, since no screen shows it; `runtimes`, which take as long as
-    all other
-    releases, are for a single file. Custom calls are judged for the jaxlibs among `readers`, or for the newest release.
+    all other releases, are for a single file. Custom calls are judged for the jaxlibs among `readers`, or for the
+    newest release.
 
     Raises:
         ArtifactError: a module of it cannot be read.

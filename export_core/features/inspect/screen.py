@@ -159,8 +159,8 @@ def _rows(facts: Inspection) -> _Rows:
     yield "not in", _not_in(facts.readers)
     yield from _not_run(facts.readers, f"it needs {facts.nr_devices} devices")
     several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
-    said_once = ONE_DEVICE.format(facts.nr_devices)
-    yield "read by", [*_runtimes(facts.runtimes, said_once), *(several if (facts.nr_devices or 1) > 1 else [])]
+    one_device = ONE_DEVICE.format(facts.nr_devices)
+    yield "read by", [*_runtimes(facts.runtimes, one_device), *(several if (facts.nr_devices or 1) > 1 else [])]
     yield "promised", _promised(facts)
 
 
@@ -308,14 +308,14 @@ _SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
 """The first column of a line about releases that load an artifact, by whether they run it."""
 
 
-def _not_run(readers: Sequence[ReaderFacts], said: str) -> _Rows:
+def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> _Rows:
     """Yield the releases that load it and are known not to run it, or on a condition, by the reasons; the latest first.
 
-    `said` is a reason that another line has.
+    `known_reason` is a reason that another line has.
     """
     groups: dict[str, dict[str, list[ReaderFacts]]] = {}
     for reader in readers:
-        if reader.loads and {*reader.known} - {said}:
+        if reader.loads and {*reader.known} - {known_reason}:
             name = _SPOILED.get(reader.runs, "other numbers" if reader.numbers == NO else "numbers")
             groups.setdefault(name, {}).setdefault("; ".join(reader.known), []).append(reader)
     for name, by_reasons in groups.items():
@@ -339,8 +339,8 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
             reason, _, _ = reasons[0].partition(CONVERT)
             text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
         if reads and (known := runtime.known.get(reads[-1])) and runtime.runs[reads[-1]] != UNKNOWN:
-            said_once = of_all, ONLY_JAX.format(joined(runtime.custom_calls))
-            own = [reason for reason in known if reason not in said_once]
+            shared = of_all, ONLY_JAX.format(joined(runtime.custom_calls))
+            own = [reason for reason in known if reason not in shared]
             answer = "does not run it" if runtime.runs[reads[-1]] == NO else "runs it, but"
             text += f"; {reads[-1]} {answer}: {'; '.join(own)}" if own else ""
         alike.setdefault(text, []).append(runtime.runtime)
@@ -423,8 +423,7 @@ def audit_text(
     """Return whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines about it.
 
     The artifact of a golden is audited as a matrix audits it. `writer` is the jaxlib that wrote it, where that is known
-    better than the
-    file tells; `readers` must take its calls too. `of_goldens` tells what goldens are allowed.
+    better than the file tells; `readers` must take its calls too. `of_goldens` tells what goldens are allowed.
 
     Raises:
         ArtifactError: a module cannot be read.
@@ -512,9 +511,8 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
 def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
     """Return whether an artifact equals, byte for byte, the one in its place in another folder; in lines.
 
-    `old` and `new` are the folders, or the two files. Where the other one cannot be read, it is None, and why not.
-    It raises
-    `ArtifactError` for a module of the first that cannot be read.
+    `old` and `new` are the folders, or the two files. Where the other one cannot be read, it is None, and why not. It
+    raises `ArtifactError` for a module of the first that cannot be read.
     """
     other = new + before.name.removeprefix(old)
     if before.name != old and not os.path.lexists(other):

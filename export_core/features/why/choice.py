@@ -182,11 +182,9 @@ def choose(asked: Asked) -> Choice:
     """Return the cell that is meant.
 
     Among several, the one that fails in the results is meant; results need not be of this machine, since the golden is
-    enough to run a
-    cell. Raises `WhyError` where no cell is meant, or several are, which the message lists; `RunError` for results that
-    were named and
-    are not those of a finished run; and as a matrix does for a policy, a golden, a reader or a platform that it cannot
-    use.
+    enough to run a cell. Raises `WhyError` where no cell is meant, or several are, which the message lists; `RunError`
+    for results that were named and are not those of a finished run; and as a matrix does for a policy, a golden, a
+    reader or a platform that it cannot use.
     """
     # The usual folder need not have a run.
     run = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None

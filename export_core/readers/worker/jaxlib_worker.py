@@ -79,12 +79,9 @@ def start_ahead(client: bool) -> None:
     """Prepare what any process needs for its first artifact. A spare process starts its client, too.
 
     MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. In
-    the worker,
-    once for all its cells, this takes 5 ms of each one's 12 before it reads its artifact
-    (docs/explanation/performance.md), and
-    starts no thread. What fails here is no error, such as a release that has moved something in `jax._src`: what
-    matters fails in
-    the cell once more.
+    the worker, once for all its cells, this takes 5 ms of each one's 12 before it reads its artifact
+    (docs/explanation/performance.md), and starts no thread. What fails here is no error, such as a release that has
+    moved something in `jax._src`: what matters fails in the cell once more.
     """
     try:
         if client:
@@ -383,8 +380,7 @@ def other_plugins() -> list[str]:
     """Return the plugins of jax that are installed in another release than jaxlib's, in words.
 
     jax warns of a plugin and uses it all the same: plain programs compile, and no FFI call finds its handler. It does
-    not warn of
-    another PJRT.
+    not warn of another PJRT.
     """
     own = jaxlib.version.__version__
     found: dict[str, str] = {}
@@ -513,8 +509,7 @@ def parse_module(exported: Any) -> None:
     """Have jaxlib parse the module.
 
     jax until 0.10.0 then also prints it: large constants take several times as much. What is not public may be gone in
-    a later
-    release, and then it is printed.
+    a later release, and then it is printed.
     """
     if not hasattr(mlir, "make_ir_context") or "serialized" not in inspect.signature(exported.mlir_module).parameters:
         exported.mlir_module()

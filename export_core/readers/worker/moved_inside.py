@@ -1,30 +1,21 @@
 """Rewrites a lowered call so that what is rounded inside it can be moved: the worker's half of measuring noise.
 
 jaxlib_worker.py loads this file by its path, in the interpreter of the release that measures; like the worker it
-imports nothing
-of this project.
+imports nothing of this project.
 
 Every result whose last digits IEEE 754 leaves open is moved by some units in the last place. Such results are a sum of
-several
-terms, a product of matrices, a transcendental function, a custom call, and a product that an addition may swallow. How
-far, and
-which way, follows from a hash of the value's own bits, of the place in the program, and of three numbers. The call
-takes these as
-one more argument: seed, shift, moving int32; see `moves` in protocol.py. One compilation therefore serves runs in all
-directions,
-and XLA cannot fold the moves away. Values of few significant bits (masks, counts, halves), zeros and what is not finite
-stay:
-they are exact.
+several terms, a product of matrices, a transcendental function, a custom call, and a product that an addition may
+swallow. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of three
+numbers. The call takes these as one more argument: seed, shift, moving int32; see `moves` in protocol.py. One
+compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant bits
+(masks, counts, halves), zeros and what is not finite stay: they are exact.
 
 The error of a sum is bounded by its terms, not by its result, which may be much smaller. So terms are moved too, each
-by one unit,
-where nothing has moved them before: where whole numbers and stored matrices are multiplied and summed up (see
-`Operands`). Sums
-of many terms also move farther, since each order of summation rounds otherwise: see `doublings`.
+by one unit, where nothing has moved them before: where whole numbers and stored matrices are multiplied and summed up
+(see `Operands`). Sums of many terms also move farther, since each order of summation rounds otherwise: see `doublings`.
 
 Complex results are moved part by part. Symbolic dimensions are refined before. Results of 8 bits and fewer stay: what
-is rounded
-to them is moved before.
+is rounded to them is moved before.
 """
 
 from __future__ import annotations
@@ -504,8 +495,7 @@ def doublings(terms: int) -> int:
     """Return how many times the units are doubled by which a sum of so many terms moves.
 
     n terms of one sign that are added one after another are off by about 0.17 √n units: each of the n roundings is off
-    by up to half
-    a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
+    by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
     """
     return max(0, (terms // TERMS).bit_length() + 1) // 2
 
@@ -578,14 +568,12 @@ def helper_text(
     """Return a function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
 
     It moves 2 to the power of `doubled` times as far as the numbers say, and with `all_move` values of few significant
-    bits too.
-    Equal values move alike, but for `of_terms`: a tone of whole numbers would stay a tone.
+    bits too. Equal values move alike, but for `of_terms`: a tone of whole numbers would stay a tone.
 
     A value is moved by its last bits as an integer. XLA takes longer the more operations there are, and a program has
-    hundreds of
-    such places: so there is one step of a hash, the highest bits of i·(i + salt), where i has the bits of the value.
-    With i alone in
-    place of its square, the moves of evenly spaced numbers would be evenly spread, and sums of them too small.
+    hundreds of such places: so there is one step of a hash, the highest bits of i·(i + salt), where i has the bits of
+    the value. With i alone in place of its square, the moves of evenly spaced numbers would be evenly spread, and sums
+    of them too small.
     """
     width, mantissa = BITS[element], MANTISSA[element]
     part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"i{width}", "i1"))

@@ -247,9 +247,8 @@ class Transcript:
     """The messages of a cell so far.
 
     `garbage` is the first part that was no message: then no message of the cell counts. Native code may write anything
-    to any
-    descriptor. However much that is, it takes no more than a line's memory. `has_begun`: anything came, a message or
-    not.
+    to any descriptor. However much that is, it takes no more than a line's memory. `has_begun`: anything came, a
+    message or not.
     """
 
     def __init__(self) -> None:
@@ -768,8 +767,7 @@ def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) 
     """Return how long a process has run since a time of the monotonic clock, in the seconds that its limit is in.
 
     Of processor time it is what all its threads have spent; wall time where /proc is missing, and where the process has
-    waited for
-    something much longer than its limit.
+    waited for something much longer than its limit.
     """
     wall = time.monotonic() - started
     if not by_processor or wall > MOST_WALL * limit:

@@ -31,10 +31,8 @@ def moves(seed: int, ulps: int) -> tuple[int, ...]:
     """Return the numbers by which results move inside by -`ulps` to `ulps` units, a power of two or 0.
 
     They are for moved_inside.py: the seed, spread over its bits; by how many bits a hash of 32 is shifted down; and
-    whether anything
-    moves. Of the hash's rest one is added and half is taken: of two bits -1, 0, 0 and 1, of one nothing. Of one unit,
-    half of the
-    values stay.
+    whether anything moves. Of the hash's rest one is added and half is taken: of two bits -1, 0, 0 and 1, of one
+    nothing. Of one unit, half of the values stay.
     """
     spread = (seed + 1) * _SPREADING | 1
     return (spread + (1 << 31)) % (1 << 32) - (1 << 31), 31 - ulps.bit_length(), int(ulps > 0)

@@ -126,10 +126,8 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
     """Return links to the commits from the older release to the younger one.
 
     Tags name the commits of releases. A jaxlib tells from which commit of the same repository it was built, and in that
-    commit is a file
-    with the one of XLA. What a release does not tell is left out. `folders` are the environments of these releases, of
-    those that are
-    built here.
+    commit is a file with the one of XLA. What a release does not tell is left out. `folders` are the environments of
+    these releases, of those that are built here.
     """
     names: dict[str, list[str]] = {}
     if good.runtime:

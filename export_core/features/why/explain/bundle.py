@@ -94,8 +94,7 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, edi
     """Return the program that `jaxexport reduce` has left in a folder.
 
     Its text is made anew from the artifact: what the folder has in its place may be anybody's, and is not read. Raises
-    `WhyError`: there
-    is none, it is that of another cell, or its module cannot be written as text.
+    `WhyError`: there is none, it is that of another cell, or its module cannot be written as text.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
     try:

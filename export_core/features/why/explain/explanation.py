@@ -106,10 +106,8 @@ def explain(
     """Return the explanation of a failing cell, from its result and its golden alone: nothing is run.
 
     `reduced` is what `jaxexport reduce` has left of the cell, `bisection` what `jaxexport bisect` has found, and
-    `references` what others
-    compute, labelled: they are evidence too. Raises `ArtifactError` for an artifact that cannot be read, and `WhyError`
-    for the folder of
-    another cell.
+    `references` what others compute, labelled: they are evidence too. Raises `ArtifactError` for an artifact that
+    cannot be read, and `WhyError` for the folder of another cell.
     """
     calendar, issues = choice.plan.calendar, known_issues(choice.options.policy.known_issues)
     reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)

@@ -118,8 +118,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
     """Return a line for each output that differs, the largest difference first; or why there is no reference.
 
     The program of the failing call runs once more in its reader, and in double precision there, else in the newest
-    jaxlib, as for a reader
-    of another runtime. It gets the golden's inputs, which are as exact as they were.
+    jaxlib, as for a reader of another runtime. It gets the golden's inputs, which are as exact as they were.
     """
     cell, golden = choice.cell, choice.cell.golden
     call = failing_call(golden, result.message)
@@ -180,8 +179,8 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
     """Return a line for each output of floats that differs, the largest difference first. The outputs are of one call.
 
     Errors are root mean squares over the elements that differ, relative to that of the whole reference, or of what was
-    written or read
-    where that is 0. Elements that are not finite on each side have no error: a line tells what they are.
+    written or read where that is 0. Elements that are not finite on each side have no error: a line tells what they
+    are.
     """
     lines: list[tuple[float, str]] = []
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
@@ -190,15 +189,15 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
         want, got, true = (to_double(output.numpy()) for output in (leaf, *others))
         finite = np.isfinite(want) & np.isfinite(got) & np.isfinite(true)
         differs = finite & (want != got)
-        told = _not_finite(want, got, true)
-        largest = np.inf if told else 0.0
+        sides = _not_finite(want, got, true)
+        largest = np.inf if sides else 0.0
         if differs.any():
             size = next(filter(None, (_rms(side[finite]) for side in (true, want, got))))
             pairs = (want, true), (got, true), (want, got)
             writer, reader, apart = (_rms((one - other)[differs]) / size for one, other in pairs)
-            told, largest = [*told, _in_words(reader, writer)], max(largest, apart)
-        if told:
-            lines.append((largest, f"output {number} {leaf}: {'; '.join(told)}"))
+            sides, largest = [*sides, _in_words(reader, writer)], max(largest, apart)
+        if sides:
+            lines.append((largest, f"output {number} {leaf}: {'; '.join(sides)}"))
     texts = [text for _, text in sorted(lines, key=lambda line: -line[0])]
     rest = len(texts) - _SHOWN
     return [*texts[:_SHOWN], f"and {plural(rest, 'more output')} that differ"] if rest > 0 else texts

@@ -351,9 +351,8 @@ class _Run:
         """Return the first operation whose outputs differ between the readers, in main and what it calls.
 
         None where no value does, or the readers do not run the program that returns all of them. Every value is a
-        result of the program that
-        is run, which keeps XLA from computing some of them together: a difference that comes from that alone is not
-        seen.
+        result of the program that is run, which keeps XLA from computing some of them together: a difference that comes
+        from that alone is not seen.
         """
         program = self.program
         with contextlib.suppress(NotEditedError):

@@ -94,11 +94,12 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def prose(session: nox.Session) -> None:
-    """The docs: spelling, and how hard they are to read."""
+    """Check the docs: spelling, and how hard they are to read; and docstrings and names of the package."""
     session.install("--group", "prose")
     session.run("codespell")
     session.run("typos")
     session.run("python", "-m", "tools.readability", *session.posargs)
+    session.run("python", "-m", "tools.docstrings")
 
 
 @nox.session

@@ -155,7 +155,7 @@ def _prepared(
     given: Mapping[str, Any],
     case: str = "",
 ) -> Iterator[tuple[Case, Policy, dict[str, Any], UserCode]]:
-    """The case of a call, its policy, the values of its keywords, and the process of a comparator of its own."""
+    """Yield the case of a call, its policy, the values of its keywords, and the process of a comparator of its own."""
     rules = find_policy(Path(), None if policy is None else os.fspath(policy))
     _check_names(where, function, args, given)
     own = {name: value for name, value in given.items() if name in ALL_KEYWORDS}

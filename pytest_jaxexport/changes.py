@@ -1,4 +1,4 @@
-"""What differs between what a test exports now and its golden, as lines of a message.
+"""The differences between what a test exports now and its golden, as lines of a message.
 
 First what counts as a change, then jaxprs and StableHLO beside each other, in which renumbered names are no difference.
 """
@@ -40,7 +40,10 @@ class Changes(NamedTuple):
 
 
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
-    """What differs from the golden. `wanted` has it, and how this run compares its numbers."""
+    """Return the differences from the golden.
+
+    `wanted` has it, and how this run compares its numbers.
+    """
     now, then = produced.manifest, wanted.golden.manifest
     parts = ("inputs", "outputs", "in_tree", "out_tree")
     signatures = {what: (getattr(then.signature, what), getattr(now.signature, what)) for what in parts}
@@ -66,7 +69,10 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
 
 
 def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
-    """What one writer exports in another way, or of another writer what no release of jax changes."""
+    """Return the changes of an export, as lines.
+
+    By the golden's own writer, any difference counts; by another writer, only what no release of jax changes.
+    """
     now, then = produced.manifest, reference.manifest
     if not then.reproducible or now.files[ARTIFACT] == then.files[ARTIFACT]:
         return []
@@ -80,7 +86,11 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
 
 
 def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
-    """What differs in how it was exported. Another jaxlib may lower the same function to other targets."""
+    """Yield the changes of how it was exported.
+
+    Another jaxlib may lower the same function to other targets. Another jaxlib may lower the same function to other
+    targets.
+    """
     now, then = produced.manifest, reference.manifest
     options = []
     for name in now.options.__struct_fields__:
@@ -125,7 +135,7 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
 
 
 NEARLY = 16
-"""Units in the last place by which inputs may differ that another processor or release of jax has computed."""
+"""The most units in the last place between inputs that another processor or release of jax has computed."""
 
 
 def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
@@ -151,7 +161,7 @@ def changed_inputs(produced: ProducedGolden, reference: Golden) -> list[str]:
 
 
 def _nearly_same(new: Leaf | None, old: Leaf | None) -> bool:
-    """Whether two inputs have one type, and the same elements but for last digits of floating-point numbers."""
+    """Return whether two inputs have one type, and equal elements but for last digits of floating-point numbers."""
     if new is None or old is None or str(new) != str(old):
         return False
     if bits_of([new]) == bits_of([old]):
@@ -184,7 +194,7 @@ _NAME = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?<![^\s(])([a-z]+)(?=[ ,):]|$)")
 def source_difference(
     folder: Path, files_now: Mapping[str, bytes], then: Manifest, now: Manifest, *, operations: bool = True
 ) -> list[str]:
-    """Lines that show what is exported now beside what a golden holds; none where both say the same.
+    """Return lines that show what is exported now beside what a golden holds; none where both are equal.
 
     `folder` is the golden's: what it lacks, as a golden that was added without its source lacks a jaxpr, is left out.
     With `operations`, the operations of StableHLO that differ are shown too.
@@ -210,7 +220,7 @@ def source_difference(
 
 
 def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> list[str]:
-    """A line each for primitives, constants and effects that changed: ``primitives: tanh 2 → 3; new: erf 1``."""
+    """Return a line each for primitives, constants and effects that changed: ``primitives: tanh 2 → 3; new: erf 1``."""
     if then is None or now is None:
         return []
     lines = []
@@ -246,7 +256,7 @@ def _operations_differ(then: bytes, now: bytes) -> list[str]:
 
 
 def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
-    """Lines of a unified diff of two jaxprs, as in `jaxpr.txt`: none when only the names of variables differ.
+    """Return a unified diff of two jaxprs, as in `jaxpr.txt`, as lines; none when only the names of variables differ.
 
     Today's variables get the names that the golden has for them; one that the golden lacks is marked: ``c'``. After
     `most` lines, a last one says how many were left out.
@@ -262,15 +272,19 @@ def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
 
 
 def _bound(jaxpr: str) -> frozenset[str]:
-    """The variables of a jaxpr. Each is bound once in the whole text, inner jaxprs included."""
+    """Return the variables of a jaxpr.
+
+    Each is bound once in the whole text, inner jaxprs included. Each is bound once in the whole text, inner jaxprs
+    included.
+    """
     return frozenset(_BINDER.findall(_QUOTED.sub("''", jaxpr)))
 
 
 def _with_old_names(then: list[str], now: list[str], old: frozenset[str], new: frozenset[str]) -> list[str]:
-    """The lines of `now` with the names of `then`. `old` and `new` are the variables of each.
+    """Return the lines of `now` with the names of `then`; `old` and `new` are the variables of each.
 
-    Lines are paired by what they say without their names; then each name of a line is paired with the one at
-    the same position, and the first line that has a name decides, which is mostly the one that binds it.
+    Lines are paired by their text without names. Then each name of a line is paired with the one at the same position.
+    The first line that has a name decides, which is mostly the one that binds it.
     """
     partner: dict[str, str] = {}
     taken: set[str] = set()
@@ -301,7 +315,7 @@ def _blank(line: str, bound: frozenset[str]) -> str:
 
 
 def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
-    """Numbers of lines that are equal, and of lines that were replaced by the same number of others."""
+    """Yield numbers of lines that are equal, and of lines that were replaced by the same number of others."""
     # Without autojunk, which ignores lines that occur often: without their names, many lines of a program are equal.
     for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, then, now, autojunk=False).get_opcodes():
         if kind == "equal" or (kind == "replace" and i2 - i1 == j2 - j1):

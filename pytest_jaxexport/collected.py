@@ -1,4 +1,4 @@
-"""What a run of pytest collected and what its tests reported, and why it may not be a run of all tests.
+"""The tests that a run of pytest collected and their reports, and why it may not be a run of all tests.
 
 Every run of pytest loads this file.
 """
@@ -37,7 +37,7 @@ class CollectedTests:
     broken: bool = False
 
     def add(self, files: set[str], tests: set[str], broken: bool) -> None:
-        """Add what a worker of xdist has sent: the `vars` of its own."""
+        """Add the tests that a worker of xdist collected, from the `vars` of its own object."""
         self.files |= files
         self.tests |= tests
         self.broken |= broken
@@ -66,7 +66,7 @@ class CollectionListener:
 
 @dataclass(eq=False, repr=False)
 class ReportedTests:
-    """What the reports of marked tests say: which ran, passed or failed, what they exported, on which platforms.
+    """The facts in the reports of marked tests: which ran, passed or failed, what they exported, on which platforms.
 
     `renamed` are the unused cases that a test without goldens may have had before. `unmarked` are the node ids of tests
     that passed without a marker.
@@ -94,7 +94,10 @@ class ReportedTests:
 
 
 def why_partial(config: pytest.Config) -> str:
-    """Why this run is not one of all tests; empty where it is. Options in the ini file's addopts hold for every run."""
+    """Return why this run is not one of all tests; empty where it is.
+
+    Options in the ini file's addopts hold for every run.
+    """
     always_given = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     always_given.add_argument("-k", dest="keyword", default="")
     always_given.add_argument("-m", dest="markexpr", default="")

@@ -1,4 +1,4 @@
-"""How this run compares the goldens of a marked test: as its marker and the options of the run say, whatever they say.
+"""The comparison of a marked test's goldens in this run: by its marker and the options, not by what they recorded.
 
 So a tolerance can be corrected in the test, and no golden has to be written again for it. The policy comes on top.
 """
@@ -18,12 +18,12 @@ from pytest_jaxexport.settings import Settings
 
 
 def comparison(marked: Marked, settings: Settings) -> Comparison:
-    """Comparator and tolerances of a test."""
+    """Return comparator and tolerances of a test."""
     return case_options.comparison(marked, settings.policy, settings.rtol, settings.atol)
 
 
 def _sources(marked: Marked, settings: Settings) -> Sources:
-    """What set the parts of a test's comparison, for messages."""
+    """Return what set the parts of a test's comparison, for messages."""
     compared = comparison(marked, settings)
     origins = {"compare": "marker"}
     for name in ("rtol", "atol", "ulp"):
@@ -36,13 +36,13 @@ def _sources(marked: Marked, settings: Settings) -> Sources:
 
 
 def marked_now(golden: Golden, marked: Marked, settings: Settings) -> ComparedGolden:
-    """A golden of a marked test, compared as the marker and the options of this run say."""
+    """Return a golden of a marked test, compared by the marker and the options of this run."""
     allow = golden.manifest.options.allow
     return golden.compared(ComparedAs(comparison(marked, settings), allow, _sources(marked, settings)))
 
 
 def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
-    """The comparison of this run as the policy would spell it, where `jaxexport matrix` compares in another way.
+    """Return the comparison of this run as the policy would spell it, where `jaxexport matrix` compares in another way.
 
     None where it compares in the same way: it sees no marker, only what goldens recorded and the policy's rules.
     """

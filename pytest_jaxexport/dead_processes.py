@@ -31,11 +31,11 @@ class RunningTest:
             self._path = None
 
     def begin(self, test: str) -> None:
-        """Note a test, by its node id, before it exports anything."""
+        """Record a test, by its node id, before it exports anything."""
         self._write(f"{self._root}\n{test}")
 
     def end(self) -> None:
-        """Note that no test runs."""
+        """Record that no test runs."""
         self._write("")
 
     def close(self) -> None:
@@ -55,7 +55,10 @@ class RunningTest:
 
 
 def tests_of_dead_processes(root: Path) -> list[str]:
-    """The node ids of tests in whose middle a process of pytest died in this root directory. Each is told once."""
+    """Return the node ids of tests in whose middle a process of pytest died in this root directory.
+
+    Each is returned once.
+    """
     folder = _folder()
     # Mostly there are none, and filelock is not imported: 20 ms of each run that has marked tests.
     paths = sorted(path for path in folder.iterdir() if not path.suffix) if folder.is_dir() else []
@@ -75,7 +78,7 @@ def tests_of_dead_processes(root: Path) -> list[str]:
 
 
 def line_about(test: str) -> str:
-    """One line about a test in whose middle a process died."""
+    """Return one line about a test in whose middle a process died."""
     return (
         f"{test} was running when its process of pytest died: what it exports or calls may have ended it. With "
         "pytest-xdist (-n 1) the other tests run all the same."

@@ -101,7 +101,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             self._ended = self._closed = True
 
     def _where(self) -> str:
-        """The file and line of the call in the user's code, and its thread."""
+        """Return the file and line of the call in the user's code, and its thread."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
             frame = frame.f_back

@@ -1,4 +1,4 @@
-"""The marker ``@pytest.mark.export_compat(...)``: its keywords, and what a marked test is called in its goldens."""
+"""The marker ``@pytest.mark.export_compat(...)``: its keywords, and the names of a marked test in its goldens."""
 
 import functools
 import os
@@ -106,7 +106,7 @@ KEYWORDS: dict[str, Keyword] = {
 
 
 def all_keywords() -> dict[str, Keyword]:
-    """All keywords of the marker, also those of features, which only `pytest --markers` needs to load."""
+    """Return all keywords of the marker, also those of features, which only `pytest --markers` needs to load."""
     from export_core.base.feature import features  # 4 ms, for `pytest --markers` alone
 
     keywords = dict(KEYWORDS)
@@ -126,11 +126,14 @@ def signature(keywords: Mapping[str, Keyword]) -> str:
 
 
 class MarkerError(Exception):
-    """A marker with positional arguments, an unknown keyword, or a value of the wrong kind."""
+    """An error for a marker with positional arguments, an unknown keyword, or a value of the wrong kind."""
 
 
 def own_targets(item: pytest.Item) -> set[str]:
-    """The custom-call targets that a test's own marker names; those of its class and module are for several tests."""
+    """Return the custom-call targets that a test's own marker names.
+
+    Those of its class and module are for several tests.
+    """
     names = {
         name
         for marker in item.own_markers
@@ -142,24 +145,30 @@ def own_targets(item: pytest.Item) -> set[str]:
 
 
 def own_constants(item: pytest.Item) -> tuple[str, ...]:
-    """The leaves that a test's own marker names in `constant`; those of its class and module are for several tests."""
+    """Return the leaves that a test's own marker names in `constant`.
+
+    Those of its class and module are for several tests.
+    """
     named = (name for marker in item.own_markers if marker.name == NAME for name in marker.kwargs.get("constant") or ())
     return tuple(dict.fromkeys(named))
 
 
 def locate(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
-    """The test file relative to the root directory, and the names inside. Not its node id, to which xdist may add."""
+    """Return the test file relative to the root directory, and the names inside.
+
+    It is not the node id, to which xdist may add.
+    """
     names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
     return relative_file(item.path, item.config.rootpath), names
 
 
 def full_name(item: pytest.Item) -> str:
-    """The test as a golden's manifest names it: ``tests/test_a.py::TestA::test_f[x]``."""
+    """Return the test as a golden's manifest names it: ``tests/test_a.py::TestA::test_f[x]``."""
     path, names = locate(item)
     return "::".join((path, *names))
 
 
 @functools.cache  # asked for each test that exists, and a file has many
 def relative_file(path: Path, folder: Path) -> str:
-    """A file relative to the root directory, also one outside: a golden must not contain a path of one machine."""
+    """Return a file relative to the root directory, also one outside: no golden contains a machine's path."""
     return Path(os.path.relpath(path, folder)).as_posix()

@@ -41,7 +41,7 @@ def register(*, policy: str | None = None) -> None:
     def define(reader: str, name: str, platform: str, more: Sequence[str]) -> None:
         @nox.session(name=f"compat_matrix(reader={reader!r}, platform={name!r})", venv_backend="none", default=False)
         def single(session: nox.Session) -> None:
-            """One reader on one platform."""
+            """Run one reader on one platform."""
             # A folder of its own, so that these sessions can run at the same time.
             results = ["--results", f".jaxexport/{_as_folder(reader)}-{name}", *more, *session.posargs]
             _jaxexport(session, "matrix", *options, "--readers", reader, "--platforms", platform, *results)
@@ -63,9 +63,9 @@ def register(*, policy: str | None = None) -> None:
 
 
 def _readers(rules: Policy) -> dict[str, bool]:
-    """The readers of the policy for these goldens, as people name them, and whether any cell is promised or owed.
+    """Return the readers of the policy for these goldens, as people name them, and if any cell is promised or owed.
 
-    Nothing may be of the newest release, and of the one before each writer.
+    Nothing may be promised to the newest release, and to the one before each writer.
     """
     try:
         written = {golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()}
@@ -85,7 +85,7 @@ def _readers(rules: Policy) -> dict[str, bool]:
 
 
 def _as_folder(reader: str) -> str:
-    """A reader as a part of a file's name: it may be the path of a wheel."""
+    """Return a reader as a part of a file's name: it may be the path of a wheel."""
     return "".join(char if char.isalnum() or char in "._-=" else "-" for char in reader)
 
 

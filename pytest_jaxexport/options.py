@@ -1,4 +1,4 @@
-"""The options of the command line and of the ini file, and what they say without a policy.
+"""The options of the command line and of the ini file, and their values without a policy.
 
 Every run of pytest loads this file.
 """
@@ -114,12 +114,12 @@ def request_devices(config: pytest.Config) -> None:
 
 
 def usage_error(text: str) -> pytest.UsageError:
-    """An error that ends the run before any test, with the prefix that the command `jaxexport` has."""
+    """Return an error that ends the run before any test, with the prefix that the command `jaxexport` has."""
     return pytest.UsageError(f"jaxexport: error: {text}")
 
 
 def option(config: pytest.Config, name: str) -> tuple[str, object]:
-    """Where a value comes from, for messages, and the value: the command line's before the ini file's."""
+    """Return where a value comes from, for messages, and the value: the command line's before the ini file's."""
     value = config.getoption(name, None)  # some are in the ini file only
     if value is not None:
         return f"--{name.replace('_', '-')}", value
@@ -127,7 +127,7 @@ def option(config: pytest.Config, name: str) -> tuple[str, object]:
 
 
 def repeated_options(config: pytest.Config) -> tuple[str, ...]:
-    """The options with a value that a suggested command has to repeat, as they are typed."""
+    """Return the options with a value that a suggested command has to repeat, as they are typed."""
     options = (text.partition("=") for text in _OPTIONS)
     return tuple(
         f"{name}={value}"
@@ -137,7 +137,10 @@ def repeated_options(config: pytest.Config) -> tuple[str, ...]:
 
 
 def named_goldens(config: pytest.Config) -> Path | None:
-    """The folder of goldens that an option names. Paths on the command line start where pytest was called."""
+    """Return the folder of goldens that an option names.
+
+    Paths on the command line start where pytest was called.
+    """
     if named := config.getoption("goldens"):
         return config.invocation_params.dir / str(named)
     in_ini = config.getini("export_goldens")
@@ -145,7 +148,7 @@ def named_goldens(config: pytest.Config) -> Path | None:
 
 
 def named_policy(config: pytest.Config) -> str | None:
-    """The policy file that an option names."""
+    """Return the policy file that an option names."""
     if named := config.getoption("export_policy"):
         return str(config.invocation_params.dir / str(named))
     in_ini = config.getini("export_policy")
@@ -153,7 +156,7 @@ def named_policy(config: pytest.Config) -> str | None:
 
 
 def has_policy(config: pytest.Config) -> bool:
-    """Whether there may be a policy, found without loading what reads one.
+    """Return whether there may be a policy, without loading what reads one.
 
     In pyproject.toml the word must stand alone: a project that only depends on pytest-jaxexport names that there.
     """

@@ -52,7 +52,7 @@ _DOING = {
     options.DRY_RUN: "goldens that would be written in",
     options.REVIEW: "reviewing goldens in",
 }
-"""What a run does with the folder of goldens, by the value of --update-goldens."""
+"""The work of a run in the folder of goldens, by the value of --update-goldens."""
 _UNHEARD = "jaxexport_unheard"
 _REPORTER = "jaxexport-reporter"
 UNITTEST_HINT = (
@@ -92,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """One line, in a run that writes goldens or a project that has some."""
+    """Return one line, in a run that writes goldens or a project that has some."""
     try:
         folder = _goldens_folder(config)
     except pytest.UsageError:
@@ -128,7 +128,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note the settings of jax, which any test file may have set when it was imported."""
+    """Record the settings of jax, which any test file may have set when it was imported."""
     config = session.config
     if SETTINGS in config.stash and "jax" in sys.modules and not config.getoption("collectonly"):
         from export_core.export.produce import current_flags  # it imports jax, which a test file has imported
@@ -171,7 +171,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """After a marked test has passed: it must have called `export_golden`; its goldens are checked, or written."""
+    """Check or write the goldens of a marked test that has passed; fail it if it has not called `export_golden`."""
     ledger, is_unittest = item.stash[LEDGER], _is_unittest(item)
     if is_unittest and _marked_now(item) is not None:
         _attach(item)
@@ -231,7 +231,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _require_answers(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` for options that cannot do what they say."""
+    """Raise `pytest.UsageError` for options that cannot be followed."""
     update = config.getoption("update_goldens")
     option = f"--update-goldens={update}"
     if update in (options.DRY_RUN, options.REVIEW) and config.getoption("prune_goldens"):
@@ -248,7 +248,7 @@ def _require_answers(config: pytest.Config) -> None:
 
 
 class GoldensReporter:
-    """Collects what tests, in all workers of xdist, attach to their reports, and writes the lines at the end."""
+    """The reporter that collects what tests, in all workers of xdist, attach to their reports, and writes the lines."""
 
     def __init__(self, collected: CollectedTests, unheard: list[str]) -> None:
         self.unheard = unheard
@@ -370,7 +370,7 @@ class GoldensReporter:
             self.fails_unused = True
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
-        """Why a run of all tests has not run them all; empty where it has."""
+        """Return why a run of all tests has not run them all; empty where it has."""
         if self.refused or exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return "the run was refused"
         if session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED:
@@ -384,7 +384,7 @@ class GoldensReporter:
 
 
 def lines_of_dead_processes(root: Path) -> list[str]:
-    """A line for each test in whose middle a process of pytest has died since the last call."""
+    """Return a line for each test in whose middle a process of pytest has died since the last call."""
     from pytest_jaxexport.dead_processes import line_about, tests_of_dead_processes  # 4 ms, after a marked test
 
     return [line_about(test) for test in tests_of_dead_processes(root)]
@@ -431,7 +431,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _goldens_folder(config: pytest.Config) -> Path:
-    """The folder of goldens. Raises `pytest.UsageError` for a policy file that is needed and cannot be read."""
+    """Return the folder of goldens.
+
+    Raises `pytest.UsageError` for a policy file that is needed and cannot be read.
+    """
     if folder := options.named_goldens(config):
         return folder
     policy = _policy(config)
@@ -439,7 +442,10 @@ def _goldens_folder(config: pytest.Config) -> Path:
 
 
 def _policy(config: pytest.Config) -> Policy | None:
-    """The policy; None where there is none, which loads nothing. Raises `pytest.UsageError` for a wrong one."""
+    """Return the policy; None where there is none, which loads nothing.
+
+    Raises `pytest.UsageError` for a wrong one.
+    """
     if not options.has_policy(config):
         return None
     from pytest_jaxexport.settings import read_policy  # YAML and msgspec: 90 ms
@@ -448,7 +454,7 @@ def _policy(config: pytest.Config) -> Policy | None:
 
 
 def _marked(item: pytest.Item) -> marker.Marked | None:
-    """What the markers of a test say, None without one; with the first one, the settings of the run are read.
+    """Return the keywords in the markers of a test, None without one; with the first one, read the settings of the run.
 
     They are read again when there are others: hooks, fixtures and a test itself may add some. Raises
     `pytest.UsageError` for a wrong setting, and `MarkerError` for a wrong marker.
@@ -466,7 +472,7 @@ def _marked(item: pytest.Item) -> marker.Marked | None:
 
 
 def _marked_now(item: pytest.Item) -> marker.Marked | None:
-    """What the markers of a test that runs say. Fails it for a wrong one."""
+    """Return the keywords in the markers of a test that runs. Fails it for a wrong one. Fails it for a wrong one."""
     __tracebackhide__ = True
     try:
         return _marked(item)
@@ -508,7 +514,10 @@ def _require_checked(item: pytest.Item) -> None:
 
 
 def _recorder(item: pytest.Item) -> Recorder:
-    """The `export_golden` of this test. A fixture of a class of unittest may have taken it before its method does."""
+    """Return the `export_golden` of this test.
+
+    A fixture of a class of unittest may have taken it before its method does.
+    """
     if RECORDER not in item.stash:
         from pytest_jaxexport.recording import new_recorder  # jax and all that a marked test needs: 1 s
 
@@ -519,7 +528,7 @@ def _recorder(item: pytest.Item) -> Recorder:
 
 
 def _is_unittest(item: pytest.Item) -> bool:
-    """Whether this is a test of a `unittest.TestCase`, absltest's too: it has no fixtures."""
+    """Return whether this is a test of a `unittest.TestCase`, absltest's too: it has no fixtures."""
     unittest = sys.modules.get("unittest")  # a class of it cannot be collected before it is imported
     return unittest is not None and isinstance(getattr(item, "instance", None), unittest.TestCase)
 

@@ -208,7 +208,7 @@ class Recorder:
         return Exported(GoldenChecks(produced, same), self._ledger, to_write=to_write)
 
     def _golden_of_the_same_call(self, produced: ProducedGolden) -> Golden | None:
-        """Return the golden by this writer that says what it does with this artifact, or None.
+        """Return the golden by this writer that shows what it does with this artifact, or None.
 
         Equal bytes have equal derivatives and refusals, unless they call what no module holds, such as a callback to
         Python, or a setting of jax differs. What this processor computes, the replay of the golden compares.
@@ -285,7 +285,7 @@ class Recorder:
             )
 
     def _require_constants(self) -> None:
-        """Fail a test whose own marker names leaves in `constant` that nothing has that it exports."""
+        """Fail a test whose own marker names leaves in `constant` that nothing it exports has."""
         __tracebackhide__ = True
         names = own_constants(self._item)
         if not names or not self._exported:
@@ -301,7 +301,7 @@ class Recorder:
             )
 
     def _own(self, case: str) -> Golden | None:
-        """The stored golden of a case by this very writer."""
+        """Return the stored golden of a case by this very writer."""
         return next(filter(self._replayer.is_own, self._store.generations(case)), None)
 
     @property
@@ -313,24 +313,30 @@ class Recorder:
         return self._settings.second_export and not (self._settings.noise_later or self._settings.dry_run)
 
     def _stored(self, produced: ProducedGolden) -> Golden | None:
-        """The stored golden by this very writer if it has the same artifact."""
+        """Return the stored golden by this very writer if it has the same artifact."""
         own = self._own(produced.case.id)
         return own if own and own.manifest.files.get(ARTIFACT) == produced.manifest.files[ARTIFACT] else None
 
     def _can_be_repeated(self, produced: ProducedGolden) -> bool:
-        """Whether a second process may export this: a TPU belongs to one process, and so may most of the memory."""
+        """Return whether a second process may export this.
+
+        A TPU belongs to one process, and so may most of the memory.
+        """
         fits = len(produced.artifact.data) <= LARGE and produced.manifest.writer.platform != "tpu"
         return self._settings.second_export and fits
 
     def _exports_again_otherwise(self, produced: ProducedGolden, processes: Sequence[SecondExport]) -> bool | None:
-        """Whether one of these processes exports something else. None where they cannot, or are not wanted."""
+        """Return whether one of these processes exports something else.
+
+        None where they cannot, or are not wanted.
+        """
         if not self._can_be_repeated(produced):
             return None
         with self._progress(f"exporting {shown(produced.case.id)} again: --no-second-export leaves it out"):
             return exports_again_otherwise(processes, self._item.nodeid, produced)
 
     def _new_exports_again_otherwise(self, produced: ProducedGolden) -> bool | None:
-        """Whether a second process exports a golden that is to be written otherwise, or None.
+        """Return whether a second process exports a golden otherwise that is to be written, or None.
 
         A fork starts sooner. It is not like this process in all, so that what it exports otherwise shows nothing.
         """
@@ -339,7 +345,7 @@ class Recorder:
         return self._exports_again_otherwise(produced, self._second_exports[:1])
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
-        """The golden with what a second export says of it; a stored one that is the same says it already."""
+        """Return the golden with the result of a second export; an equal stored one has it already."""
         if stored := self._stored(produced):
             differs: bool | None = not stored.manifest.reproducible
         else:
@@ -348,7 +354,7 @@ class Recorder:
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
-        """What becomes of a golden in a process of its own, before it is stored."""
+        """Return the results of a golden in a process of its own, before it is stored."""
         with self._progress(f"running {shown(golden.id)} in a new process"):
             return self._replayer.replay([self._marked_now(golden)])[0]
 
@@ -415,7 +421,7 @@ class Recorder:
         return ""
 
     def _add_remarks(self, event: WrittenCase, produced: ProducedGolden) -> None:
-        """Add to an event what there is to say of a golden that has just been written."""
+        """Add to an event the remarks on a golden that has just been written."""
         case, writer = event["case"], event["writer"]
         noise = produced.manifest.noise
         named = outputs_to_name(noise) if noise else []
@@ -507,7 +513,7 @@ class Recorder:
         )
         if wrong := [result for result in results if result.judgement.fails_run]:
             findings = (broken_cell(result, known_issues(policy.known_issues)) for result in wrong)
-            self._fail("\n\n".join(map(_told, findings)))
+            self._fail("\n\n".join(map(_as_text, findings)))
 
     def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
         """Fail a test that exports something else than its golden.
@@ -556,7 +562,7 @@ class Recorder:
         return hint
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
-        """Whether this golden, of another case, is what the test exports."""
+        """Return whether this golden, of another case, is what the test exports."""
         try:
             golden.verify()
             # Of another writer's golden without outputs, only the signature could be compared.
@@ -576,18 +582,18 @@ class Recorder:
         return GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code)
 
     def _more_seeds(self, test: str) -> str:
-        """What is said of an export that other hash seeds do not change, with the command that tries more of them."""
+        """Return the sentence about an export that other hash seeds do not change, with the command that tries more."""
         return (
             f"{len(self._second_exports)} processes with other hash seeds export what this one does. "
             f"To try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"
         )
 
     def _remedy(self, test: str) -> str:
-        """The command that writes this test's goldens."""
+        """Return the command that writes this test's goldens."""
         return self._command(test, "--update-goldens")
 
     def _command(self, test: str, *options: str) -> str:
-        """The command that runs this test, for the folder where pytest was called."""
+        """Return the command that runs this test, for the folder where pytest was called."""
         path, _, names = test.partition("::")
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
@@ -690,12 +696,12 @@ def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str,
 
 
 def _what_differs(line: str) -> str:
-    """Return what a first line of `Changes` is about: ``Other numbers``, ``Another export``."""
+    """Return the subject of a first line of `Changes`: ``Other numbers``, ``Another export``."""
     what = line.partition(":")[0]
     return "Another export" if what.startswith("export changed") else f"Other {what}"
 
 
-def _told(finding: Finding) -> str:
+def _as_text(finding: Finding) -> str:
     """Return a finding about one golden as pytest shows it: what happened is in the first words."""
     (result,) = finding.results
     return f"{finding.title}: {outcome_line(result)}\n{finding.text}"

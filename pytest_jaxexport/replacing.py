@@ -1,4 +1,4 @@
-"""What `--update-goldens` puts in the place of a stored golden: its parts, for one line."""
+"""The change that `--update-goldens` makes of a stored golden: its replaced parts, for one line."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from export_core.numbers.compare import GoldenOutputs
 from pytest_jaxexport.changes import changed_inputs, changes_since
 
 _MODULE = "module"
-"""How a line of `Changes.export` begins that is about an operation, and not about the envelope."""
+"""The beginning of a line of `Changes.export` that is about an operation, and not about the envelope."""
 
 
 def replaced_parts(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:

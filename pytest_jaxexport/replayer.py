@@ -83,11 +83,11 @@ class Replayer:
         return self._own.fork_program(program, address)
 
     def is_own(self, golden: Golden) -> bool:
-        """Whether this interpreter is the writer of a golden."""
+        """Return whether this interpreter is the writer of a golden."""
         return golden.manifest.writer.id == self._own.writer.id
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
-        """The noise of a golden that this interpreter has just made, or why there is none."""
+        """Return the noise of a golden that this interpreter has just made, or why there is none."""
         return self._own.noise(golden)
 
     def begin(self, item: pytest.Item, marked: Marked) -> None:
@@ -107,17 +107,23 @@ class Replayer:
                 self._ahead[name] = _Ahead(goldens, self._thread.submit(self._replay_ahead, goldens, marked))
 
     def goldens(self, case: str) -> list[Golden]:
-        """The goldens of a case, oldest writer first. Raises `GoldenError` for one that is damaged."""
+        """Return the goldens of a case, oldest writer first.
+
+        Raises `GoldenError` for one that is damaged.
+        """
         ahead = self._ahead.get(case)
         return (ahead and ahead.goldens.result()) or self._verified(case)
 
     def replayed(self, case: str, goldens: Sequence[Golden]) -> Replayed:
-        """The replay of all goldens of a case, with the comparison of their test. It may have begun already."""
+        """Return the replay of all goldens of a case, with the comparison of their test.
+
+        It may have begun already.
+        """
         ahead = self._ahead.pop(case, None)
         return (ahead and ahead.replayed.result()) or self.replay(goldens)
 
     def first_call(self, uncalled: Uncalled, goldens: Sequence[Golden], marked: Marked) -> str:
-        """How a process ends that calls an artifact for the first time; empty where it lives, or nobody knows it.
+        """Return how a process ends that calls an artifact for the first time; empty where it lives or is unknown.
 
         The replay of this interpreter's own golden is that call, if it has the same artifact. `goldens` are those of
         the case.
@@ -151,7 +157,7 @@ class Replayer:
         self._own.close()
 
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
-        """The goldens of a case if they are of this test and register no modules, else none."""
+        """Return the goldens of a case if they are of this test and register no modules, else none."""
         goldens = self._verified(case)
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse
         # at once (gh-106905), and pytest parses too; `replayed` waits for this thread.
@@ -191,7 +197,7 @@ def _done(value: _Value) -> Future[_Value]:
 
 
 def run_options(settings: Settings) -> RunOptions:
-    """How goldens are replayed in this process.
+    """Return how goldens are replayed in this process.
 
     Goldens and policy are named if `jaxexport matrix` would find others in the folder where pytest was called: a
     failure prints the command that reproduces its cell from there.

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 _ANSWERS, _SCREEN = map(Path, ("CONIN$", "CONOUT$") if os.name == "nt" else ("/dev/tty", "/dev/tty"))
-"""Where is answered and asked. pytest takes standard input and output away while a test runs, and not the terminal."""
+"""The files of the terminal, for answers and questions. pytest takes standard input and output away, but not these."""
 _QUESTION = "Write it? [y]es, [n]o, [a]ll: yes to all that follow, [q]uit: no to all that follow: "
 
 
 class Reviewer:
-    """Asks for one golden after the other whether it is written."""
+    """The reviewer, who is asked for one golden after the other whether it is written."""
 
     def __init__(self) -> None:
         self._for_all: bool | None = None

@@ -21,7 +21,7 @@ from export_core.export.produce import Flags, ProducedGolden
 
 SECOND_RUN_FILE = Path(__file__).with_name("second_run.py")
 _LONGEST_START = 60.0  # Seconds to wait for a fork that connects itself.
-_LOOK = 0.2  # Seconds after which whoever waits for it looks whether it is still wanted.
+_LOOK = 0.2  # Seconds between looks whether a fork is still wanted.
 _LONGEST = 300.0  # Seconds to wait for the export of one test, with the start of the process.
 
 # What would run elsewhere, or write over what belongs to the first run.
@@ -36,8 +36,11 @@ SecondArtifact: TypeAlias = tuple[str, str, Flags]
 """The hash of an artifact, its digest without locations and names, and the settings of jax."""
 
 SEEDS = (1, 2)
-"""Hash seeds that are tried before a test fails: both order a set of two names as this run does in a quarter of all
-cases. Of a golden that is written, the first is tried."""
+"""Hash seeds that are tried before a test fails.
+
+Both order a set of two names as this run does in a quarter of all cases. Of a golden that is written, the first is
+tried.
+"""
 
 MORE_SEEDS = 12
 """Hash seeds that a printed command tries: all of them order a set of two names alike in 1 of 4,096 cases."""
@@ -64,7 +67,7 @@ class SecondExport:
             self._start(self._setup(test))
 
     def _start(self, setup: dict[str, Any]) -> None:
-        """Start the process and have it told what it begins with."""
+        """Start the process and tell it what it begins with."""
         variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         variables["PYTHONHASHSEED"] = self._seed
         variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
@@ -83,7 +86,7 @@ class SecondExport:
         self._thread.submit(self._tell, setup)
 
     def _setup(self, test: str) -> dict[str, Any]:
-        """The options of the second pytest, whose first test is in the file of this one."""
+        """Return the options of the second pytest, whose first test is in the file of this one."""
         config = self._config
         options = {
             name: _OPTIONS.get(name, value)
@@ -110,7 +113,7 @@ class SecondExport:
             self._exports[test] = self._thread.submit(self._ask, test)
 
     def differs(self, test: str, case: str, artifact: Artifact, flags: Flags) -> bool | None:
-        """Whether the second export of a case does something else than this artifact.
+        """Return whether the second export of a case does something else than this artifact.
 
         None where there is no second export, or one with other settings of jax than `flags`, which shows nothing.
         """
@@ -145,7 +148,7 @@ class SecondExport:
         return True
 
     def _ask(self, message: object) -> dict[str, Any]:
-        """What the process answers; empty where it has ended."""
+        """Return the answer of the process; empty where it has ended."""
         try:
             line = self._pipes[1].readline() if self._tell(message) and self._pipes else ""
         except (OSError, ValueError):

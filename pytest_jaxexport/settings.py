@@ -31,10 +31,10 @@ _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 class Settings(NamedTuple):
     """The settings of a pytest run that do not come from markers.
 
-    `update` says which goldens are written: none, all, or those that this writer does not have yet; `dry_run` that they
-    are only shown, `reviewed` that somebody is asked about each; `noise_later` that their noise is not measured now.
-    `repeated` are options that a suggested command has to repeat; `policy_file` is the file that `policy` was read
-    from, None where there is none; `directory` is where pytest was called.
+    `update` tells which goldens are written: none, all, or those that this writer does not have yet. `dry_run` means
+    that they are only shown, `reviewed` that somebody is asked about each, `noise_later` that their noise is not
+    measured now. `repeated` are options that a suggested command has to repeat. `policy_file` is the file that `policy`
+    was read from, None where there is none. `directory` is where pytest was called.
     """
 
     goldens: Path
@@ -66,13 +66,16 @@ def as_usage_errors() -> Iterator[None]:
 
 
 def read_policy(config: pytest.Config) -> Policy:
-    """The policy of the run, or the default one. Raises `pytest.UsageError` for a file that cannot be read."""
+    """Return the policy of the run, or the default one.
+
+    Raises `pytest.UsageError` for a file that cannot be read.
+    """
     with as_usage_errors():
         return find_policy(config.rootpath, named_policy(config))
 
 
 def user_code(config: pytest.Config) -> UserCode:
-    """The process of this run's own comparators, with the root directory first on its `sys.path`."""
+    """Return the process of this run's own comparators, with the root directory first on its `sys.path`."""
     if _USER_CODE not in config.stash:
         from export_core.numbers.user_code import UserCode  # NumPy: 120 ms, which collecting marked tests must not take
 
@@ -82,7 +85,10 @@ def user_code(config: pytest.Config) -> UserCode:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """The settings of a run. Raises `pytest.UsageError` for impossible values."""
+    """Return the settings of a run.
+
+    Raises `pytest.UsageError` for impossible values.
+    """
     source, text = option(config, "export_module_text")
     if (module_text := str(text).lower()) not in ("", "yes", "no", "true", "false"):  # TOML has booleans
         raise usage_error(f"{source}: expected yes or no, found {text!r}.")
@@ -142,9 +148,9 @@ def _tolerance(config: pytest.Config, name: str) -> float | None:
 
 
 def read_marker(item: pytest.Item) -> Marked:
-    """Return what the markers of a marked test say. Raises `MarkerError` for a wrong one.
+    """Return the keywords in the markers of a marked test.
 
-    Its own keywords come before those of its class and module.
+    Its own keywords come before those of its class and module. Raises `MarkerError` for a wrong marker.
     """
     where = f"@pytest.mark.{NAME}"
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

@@ -1,4 +1,4 @@
-"""What the plugin notes on a run of pytest and on a test, by the keys of their stash."""
+"""The keys of the stash, under which the plugin stores facts about a run of pytest and about a test."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 # Of a test.
 MARKED: pytest.StashKey[tuple[list[pytest.Mark], Marked]] = pytest.StashKey()
-"""The markers of a test when they were read, and what they say."""
+"""The markers of a test when they were read, and their keywords."""
 LEDGER: pytest.StashKey[Ledger] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
-"""Whether a test that runs has failed already, as in a subtest, after which it goes on."""
+"""Whether a test that runs has failed already, as in a subtest, after which it continues."""
 
 # Of a run.
 UNHEARD: pytest.StashKey[list[str]] = pytest.StashKey()

@@ -12,17 +12,20 @@ _CHANGES = (
     *("new", "replaced", "unchanged", "would be new", "would be replaced"),
     *("not written, as answered", "not replaced, as answered"),
 )
-"""What may have become of a golden that was to be written, in the order of the lines."""
+"""The possible changes of a golden that was to be written, in the order of the lines."""
 
 
 def shown_lines(events: Sequence[Event], unused: Sequence[str], *, verbose: bool) -> Iterator[str]:
-    """The lines of `summary_lines` and those about unused goldens, as a terminal may show them."""
+    """Yield the lines of `summary_lines` and those about unused goldens, as a terminal may show them."""
     yield from map(shown, summary_lines(events, verbose=verbose))
     yield from map(shown, unused)
 
 
 def summary_lines(events: Sequence[Event], *, verbose: bool = False) -> Iterator[str]:
-    """What was written, replayed, judged, and is missing. `verbose`: also how many goldens did not run again."""
+    """Yield lines about what was written, replayed, judged, and is missing.
+
+    `verbose`: also how many goldens did not run again.
+    """
     checked = [event for event in events if "judgements" in event]
     yield from _written([event for event in events if "written" in event])
     if checked:
@@ -77,7 +80,7 @@ def _judged(events: Sequence[CheckedCase], *, verbose: bool) -> Iterator[str]:
 
 
 def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
-    """What else there is to say of cases that were checked."""
+    """Yield remarks on cases that were checked."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (line for event in events for line in event["shown"]):
@@ -104,7 +107,7 @@ def _noted(events: Sequence[CheckedCase]) -> Iterator[str]:
 
 
 def _corrected(events: Sequence[CheckedCase]) -> Iterator[str]:
-    """Cases that this run compares otherwise than a matrix does, with the entries of the policy that it lacks."""
+    """Yield cases that this run compares otherwise than a matrix does, with the policy entries that they need."""
     if not events:
         return
     cases: dict[str, list[str]] = {}

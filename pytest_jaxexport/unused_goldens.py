@@ -29,11 +29,12 @@ _MAKING_NAMES = {
 
 
 def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> list[Golden]:
-    """The goldens of tests that do not exist here, and of calls that a test does not make here.
+    """Return the goldens of tests that do not exist here, and of calls that a test does not make here.
 
-    Not among them: a golden by another writer or for another platform, if this run exports its case; one whose test was
-    deselected, skipped or failed, or whose file was not collected; and one that never had a test. Another machine may
-    still use a golden that is unused here, see `is_gone`. Raises `GoldenError` for a golden that cannot be read.
+    Not among them is a golden by another writer or for another platform, if this run exports its case. Nor is one whose
+    test was deselected, skipped or failed, or whose file was not collected, nor one that never had a test. Another
+    machine may still use a golden that is unused here, see `is_gone`. Raises `GoldenError` for a golden that cannot be
+    read.
     """
     store = GoldenStore(goldens)
     unused: list[Golden] = []
@@ -46,7 +47,7 @@ def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTest
 
 
 def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
-    """Whether no machine can export an unused golden any more.
+    """Return whether no machine can export an unused golden any more.
 
     Its test file was collected whole, does not name its test, and makes no tests when it is imported. Which tests and
     calls exist may depend on the machine and on the installed releases. A file that does not exist here may belong to
@@ -62,7 +63,10 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
 
 
 def makes_tests(path: Path) -> bool:
-    """Whether a test file may define names that its text does not have: tests made in a loop, or imported by ``*``."""
+    """Return whether a test file may define names that its text does not have.
+
+    These are tests made in a loop, or imported by ``*``.
+    """
     try:
         nodes = list(ast.walk(ast.parse(read_named(path))))
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -80,7 +84,7 @@ def makes_tests(path: Path) -> bool:
 
 
 def is_named_in(path: Path, test: str) -> bool:
-    """Whether a test file exists and names a test, or the class that it is in."""
+    """Return whether a test file exists and names a test, or the class that it is in."""
     try:
         text = read_named(path).decode(errors="replace")
     except OSError:
@@ -108,7 +112,7 @@ def _is_unused(generations: list[Golden], reported: ReportedTests, collected: Co
 def report_unused(
     goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path, *, delete: bool
 ) -> tuple[list[str], list[str], int]:
-    """What is unused, a line each; errors for goldens that could not be deleted; and how many unused ones are left.
+    """Return a line for each unused golden; errors of deletions; and how many unused ones are left.
 
     With `delete`, what no machine can need any more is removed. Raises `GoldenError` where a golden cannot be read;
     nothing has been deleted then.
@@ -148,7 +152,10 @@ def report_unused(
 def unused_or_error(
     config: pytest.Config, goldens: Path, reported: ReportedTests, collected: CollectedTests, *, delete: bool
 ) -> tuple[list[str], str, int]:
-    """The lines of `report_unused`, or why there are none; why nothing or not all was deleted; how many are left."""
+    """Return the lines of `report_unused`, or why there are none.
+
+    Why nothing or not all was deleted; how many are left.
+    """
     try:
         lines, errors, left = report_unused(goldens, reported, collected, config.rootpath, delete=delete)
     except ExportCompatError as error:
@@ -164,7 +171,7 @@ def rename_hint(
     settings: Settings,
     config: pytest.Config,
 ) -> tuple[str, str]:
-    """The unused case that a test may have had before, and what to do; both empty unless exactly one can be this one.
+    """Return the unused case that a test may have had before, and what to do; both empty unless exactly one fits.
 
     `manifest` is that of the missing golden, `own` are the cases of its test, and `agrees` compares what the test
     exports with a golden.
@@ -189,7 +196,10 @@ def rename_hint(
 
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:
-    """Read once in a run: many tests may be without goldens."""
+    """Return the newest golden of each case.
+
+    They are read once in a run: many tests may be without goldens.
+    """
     if _NEWEST not in config.stash:
         config.stash[_NEWEST] = newest = []
         for folder in sorted(store.root.iterdir()) if store.root.is_dir() else []:
@@ -201,7 +211,7 @@ def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Gold
 
 
 def _may_be_renamed(golden: Golden, test: str, own: Collection[str], config: pytest.Config) -> bool:
-    """Whether no test exports a golden any more, as far as this run can tell before it has ended."""
+    """Return whether no test exports a golden any more, as far as this run can tell before it has ended."""
     old = golden.manifest.test
     if old == test:  # a call was renamed
         return golden.manifest.case not in own

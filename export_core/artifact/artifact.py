@@ -107,7 +107,7 @@ class Artifact:
 
     @cached_property
     def unread(self) -> tuple[tuple[str, Unread], ...]:
-        """What in the artifact and its nested VJPs the reader does not know, each with its place.
+        """The parts of the artifact and its nested VJPs that the reader does not know, each with its place.
 
         Empty where all that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be read.
         """
@@ -128,13 +128,13 @@ def read(path: str | os.PathLike[str]) -> Artifact:
 
 
 def saved_model_in(path: str) -> str:
-    """The file of a SavedModel, where a path is the folder of one; else the path itself."""
+    """Return the file of a SavedModel, where a path is the folder of one; else the path itself."""
     inside = os.path.join(path, SAVED_MODEL)  # noqa: PTH118 - pathlib: 5 ms
     return inside if os.path.lexists(inside) else path
 
 
 def unreadable(error: OSError, name: str) -> ArtifactError:
-    """The error for a file that cannot be read."""
+    """Return the error for a file that cannot be read."""
     found = error.found if isinstance(error, UnexpectedFileError) else error.strerror or str(error)
     inside = "Give a file in it, such as the artifact.jaxexport of a golden."
     advice = inside if found == "a folder" else "Check the path."
@@ -142,7 +142,7 @@ def unreadable(error: OSError, name: str) -> ArtifactError:
 
 
 def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Artifact:
-    """Read an artifact from its bytes; `name` is what messages call it. `bytes` and `bytearray` are not copied.
+    """Read an artifact from its bytes, which are not copied; `name` is what messages call it.
 
     Raises `ArtifactError` where the bytes are not an artifact.
     """
@@ -163,12 +163,12 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
 
 
 def is_of_tensorflow_alone(data: bytes) -> bool:
-    """Whether a file is a SavedModel into which jax exported nothing."""
+    """Return whether a file is a SavedModel without any function that jax exported."""
     return is_saved_model(data) and OPERATION.encode() not in data
 
 
 def what_else(head: bytes) -> str | None:
-    """What a file is if it is no artifact, by its first kilobytes; None where it begins like one."""
+    """Return the kind of a file that is no artifact, by its first kilobytes; None where it begins like an artifact."""
     if not head:
         return "empty"
     if head[:4] == MAGIC or is_saved_model(head):
@@ -184,7 +184,7 @@ _MLIR = (b"module", b"builtin.module", b'"builtin.module"', b"func.func", b"#", 
 
 
 def is_mlir(data: bytes | bytearray) -> bool:
-    """Whether a file is the text of a module of MLIR, by its first lines."""
+    """Return whether a file is the text of an MLIR module, by its first lines."""
     for line in bytes(data[:4096]).splitlines():
         if (line := line.strip()) and not line.startswith(b"//"):
             return line.startswith(_MLIR) and any(word in data[: 1 << 16] for word in (b"func.func", b"module"))
@@ -192,9 +192,9 @@ def is_mlir(data: bytes | bytearray) -> bool:
 
 
 def is_hlo(data: bytes | bytearray) -> bool:
-    """Whether a file is a HloModuleProto, or a HloProto around one: it begins with two names, of module and entry.
+    """Return whether a file is a HloModuleProto, or a HloProto around one.
 
-    Source: xla/service/hlo.proto.
+    It begins with two names, of module and entry. Source: xla/service/hlo.proto.
     """
     wire, at = Wire(data, "", ""), 0
     try:
@@ -213,7 +213,7 @@ def is_hlo(data: bytes | bytearray) -> bool:
 
 
 def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
-    """What something is that people give in place of an artifact, and what to do; None if it is nothing of these."""
+    """Return what a file is that people give in place of an artifact, and what to do; None for any other file."""
     for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
             return kind, advice

@@ -1,7 +1,8 @@
-"""The audit of an artifact: is it read whole, and is each custom-call target on the writer's list or the policy's.
+"""The audit of an artifact: whether it is read whole, and whether each custom-call target is allowed.
 
-Beside it, what it rests on and what follows: the kinds of custom calls, and what to expect on each platform. Whatever
-takes an artifact raises `ArtifactError` where a module of it cannot be read.
+A target is allowed by the writer's list of stable targets, or by the policy. Here are also the kinds of custom calls,
+and what to expect on each platform. Whatever takes an artifact raises `ArtifactError` where a module of it cannot be
+read.
 """
 
 import binascii
@@ -37,12 +38,12 @@ _CHLO = {f"mhlo.{name}" for name in ["acos", "acosh", "asin", "asinh", "atanh", 
 
 
 class AuditFinding(NamedTuple):
-    """A custom-call target, or with a count of 0 a part of the artifact that this reader does not know."""
+    """The audit's finding about a custom-call target, or with a count of 0 about an unknown part."""
 
     target: str  # The target.
     standing: str  # Its standing in the lists of the possible writers.
     ok: bool  # Whether the audit accepts it: not where it is unlisted or dropped.
-    what: str  # What its payload is.
+    what: str  # The kind of its payload, in words.
     payload_version: int | None  # The version of that payload, null where it has none.
     count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls
     """How many calls."""
@@ -119,9 +120,9 @@ def judge_calls(
     *,
     bare: bool = False,
 ) -> tuple[AuditFinding, ...]:
-    """Judge custom-call targets alone, as `audit` does. It does not show whether these are all that an artifact has.
+    """Judge custom-call targets alone, as `audit` does, whether or not these are all of an artifact.
 
-    `bare`: they are of a module that jax.export has not written, for which the lists are no guarantee.
+    `bare` means that they are of a module that jax.export has not written, for which the lists are no guarantee.
     """
     known = [stable for stable in (writer_stable, reader_stable) if stable is not None]
     reasons = allow or {}
@@ -176,17 +177,17 @@ _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderRefl
 
 
 class Foreseen(NamedTuple):
-    """What is foreseen for a platform in the newest release."""
+    """The forecast of an artifact for one platform in the newest release."""
 
     platform: str  # The platform.
     exported: bool  # Whether it was exported for that platform.
     targets: tuple[str, ...]  # The custom calls that it makes there: those of this platform, and of none in particular.
     unpromised: tuple[str, ...]  # Those that the release does not promise.
-    note: str  # What else is to be known.
+    note: str  # A note for people; empty for none.
 
 
 def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
-    """Foresee one platform, of `PLATFORMS`, of an artifact in a reader: its name, and the targets that it promises."""
+    """Foresee what an artifact does on one of `PLATFORMS` in a reader, by its name and the targets that it promises."""
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
     # With jax's check of platforms off, jax runs it anywhere, as its first platform.
@@ -212,21 +213,24 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
 
 
 def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
-    """Foresee every platform in the release of a jaxlib, by its list of stable targets; nothing where none is known."""
+    """Foresee every platform in the release of a jaxlib, by its list of stable targets.
+
+    Empty where no list is known.
+    """
     if reader is None:
         return ()
     return tuple(foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS)
 
 
 def belongs(target: str, platform: str) -> bool:
-    """Whether a target is called on a platform: it is that platform's own, or no other's."""
+    """Return whether a target is called on a platform: it belongs to that platform, or to no other."""
     owners = {name for name, prefixes in _PREFIXES.items() if target.startswith(prefixes)}
     owners |= {"tpu"} if target in _TPU else set()
     return not owners or platform in owners
 
 
 def looked_up(artifact: Artifact, platform: str) -> frozenset[str]:
-    """The custom calls that a platform looks up by name: its own and those of none, without the serializer's."""
+    """Return the custom calls that a platform looks up by name, without those of jaxlib's serializer."""
     targets = {call.target for call in artifact.custom_calls}
     return frozenset(target for target in targets - _SHARDY - _CHLO if belongs(target, platform))
 
@@ -235,7 +239,7 @@ ONLY_JAX = "only jax registers {}: compute with jax.lax in place of LAPACK's cal
 
 
 def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
-    """The custom calls on the CPU that jax registers, LAPACK's and callbacks: no other runtime compiles them."""
+    """Return the custom calls on the CPU that jax registers, LAPACK's and callbacks: no other runtime compiles them."""
     targets = {call.target for call in artifact.custom_calls}
     return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
 
@@ -258,7 +262,7 @@ _WORDS = (("callback", "Python callback"), ("ragged_all_to_all", "collective"), 
 
 
 class Payload(NamedTuple):
-    """The kind of a call as text, and the version that its payload gives for its own format, e.g. Mosaic's."""
+    """The kind of a custom call in words, and the version of its payload's own format, such as Mosaic's. Mosaic's."""
 
     kind: str
     version: int | None = None
@@ -268,7 +272,10 @@ class Payload(NamedTuple):
 
 
 def describe(call: CustomCall) -> Payload:
-    """Say what a custom call is, such as a Pallas kernel. Nothing is run, and no callback's pointer is followed."""
+    """Return what a custom call is, such as a Pallas kernel.
+
+    Nothing is run, and no callback's pointer is followed. Nothing is run, and no callback's pointer is followed.
+    """
     kinds = [words for start, words in _STARTS if call.target.startswith(start)]
     kind = next(iter(kinds + [words for word, words in _WORDS if word in call.target]), "custom call")
     version = _mosaic_version(call.backend_config) if kind.startswith("Mosaic") else None

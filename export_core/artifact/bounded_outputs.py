@@ -1,4 +1,4 @@
-"""Which outputs of a module have bounds: those of tanh, erf, a sigmoid, a softmax or a clamp."""
+"""The outputs of a module that have bounds: those of tanh, erf, a sigmoid, a softmax or a clamp."""
 
 import math
 import re
@@ -15,9 +15,9 @@ _SHAPES = {
     "broadcast_in_dim", "convert", "dynamic_broadcast_in_dim", "dynamic_reshape", "dynamic_slice", "gather",
     "optimization_barrier", "reduce_precision", "reshape", "reverse", "sharding_constraint", "slice", "transpose",
 }  # fmt: skip
-"""Operations whose results have numbers of an operand, that of the same number, as far as floats go."""
+"""Operations that keep the numbers of an operand, and change at most its shape or its float type."""
 
-_STEPS = {"ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign"}  # They give whole numbers.
+_STEPS = {"ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign"}  # Operations that give whole numbers.
 _FLOATS = re.compile(r"tensor<(?:[\d?]+x)*(?:bf|f)\d")
 _CONSTANT = re.compile(r"dense<([^\[\]>]+)> : tensor<(?:[\d?]+x)*(\w+)")
 
@@ -25,7 +25,7 @@ Bounds = Literal["tanh", "erf", "a sigmoid", "a softmax", "a clamp"]
 
 
 class Bounded(NamedTuple):
-    """A function that makes an output and gives its numbers bounds."""
+    """A function that makes an output, with the bounds of its numbers."""
 
     by: Bounds
     bounds: tuple[float, float]
@@ -33,7 +33,7 @@ class Bounded(NamedTuple):
 
 
 def bounded_outputs(artifact: Artifact, numbers: Collection[int]) -> Mapping[int, Bounded]:
-    """Return which of these outputs have bounds, by number, with the bounds; none of an unreadable module."""
+    """Return the bounds of these outputs, by number; empty for an unreadable module."""
     try:
         trace = _Bounds(artifact.module)
         made = {number: trace.bounded(trace.outputs[number]) for number in numbers}
@@ -43,7 +43,7 @@ def bounded_outputs(artifact: Artifact, numbers: Collection[int]) -> Mapping[int
 
 
 class _Bounds(Trace):
-    """Finds the bounds of values."""
+    """The search for the bounds of values in one module."""
 
     def bounded(self, value: Value) -> Bounded | None:
         """Return the function that gives a value its bounds, or None."""
@@ -63,7 +63,7 @@ class _Bounds(Trace):
         return None
 
     def _bounding_function(self, made: Value) -> Bounds | None:
-        """The function that makes a value, unless it is a clamp."""
+        """Return the bounds by the function that makes a value, unless it is a clamp."""
         match made.made_by.name:
             case "tanh":
                 return "tanh"
@@ -93,14 +93,14 @@ class _Bounds(Trace):
         return any(self._constant(one) is not None and self._is_made_by("exponential", two) for one, two in sides)
 
     def _is_logarithm(self, value: Value) -> bool:
-        """Whether a value is a logarithm, or one and what was subtracted before the exponential."""
+        """Return whether a value is a logarithm, or a logarithm and what was subtracted before the exponential."""
         made = self._made(value)
         if made and made.made_by.name == "add":
             return any(self._is_made_by("log", operand) for operand in made.operands)
         return made is not None and made.made_by.name == "log"
 
     def _clamp(self, made: Value, fills: tuple[float, ...]) -> Bounded | None:
-        """The bounds of a clamp, or of a minimum of a maximum; None where what is clamped has whole numbers only."""
+        """Return the bounds of a clamp, or of a minimum of a maximum; None where only whole numbers are clamped."""
         if made.made_by.name == "clamp":
             least, inside, most = made.operands
             lower, upper = self._constant(least), self._constant(most)
@@ -136,7 +136,7 @@ class _Bounds(Trace):
         return made is not None and made.made_by.name == name
 
     def _made(self, value: Value) -> Value | None:
-        """The float that a value is before its shape changed; None for an argument of main or another type."""
+        """Return the float that a value was before its shape changed; None for an argument of main or another type."""
         made = self._unshaped(value)
         return made if made and _is_float(made) else None
 
@@ -147,7 +147,7 @@ class _Bounds(Trace):
         return made
 
     def _constant(self, value: Value) -> float | None:
-        """The number that a value has in all elements, NaN for numbers that differ; None where it is no constant."""
+        """Return the number that a constant has in all elements, NaN for numbers that differ; None for no constant."""
         made = self._unshaped(value, is_any=True)
         if made is None or made.made_by.name != "constant":
             return None
@@ -160,7 +160,7 @@ def _is_float(value: Value) -> bool:
 
 
 def _number(text: str, kind: str) -> float:
-    """A number as a module's listing has it, which has bfloat16 in bytes."""
+    """Return a number from a module's listing, which has bfloat16 in bytes."""
     try:
         if kind == "bf16" and text.startswith("0x"):
             (number,) = struct.unpack("<f", bytes(2) + bytes.fromhex(text[2:]))

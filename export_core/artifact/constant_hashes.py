@@ -12,7 +12,11 @@ from collections.abc import Iterable, Iterator
 from export_core.artifact.bytecode.module import Constant, Module
 
 LONG = 100
-"""Elements that a constant may have and not be long. MLIR prints the bytes of a longer one, as hexadecimal digits."""
+"""The most elements of a constant that is not long.
+
+MLIR prints the bytes of a longer one, as hexadecimal digits. MLIR prints the bytes of a longer one, as hexadecimal
+digits.
+"""
 
 _PIECE = 1 << 20  # bytes: the digits of a whole constant would take twice its memory
 _DIGITS = re.compile(r'dense<"0x[0-9A-F]*">')
@@ -21,7 +25,7 @@ _SHAPE = re.compile(r"tensor<((?:\d+x)*)(\w+)")
 
 
 def long_constants(module: Module) -> list[Constant]:
-    """The constants with more than `LONG` elements that are not all equal, in order, each as often as it is used."""
+    """Return the constants with more than `LONG` elements that are not all equal, in order, repeated as used."""
     constants = []
     for constant in module.constants_in_order():
         match = _SHAPE.match(constant.type)
@@ -33,7 +37,7 @@ def long_constants(module: Module) -> list[Constant]:
 
 
 def with_hashes(text: str, module: Module) -> str:
-    """A module's text with the hashes of its long constants.
+    """Return a module's text with the hashes of its long constants.
 
     MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so,
     and all do where the text has other constants than the module.
@@ -46,7 +50,7 @@ def with_hashes(text: str, module: Module) -> str:
 
 
 def _hash_of(text: Iterable[bytes]) -> str:
-    """What stands for the text of a constant, which is given in pieces."""
+    """Return the hash of the text of a constant, which is given in pieces, as it stands in a module's text."""
     digest = hashlib.sha256()
     for piece in text:
         digest.update(piece)
@@ -54,7 +58,7 @@ def _hash_of(text: Iterable[bytes]) -> str:
 
 
 def _digits(module: Module, constant: Constant) -> Iterator[bytes]:
-    """The text of a constant, in pieces."""
+    """Yield the text of a constant, in pieces."""
     yield b'dense<"0x'
     data = memoryview(module.data)
     for start in range(constant.at, constant.at + constant.nbytes, _PIECE):

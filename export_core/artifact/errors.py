@@ -22,14 +22,17 @@ class ArtifactError(ExportCompatError):
         super().__init__(expected, found, at, name, advice)  # by which it can be pickled
 
     def message(self) -> str:
-        """The message: what was expected, what was found, where, and what to do."""
+        """Return the message: what was expected, what was found, where, and what to do."""
         where = "" if self.at is None else f", at byte {self.at}"
         named = f"{self.name}: " if self.name else ""
         return f"{named}expected {self.expected}, found {self.found}{where}. {self.advice}"
 
 
 def guarded(read: Callable[[], Result], name: str) -> Result:
-    """Return what `read` returns. An error that it has no words for is an `ArtifactError` that asks to be reported."""
+    """Return what `read` returns.
+
+    An unforeseen error becomes an `ArtifactError` that asks to be reported.
+    """
     try:
         return read()
     except ArtifactError:

@@ -17,28 +17,31 @@ WIDTH = 160  # characters that are shown of a value
 TOO_LONG = 4_000
 
 INDEPENDENT = ("platforms", "nr_devices", "ordered_effects", "unordered_effects", "disabled_checks")
-"""Fields of the envelope that no release of jax writes in another way, beside types and trees, which the signature of a
-golden has, and shardings."""
+"""Fields of the envelope that no release of jax writes in another way.
+
+Types and trees are not among them, which the signature of a golden has, nor shardings.
+"""
 
 FIELDS = (
     "in_tree", "in_avals", "out_tree", "out_avals", *INDEPENDENT, "in_shardings", "out_shardings",
     "module_kept_var_idx", "calling_convention_version",
 )  # fmt: skip
-"""What one writer always writes alike: all fields but the function's name, and what follows from these."""
+"""Fields that one writer always writes alike: all but the function's name, and what follows from these."""
 
 _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION_VERSION"}
-"""What sets a field whatever the test says, and is no flag that a manifest has."""
+"""What sets a field whatever the test asks for, and is no flag of a manifest."""
 
 
 def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
-    """A line for each difference of two exports by one writer; none where they do the same.
-
-    Raises `ArtifactError` where one of them cannot be read.
+    """Return a line for each difference of two exports by one writer; none where they do the same.
 
     Args:
         then: the golden's.
         now: today's.
-        exact: with all digits of floating-point constants, see `listing`.
+        exact: with all digits of floating-point constants, as `listing` takes it.
+
+    Raises:
+        ArtifactError: One of them cannot be read.
     """
     changes: list[str] = []
     order, old, new = 0, then.envelope, now.envelope
@@ -54,7 +57,7 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list
 
 
 def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
-    """A line for each of the first operations that differ in each module: its function, its platforms, what differs."""
+    """Return a line for each of the first operations that differ in each module: function, platforms, difference."""
     platforms = now.envelope.platforms if now.envelope else ()
     changes: list[str] = []
     for modules in zip(then.modules, now.modules, strict=False):
@@ -70,7 +73,10 @@ def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True)
 
 
 def export_digest(artifact: Artifact) -> str:
-    """A SHA-256 of all fields and operations but locations and names. `ArtifactError` where they cannot be read."""
+    """Return a SHA-256 of all fields and operations, without locations and names.
+
+    Raises `ArtifactError` where they cannot be read.
+    """
     digest, level = sha256(), artifact.envelope
     for module in artifact.modules:
         fields = [getattr(level, name) for name in FIELDS] if level else []
@@ -80,7 +86,10 @@ def export_digest(artifact: Artifact) -> str:
 
 
 def independent_changes(then: Artifact, now: Artifact) -> list[str]:
-    """A line for each difference of two exports that is not due to their writers: none in modules and derivatives."""
+    """Return a line for each difference of two exports that their writers do not explain.
+
+    None for modules and derivatives.
+    """
     old, new = then.envelope, now.envelope
     if old is None or new is None:
         return []
@@ -95,7 +104,7 @@ def independent_changes(then: Artifact, now: Artifact) -> list[str]:
 
 
 def _same_by_others(old: object, new: object) -> bool:
-    """Whether two releases may write the same field so: older ones have shardings in another form."""
+    """Return whether two releases may write the same field so: older ones have shardings in another form."""
     if isinstance(old, HloSharding) or isinstance(new, HloSharding):
         return (old is None) == (new is None)
     return _words(old) == _words(new)
@@ -104,7 +113,7 @@ def _same_by_others(old: object, new: object) -> bool:
 def _field(
     name: str, then: Envelope, now: Envelope, same: Callable[[Any, Any], bool] = operator.eq
 ) -> Iterator[tuple[str, str, str]]:
-    """What differs in a field: its name, with a number where it has an entry for each argument or result."""
+    """Yield the differences in a field: its name, with a number where it has an entry for each argument or result."""
     old, new = getattr(then, name), getattr(now, name)
     if name.endswith(("avals", "shardings")) and len(old) == len(new):
         for number, (was, value) in enumerate(zip(old, new, strict=True)):
@@ -122,13 +131,13 @@ def _words(value: object) -> str:
 
 
 def _texts(old: object, new: object) -> tuple[str, str]:
-    """Two values that differ as texts that do: the short form, unless it leaves out what differs."""
+    """Return two different values as different texts: in short form, unless that leaves the difference out."""
     texts = _words(old), _words(new)
     return _cut(*(texts if texts[0] != texts[1] else (repr(old), repr(new))))
 
 
 def _cut(old: str, new: str) -> tuple[str, str]:
-    """Two texts that differ, of long ones the part around the first difference."""
+    """Return two different texts, long ones cut to the part around the first difference."""
     start = max(0, _alike(old, new) - WIDTH // 4) if max(len(old), len(new)) > WIDTH else 0
     before = "…" if start else ""
     return tuple(
@@ -137,7 +146,7 @@ def _cut(old: str, new: str) -> tuple[str, str]:
 
 
 def _alike(old: Sequence[object], new: Sequence[object]) -> int:
-    """How many of the first items are the same."""
+    """Return how many of the first items are the same."""
     return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
@@ -165,7 +174,7 @@ def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Ite
 
 
 def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | None, _Placed | None]]:
-    """Operations that differ, each with the one in whose place it is; None for one that was added or removed."""
+    """Yield operations that differ, each with the one that replaces it; None for one that was added or removed."""
     left, right = ([f"{line.depth} {line}" for _, line in side] for side in (old, new))
     start = _alike(left, right)
     if max(len(left), len(right)) - start > TOO_LONG:
@@ -180,7 +189,7 @@ def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | N
 
 
 def _in_operation(then: Line, now: Line) -> Iterator[tuple[str, str, str]]:
-    """What differs in two operations of one name."""
+    """Yield the differences of two operations of one name."""
     old, new = dict(then.attributes), dict(now.attributes)
     for name in {**old, **new}:
         if old.get(name) != new.get(name):

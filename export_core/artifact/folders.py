@@ -42,18 +42,18 @@ class LeftOut(Counter[str]):
         self.links: list[str] = []
 
     def add(self, path: str, kind: str) -> None:
-        """Count one."""
+        """Count a file of a kind."""
         self[kind] += 1
         if kind == _LINK:
             self.links.append(path)
 
     def lines(self) -> list[str]:
-        """A line for each link to a folder: what is in it was not read."""
+        """Return a line for each link to a folder, which was not read."""
         return [f"warning: {path}: {_LINK}, which is not followed: name the folder too." for path in self.links]
 
 
 class Found(NamedTuple):
-    """Something in a folder: a file, or what is left out or cannot be listed, and why."""
+    """What was found in a folder: a file, or an entry that is left out or cannot be listed, and why."""
 
     path: str
     named: bool = False
@@ -62,14 +62,14 @@ class Found(NamedTuple):
 
 
 def is_archive(path: str) -> bool:
-    """Whether a path is a folder of artifacts: any but a SavedModel, which is an artifact itself."""
+    """Return whether a path is a folder of artifacts: any but a SavedModel, which is an artifact itself."""
     return os.path.isdir(path) and saved_model_in(path) == path  # noqa: PTH112 - a path is text, as messages show it
 
 
 def files_of(paths: Iterable[str], *, hidden: bool = True) -> Iterator[Found]:
-    """Everything that is named, and everything below the folders among it, in the order in which the disk has it.
+    """Yield everything that is named, and everything in the named folders, in the order of the disk.
 
-    Links to files are followed, and links to folders are not: they may lead back. `hidden`: also what is below hidden
+    Links to files are followed, and links to folders are not: they may lead back. With `hidden`, also what is in hidden
     folders and virtual environments, which are left out otherwise.
     """
     for path in paths:
@@ -104,9 +104,9 @@ def _found(entry: os.DirEntry[str]) -> Found:
 
 
 def artifact_in(found: Found) -> Artifact | str:
-    """The artifact, or why it is left out.
+    """Return the artifact in a file, or why it is left out.
 
-    A file that was named itself is taken for an artifact, and so is one whose name ends as artifacts' names do. Raises
+    A file that was named itself counts as an artifact, and so does one whose name ends as artifacts' names do. Raises
     `ArtifactError` where it cannot be read.
     """
     if found.left_out:
@@ -128,7 +128,7 @@ def artifact_in(found: Found) -> Artifact | str:
 
 
 class ReadFile(NamedTuple, Generic[Result]):
-    """What was read of a file: a result, an error where it cannot be read, or why it is left out."""
+    """The outcome of reading a file: a result, an error where it cannot be read, or why it is left out."""
 
     path: str
     result: Result | None = None
@@ -144,14 +144,18 @@ def read_folders(
     *,
     hidden: bool = True,
 ) -> Iterator[ReadFile[Result]]:
-    """What `read` returns of each artifact among these files and below these folders, in order; or its error.
+    """Yield what `read` returns for each artifact among these files and in these folders, in order; or its error.
 
-    `read` must be importable by its name, since other processes run it: `jobs`, or one for each core. What is no
-    artifact is counted in `left_out`; `hidden` is that of `files_of`.
+    Args:
+        read: a function that other processes can import by its name.
+        paths: files and folders.
+        left_out: where files that are no artifacts are counted.
+        jobs: how many processes read; 0 for one on each core.
+        hidden: as `files_of` takes it.
 
     Raises:
-        ArtifactError: there is no artifact.
-        UnreadFilesError: a process was killed.
+        ArtifactError: There is no artifact.
+        UnreadFilesError: A process was killed.
     """
     is_empty = True
     files = files_of(paths, hidden=hidden)
@@ -178,7 +182,7 @@ def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Res
 
 
 def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
-    """The error where there is no artifact: more likely than an empty folder, another one was meant."""
+    """Return the error for folders without an artifact: most likely, another folder was meant."""
     known = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
     advice = " ".join([known, *left_out.lines()])
     found = f"none in {plural(left_out.total(), 'file')}"
@@ -186,7 +190,10 @@ def no_artifacts(paths: Sequence[str], left_out: LeftOut) -> ArtifactError:
 
 
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
-    """What `read`, which other processes import, returns of each, in order. `UnreadFilesError` where one was killed."""
+    """Yield what `read`, which other processes import, returns for each file, in order.
+
+    Raises `UnreadFilesError` where a process was killed.
+    """
     files = iter(found)
     chunks = iter(lambda: list(islice(files, CHUNK)), [])
     first = list(islice(chunks, FEW))
@@ -210,7 +217,7 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
                 yield from pending.popleft().result()
         except BrokenProcessPool:
             raise UnreadFilesError(
-                "expected all files to be read, found a process killed that read them, most likely for its memory. "
+                "expected all files to be read, found that a reading process was killed, most likely for its memory. "
                 "With --jobs 1 less memory is needed."
             ) from None
         finally:

@@ -10,7 +10,7 @@ from export_core.artifact.protobuf import VARINT, Wire
 
 Spec = tuple[str | tuple[str, ...] | None, ...]  # how each dimension is split, as in a PartitionSpec
 MOST_DEVICES = 4096
-"""More than any caller has on one machine: what a file claims must not decide how long its reader counts."""
+"""The most devices of a sharding: the claim of a file must not decide how long its reader counts."""
 
 _MOST_DIMENSIONS = 64
 
@@ -28,7 +28,10 @@ class Tiles(NamedTuple):
 
 
 def tiles_of(proto: bytes, name: str) -> Tiles | None:
-    """The tiles of a sharding, None where it replicates. Raises `ArtifactError` for what is no sharding of an array."""
+    """Return the tiles of a sharding, None where it replicates.
+
+    Raises `ArtifactError` for what is no sharding of an array.
+    """
     numbers = _numbers(proto, name)
     kind = numbers.get(_TYPE, [_REPLICATED])[-1]
     if kind == _REPLICATED:
@@ -48,7 +51,7 @@ def tiles_of(proto: bytes, name: str) -> Tiles | None:
 
 
 def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
-    """The sharding in axes of a mesh; None where the mesh has no axes for it."""
+    """Return the sharding as a spec over the axes of a mesh; None where it cannot be expressed so."""
     if tiles is None:
         return ()
     sizes = list(mesh.values())
@@ -78,13 +81,13 @@ def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
 
 
 def _in_groups(devices: Sequence[int], replicas: int) -> tuple[int, ...]:
-    """Devices with those of each group of replicas in order, which is of no meaning."""
+    """Return the devices with those of each group of replicas in order, since their order has no meaning."""
     groups = (sorted(devices[start : start + replicas]) for start in range(0, len(devices), replicas))
     return tuple(itertools.chain.from_iterable(groups))
 
 
 def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[list[int], int]:
-    """The axes of a mesh by number, those that split an array first; how many replicas the others make."""
+    """Return the axes of a mesh by number, those that split an array first, and how many replicas the others make."""
     split = [axis for axes in spec for axis in axes]
     others = [axis for axis in mesh if axis not in split]
     places = list(mesh)
@@ -92,7 +95,7 @@ def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[li
 
 
 def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
-    """``arange(n).reshape(shape).transpose(permutation).ravel()``; empty where these do not fit."""
+    """Return ``arange(n).reshape(shape).transpose(permutation).ravel()``; empty where these do not fit."""
     is_permutation = len(shape) <= _MOST_DIMENSIONS and sorted(permutation) == list(range(len(shape)))
     if not is_permutation or not 0 < math.prod(shape) <= MOST_DEVICES:
         return []
@@ -102,7 +105,7 @@ def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
 
 
 def _numbers(proto: bytes, name: str) -> dict[int, list[int]]:
-    """The numbers of a protobuf by field. Other fields are passed over."""
+    """Return the numbers of a protobuf by field, and skip other fields. Other fields are passed over."""
     wire = Wire(proto, name, DAMAGED)
     numbers: dict[int, list[int]] = {}
     try:
@@ -115,7 +118,7 @@ def _numbers(proto: bytes, name: str) -> dict[int, list[int]]:
 
 
 def proto_of(mesh: Mapping[str, int], spec: Spec, rank: int) -> bytes:
-    """The protobuf of a sharding in axes of a mesh, as XLA writes it: the inverse of `tiles_of` and `spec_on`.
+    """Return the protobuf of a sharding over axes of a mesh, as XLA writes it: the inverse of `tiles_of` and `spec_on`.
 
     Args:
         mesh: sizes of the axes by name, in order.

@@ -27,7 +27,7 @@ INNER = "_wrapped_jax_export_main"
 _SCALARS = ("tensor<i32>", "tensor<i64>")
 _CONSTRAINT = re.compile(rb"do not match the symbolic shape constraint ([^\0]{1,400}?)\. Expected '")
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-"""How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
+"""The number of uint32 values in a PRNG key, by its dtype. Source: jax/_src/prng.py. Source: jax/_src/prng.py."""
 
 # What the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits:
 # i1 stands for it.
@@ -56,12 +56,12 @@ def check_main(artifact: Artifact) -> list[str]:
 
 
 def is_known(envelope: Envelope) -> bool:
-    """Whether the calling convention that an envelope names is one of those that are known here."""
+    """Return whether the calling convention that an envelope names is one of those that are known here."""
     return OLDEST <= envelope.calling_convention_version <= NEWEST
 
 
 def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
-    """Return the names of the dimension variables in symbolic shapes, in the order in which they are met."""
+    """Return the names of the dimension variables in symbolic shapes, in the order of their first use."""
     names: dict[str, None] = {}
     for aval in avals:
         for dim in aval.shape:
@@ -72,9 +72,9 @@ def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
 
 
 def dimension_constraints(artifact: Artifact) -> tuple[str, ...]:
-    """Return what each call checks of symbolic dimensions, such as ``b >= 2``: jax serializes it in the module alone.
+    """Return what each call checks about symbolic dimensions, such as ``b >= 2``.
 
-    Read from the texts of the errors, of which each check has one, and not from what computes it.
+    The module alone has it. It is read from the texts of the errors, of which each check has one.
     """
     found: dict[str, None] = {}
     for module in artifact.modules:
@@ -159,7 +159,10 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
 
 
 def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
-    """`main` computes the dimension variables; the function that it wraps takes them, sorted by name."""
+    """Yield contradictions between `main` and the function that it wraps.
+
+    `main` computes the dimension variables; the function takes them, sorted by name.
+    """
     if not (names := sorted(dimension_names(envelope.in_avals))):
         return
     tagged = envelope.calling_convention_version >= TOKENS_SINCE
@@ -203,7 +206,10 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
 
 
 def fits(kind: str, aval: Aval) -> bool:
-    """Whether a type of the module is that of an aval. A type that either side cannot name is accepted."""
+    """Return whether a type of the module is that of an aval.
+
+    A type that either side cannot name is accepted. A type that either side cannot name is accepted.
+    """
     if "!vhlo" in kind or "<code" in kind:
         return True
     expected = _type(aval)

@@ -1,4 +1,4 @@
-"""Which results of a module are factors of a matrix, and are compared as such.
+"""The results of a module that are factors of a matrix, and are compared as such.
 
 A linear algebra library fixes factors only up to signs, phases and order, and chooses them by its processor. LAPACK's
 routines and their counterparts on GPUs give their results in a fixed order, which jax returns as they are, or NaN where
@@ -17,8 +17,10 @@ LAPACK = ("lapack_", "blas_")  # how the targets of calls of LAPACK on a CPU beg
 TARGET = re.compile(r"(?:lapack_(?P<letter>[sdcz])|cusolver_|hipsolver_)(?P<routine>[a-z0-9]+?)(?P<ffi>_ffi)?")
 
 REQUIRED = {"eigh": 2, "svd": 3, "qr": 2, "lu": 2, "schur": 2, "eig": 1}
-"""How many factors each comparator needs, the first ones of those that it takes: (w, V), (U, s, V^H), (Q, R, P), (LU,
-pivots, permutation), (T, Q), (w, V, V)."""
+"""The number of factors that each comparator needs, the first ones of those that it takes.
+
+These are (w, V), (U, s, V^H), (Q, R, P), (LU, pivots, permutation), (T, Q), (w, V, V).
+"""
 
 MOST_CARRIED = 8  # values that a loop carries, among which pivots are looked for. The loop that jax makes has four.
 _Roles = dict[int, int]
@@ -31,7 +33,7 @@ _ROUTINES: dict[str, tuple[str, _Roles]] = {
     "getrf": ("lu", {0: 0, 1: 1}),
     "gees": ("schur", {0: 0, 1: 1}),
 }
-"""For each routine the comparator, and by the number of a result of the call which factor it is."""
+"""The comparator of each routine, and which factor each result of its call is, by number."""
 
 _OLD_SCHUR: _Roles = {0: 0, 3: 1}
 _EIG: dict[tuple[bool, bool], _Roles] = {  # by whether it is a call of the FFI, and of real matrices
@@ -43,7 +45,7 @@ _EIG: dict[tuple[bool, bool], _Roles] = {  # by whether it is a call of the FFI,
 
 
 class Factor(NamedTuple):
-    """A result that is a factor: of which factorization, by what comparator, and which factor."""
+    """A result that is a factor: its factorization, the comparator, and which factor it is."""
 
     of: Hashable
     compare: str
@@ -51,12 +53,12 @@ class Factor(NamedTuple):
 
 
 def has_factorization(targets: Iterable[str]) -> bool:
-    """Whether one of these custom calls may be a factorization."""
+    """Return whether one of these custom calls may be a factorization."""
     return any(map(TARGET.fullmatch, targets))
 
 
 def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The comparator and the outputs of each factorization that has all factors that its comparator needs."""
+    """Return the comparator and the outputs of each factorization that has all factors that its comparator needs."""
     groups: dict[tuple[Hashable, str], dict[int, int]] = {}
     for output, factor in enumerate(factors):
         if factor is not None:
@@ -66,7 +68,7 @@ def groups_of(factors: Iterable[Factor | None]) -> tuple[tuple[str, tuple[int, .
 
 
 def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The comparator and the outputs, by number, of each factorization returned; none of an unreadable module."""
+    """Return the comparator and the output numbers of each factorization returned; none for an unreadable module."""
     try:
         trace = _Factors(artifact.module)
         return groups_of(map(trace.factor, trace.outputs))
@@ -75,10 +77,10 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
 
 
 class _Factors(Trace):
-    """Finds the factors among values."""
+    """The search for factors among the values of one module."""
 
     def factor(self, value: Value) -> Factor | None:
-        """The factor that a value is, or None."""
+        """Return the factor that a value is, or None."""
         if (source := self._source(value)) is None:
             return None
         value, is_shifted = source
@@ -102,7 +104,7 @@ class _Factors(Trace):
         return Factor(value.key, compare, roles[value.result]) if value.result in roles else None
 
     def _source(self, value: Value) -> tuple[Value, bool] | None:
-        """The result of a call or loop that a value is, after what jax does to it; whether something was subtracted."""
+        """Return the result of a call or loop that a value comes from, and whether something was subtracted."""
         is_shifted = False
         while made := self.past_calls(value):
             match made.made_by.name:

@@ -43,12 +43,15 @@ _NO_RANGES_SINCE = "0.8.1"  # jax whose exports have no such locations, as those
 
 
 def version_pair(version: str) -> tuple[int, ...]:
-    """(0, 9) for 0.9.2: the patch never matters to what can be read. Raises as `version_numbers` does."""
+    """Return (0, 9) for 0.9.2: the patch never matters for what can be read.
+
+    Raises as `version_numbers` does.
+    """
     return version_numbers(version)[:2]
 
 
 class Needs(NamedTuple):
-    """The smallest StableHLO that reads the module."""
+    """The smallest StableHLO that reads a module."""
 
     stablehlo: str  # Its version.
     exact: bool  # Whether that is exact; where it is false, at least that version is needed.
@@ -95,7 +98,10 @@ def needs(module: Module) -> Needs:
 
 @functools.cache
 def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
-    """The version and the name of all that came after `OLDEST`: ops by full name; attrs and types by dialect, code."""
+    """Return the version and the name of all that came after `OLDEST`: ops by full name.
+
+    Attrs and types by dialect, code.
+    """
     came: dict[Any, tuple[tuple[int, ...], str]] = {}
     for key, entry in vhlo_tables()[kind].items():
         name, since = (key, entry[0]) if kind == "ops" else entry[:2]
@@ -105,7 +111,7 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
 
 
 class Reader(NamedTuple):
-    """A release that reads."""
+    """A release as a reader of artifacts."""
 
     release: "CalendarEntry"  # The release. One of another runtime has a jaxlib only where it is made of one.
     stablehlo: str | None  # Its StableHLO version, or the oldest that it can have: that of the measured release before.
@@ -127,9 +133,9 @@ class Reader(NamedTuple):
         return version_numbers(self.release.jaxlib) >= version_numbers(_RANGES_SINCE)
 
     def instead(self, export: str) -> str:
-        """How to get an artifact that it reads, behind the reason why it reads none; of jaxlib the reason is enough.
+        """Return how to get an artifact that the reader loads, to follow the reason why it loads none.
 
-        `export` is empty where no way to export is enough.
+        For jaxlib the reason is enough. `export` is empty where no way to export is enough.
         """
         remedy = f"{export}{CONVERT} --for {self.release.runtime}`"
         return f": {remedy if export else remedy.removeprefix(', or ')}" if self.release.runtime else ""
@@ -144,7 +150,7 @@ class LoadResult(NamedTuple):
 
 
 def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
-    """The releases of a calendar as readers, by jaxlib, oldest build first."""
+    """Return the releases of a calendar as readers, by jaxlib, oldest build first."""
     measured = [release.stablehlo[0] for release in releases]
     readers = {}
     for place, release in enumerate(releases):
@@ -157,7 +163,10 @@ def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
 def readers_of_runtime(
     name: str, runtimes: "Mapping[str, RuntimeEntries]", releases: "Sequence[CalendarEntry]"
 ) -> list[Reader]:
-    """The releases of a runtime as readers, oldest build first. `releases` are those of jaxlib."""
+    """Return the releases of a runtime as readers, oldest build first.
+
+    `releases` are those of jaxlib. `releases` are those of jaxlib.
+    """
     targets = [(version_pair(release.stablehlo[1]), release.jax) for release in releases if release.stablehlo[1]]
 
     @functools.cache

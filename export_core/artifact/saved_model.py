@@ -75,7 +75,10 @@ class SavedModel(NamedTuple):
 
 
 def is_saved_model(head: bytes | bytearray) -> bool:
-    """Whether a file is a SavedModel, by its first bytes. A flatbuffer of jax has no root table at a megabyte."""
+    """Return whether a file is a SavedModel, by its first bytes.
+
+    A flatbuffer of jax has no root table at a megabyte. A flatbuffer of jax has no root table at a megabyte.
+    """
     return head[:3] == START
 
 
@@ -123,7 +126,7 @@ class _Reader:
         return SavedModel(tensorflow, tuple(signatures), self.operations, tuple(self.calls))
 
     def _of(self, message: str, field: Field) -> Iterator[Field]:
-        """The fields of a message that may hold operations."""
+        """Yield the fields of a message that may hold operations."""
         self.wire.need(field, SPAN, f"a {message}")
         for inner in self.wire.fields(field.start, field.end, f"a {message}"):
             if inner.number not in _KNOWN[message]:
@@ -131,7 +134,7 @@ class _Reader:
             yield inner
 
     def _once(self, field: Field, seen: set[int], message: str) -> None:
-        """Refuse a second value: readers of protobufs join the two, or take the last."""
+        """Raise `ArtifactError` for a second value: readers of protobufs join the two, or take the last."""
         if field.number in seen:
             raise self.wire.error(f"field {field.number} of {message} once", "it again", field.start, LIMIT)
         seen.add(field.number)
@@ -216,7 +219,7 @@ class _Reader:
         )
 
     def _entry(self, entry: Field, what: str) -> tuple[str, Field | None]:
-        """The key and the value of an entry of a map."""
+        """Return the key and the value of an entry of a map."""
         self.wire.need(entry, SPAN, what)
         key, value, single = "", None, set[int]()
         for field in self.wire.fields(entry.start, entry.end, what):
@@ -228,7 +231,7 @@ class _Reader:
         return key, value
 
     def _value(self, named: dict[str, Field], key: str, kind: int) -> Field | None:
-        """Take the value of an attribute, None where it is missing."""
+        """Remove the value of an attribute from `named` and return it, None where it is missing."""
         attribute = named.pop(key, None)
         if attribute is None:
             return None
@@ -239,7 +242,7 @@ class _Reader:
         return self.wire.need(values[0], VARINT if kind in (_INT, _BOOL) else SPAN, f"the attribute {key}")
 
     def _list(self, named: dict[str, Field], key: str, kind: int) -> Iterator[Field]:
-        """Take the items of an attribute that is a list, none where it is missing."""
+        """Remove an attribute that is a list from `named` and yield its items, none where it is missing."""
         content = self._value(named, key, _LIST)
         if content is None:
             return
@@ -261,7 +264,7 @@ class _Reader:
         )
 
     def _text_in(self, message: Field, number: int, what: str) -> str:
-        """The text of a field of a message, empty where it has none."""
+        """Return the text of a field of a message, empty where it has none."""
         self.wire.need(message, SPAN, what)
         text = None
         for field in self.wire.fields(message.start, message.end, what):
@@ -270,7 +273,7 @@ class _Reader:
         return self.wire.text(text, what) if text else ""
 
     def _shape(self, shape: Field) -> str:
-        """A shape as text: sizes with commas, `?` for one that is not known, `...` where their number is not."""
+        """Return a shape as text: sizes with commas, `?` for an unknown size, `...` where their number is unknown."""
         self.wire.need(shape, SPAN, "a shape")
         sizes = []
         for field in self.wire.fields(shape.start, shape.end, "a shape"):

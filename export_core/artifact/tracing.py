@@ -1,4 +1,4 @@
-"""Follows the values of a module back to the operations that make them."""
+"""The search through a module from its values back to the operations that make them."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -12,7 +12,11 @@ BODY = 2  # how deep the operations of a function's body are: below the module a
 
 
 class Body(NamedTuple):
-    """The operations of a function. Its values are numbered: arguments first, then the results of each operation."""
+    """The operations of a function.
+
+    Its values are numbered: arguments first, then the results of each operation. Its values are numbered: arguments
+    first, then the results of each operation.
+    """
 
     arguments: int
     makers: list[tuple[Line, int]]
@@ -21,7 +25,7 @@ class Body(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A value in the body of a function, and the result of the call that has led there; None for main."""
+    """A value in the body of a function, with the result of the call that led there; None for main."""
 
     body: Body
     number: int
@@ -64,7 +68,7 @@ class Value(NamedTuple):
 
 
 class Trace:
-    """Follows values to what makes them, as far as `MOST_STEPS` go.
+    """The search from values to what makes them, within `MOST_STEPS` steps.
 
     Its methods raise `ArtifactError` where the module cannot be read, and `LookupError` where it lacks a function or a
     value that it names.
@@ -87,7 +91,7 @@ class Trace:
         return [Value(body, number) for number, kind in outputs if "token" not in kind]
 
     def body(self, name: str) -> Body:
-        """The operations of a function, by its name."""
+        """Return the operations of a function, by its name."""
         if name not in self._bodies:
             makers: list[tuple[Line, int]] = []
             returned: tuple[int, ...] = ()
@@ -99,7 +103,10 @@ class Trace:
         return self._bodies[name]
 
     def past_calls(self, value: Value) -> Value | None:
-        """Return the value that it is in the function where an operation makes it; None for an argument of main."""
+        """Follow a value into the function where an operation makes it.
+
+        Returns: None for an argument of main.
+        """
         for _ in self._steps:
             if value.is_argument:
                 if value.caller is None:

@@ -1,4 +1,4 @@
-"""What in an artifact the reader does not know: jaxlib could run a custom call in it that no audit sees.
+"""The parts of an artifact that the reader does not know: jaxlib could run a custom call in them that no audit sees.
 
 The world is closed: a dialect, operation, attribute or type that is in no table is a finding, and is never passed over.
 """
@@ -43,7 +43,8 @@ _CODES = {"attribute": {"builtin": range(RANGE_LOCATION + 1), "sdy": range(18)},
 def vhlo_tables() -> dict[str, Any]:
     """Return the shipped tables of VHLO: operations, attributes and types with the StableHLO versions that know them.
 
-    By `ops`, `types`, `attrs`, `properties` and `inherent`; `through` is the StableHLO version that they go through.
+    The keys are `ops`, `types`, `attrs`, `properties` and `inherent`; `through` is the last StableHLO version that they
+    cover.
     """
     import json  # 3 ms, which reading alone does not need; tests/artifact/test_light.py
 
@@ -62,18 +63,22 @@ def _known_operations() -> frozenset[str]:
 
 @functools.cache
 def _known_codes(kind: str) -> frozenset[tuple[str, int]]:
-    """Of attributes or types: a dialect and a code."""
+    """Return the dialect and the code of each known attribute or type."""
     codes = {("vhlo", int(code)) for code in vhlo_tables()[f"{kind[:4]}s"]}
     return frozenset(codes.union((dialect, code) for dialect, known in _CODES[kind].items() for code in known))
 
 
 class Unread(NamedTuple):
-    """A part of an artifact that is not known. Only what is unknown can be allowed, and never a kind of custom call."""
+    """A part of an artifact that the reader does not know.
 
-    name: str  # What a policy's `allow` calls it.
-    kind: str  # What it is in words.
+    Only what is `UNKNOWN` can be allowed, never a custom call's kind. Only what is unknown can be allowed, and never a
+    kind of custom call.
+    """
+
+    name: str  # The name by which a policy's `allow` accepts it.
+    kind: str  # The kind of the part, in words.
     standing: str  # One of `UNKNOWN`, `FOREIGN` and `CONFLICT`.
-    why: str  # A predicate that says what is wrong.
+    why: str  # What is wrong with it, as the end of a sentence.
 
     def __str__(self) -> str:
         return self.name if self.kind in self.name else f"{self.kind} {self.name}"
@@ -85,7 +90,10 @@ class Unread(NamedTuple):
 
 
 def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterator[tuple[str, Unread]]:
-    """Yield all unknown parts of an artifact with their places. `ArtifactError` where a module cannot be read."""
+    """Yield all unknown parts of an artifact with their places.
+
+    Raises `ArtifactError` where a module cannot be read.
+    """
     levels = envelope.levels if envelope is not None else ()
     for module, level in zip_longest(modules, levels):
         of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
@@ -97,7 +105,10 @@ def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterat
 
 
 def unread_in_tables(parts: Tables) -> Iterator[Unread]:
-    """Yield what a module's tables show. No operation is walked: the tables name all that one can use."""
+    """Yield the unknown parts that a module's tables show.
+
+    No operation is walked: the tables name all that one can use.
+    """
     for dialect in dict.fromkeys(parts.dialects):
         if dialect not in DIALECTS:
             why = "is not read: jaxlib may find custom calls in it that no audit sees"
@@ -129,7 +140,10 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
 
 
 def unread_attributes(module: Module) -> Iterator[Unread]:
-    """Yield what operations have twice: in MLIR the dictionary overrides the property. May raise `ArtifactError`."""
+    """Yield attributes that an operation has twice: in MLIR the dictionary overrides the property.
+
+    May raise `ArtifactError`.
+    """
     parts, attributes_of = module.tables, module.contents.attributes_of
     values = Values(parts)
     own = frozenset(vhlo_tables()["inherent"]) if parts.version >= PROPERTIES_SINCE else frozenset()

@@ -1,4 +1,4 @@
-"""Who wrote an artifact: its format, its StableHLO version and the jax that it names leave few releases.
+"""The search for the writer of an artifact: its format, its StableHLO version and the jax that it names.
 
 Whatever takes an artifact raises `ArtifactError` where a module of it cannot be read.
 """
@@ -19,11 +19,11 @@ from export_core.releases.stable_targets import stable_targets
 # The oldest and the newest calling convention that a jax writes, from this one on. Source: the minimum and the maximum
 # of the releases' own writers; docs/reference/calling-conventions.md has them for people.
 CONVENTIONS = {(0, 7): (9, 10), (0, 4, 26): (9, 9), (0, 4, 20): (6, 9), (0, 4, 14): (6, 8)}
-_WRITTEN_AT_FIRST = "0.9.0"  # the StableHLO version that releases write for which have none of 4 or 12 weeks ago
+_WRITTEN_AT_FIRST = "0.9.0"  # The StableHLO version that releases write when none is 4 or 12 weeks old.
 
 
 class WrittenBy(NamedTuple):
-    """Who wrote it."""
+    """The writer of an artifact, as far as its bytes show it."""
 
     jax: str | None  # The jax that the artifact names, null where it names none.
     jaxlib: str | None  # The jaxlib, null where several can have written it, and for a bare module.
@@ -40,7 +40,7 @@ class WrittenBy(NamedTuple):
 
 
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> WrittenBy:
-    """Return who wrote it, as far as its format, its StableHLO version and the jax that it names show.
+    """Return the writer of an artifact, as far as its format, its StableHLO version and the jax that it names show.
 
     Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number.
     """
@@ -69,9 +69,9 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> Writte
 def audit_calls(
     artifact: Artifact, writer: WrittenBy, allow: Mapping[str, str], reader: str | None = None
 ) -> tuple[AuditFinding, ...]:
-    """Audit an artifact against what its writer promised; if several can have written it, against what all did.
+    """Audit an artifact against the promises of its writer; if several can have written it, against what all promise.
 
-    `reader` is a jaxlib that must promise them too, None where there is none to consider.
+    `reader` is a jaxlib that must promise the targets too, None where there is none to consider.
     """
     who = writer.possible
     # The list is in jax, which newer artifacts name.
@@ -87,7 +87,7 @@ def audit_calls(
 
 
 def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str, ...]:
-    """Return the jaxlibs that can have written it, in the order of the releases; empty where no known one fits.
+    """Return the jaxlibs that can have written an artifact, in the order of the releases; empty for none.
 
     A format is that of a jax that works on the jaxlib. What a bare module was written for is not what wrote it: any
     jaxlib with that StableHLO or a newer one can have, and so can others.
@@ -111,9 +111,9 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
 
 
 def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence[str | None]) -> str:
-    """Return why this jax and jaxlib cannot have written it, as a sentence; empty where they can.
+    """Return why this jax and jaxlib cannot have written an artifact, as a sentence; empty where they can.
 
-    `stablehlo` has the versions of that jaxlib, as a `CalendarEntry` does; nothing is said where they are unknown.
+    `stablehlo` has the versions of that jaxlib, as a `CalendarEntry` does; where they are unknown, the result is empty.
     """
     if (envelope := artifact.envelope) is not None:
         if envelope.jax_version not in (None, jax):
@@ -131,7 +131,7 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
 
 
 def _writes(jax: str, artifact: Artifact) -> bool:
-    """Whether a jax writes the calling conventions of an artifact and its derivatives."""
+    """Return whether a jax writes the calling conventions of an artifact and its derivatives."""
     oldest, newest = _conventions_of(jax)
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     return all(oldest <= level.calling_convention_version <= newest for level in levels)
@@ -148,13 +148,16 @@ def _conventions_of(jax: str) -> tuple[float, float]:
 
 
 def _written(versions: Sequence[str | None]) -> tuple[str, ...]:
-    """The StableHLO versions that a jaxlib writes for, of its current one, that of 4 and that of 12 weeks ago."""
+    """Return the StableHLO versions that a jaxlib writes for.
+
+    They are chosen from its current one, that of 4 and that of 12 weeks ago.
+    """
     # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
     return tuple(dict.fromkeys(filter(None, versions[1:]))) or (_WRITTEN_AT_FIRST,)
 
 
 def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The first and the last jax that write its format."""
+    """Return the first and the last jax that write an envelope's format."""
     first, last = envelope.format_range
     since = next((jax for number, jax in FIRST_JAX.items() if number <= first), ())
     until = next((jax for number, jax in LAST_JAX.items() if last <= number), (math.inf,))

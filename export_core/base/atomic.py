@@ -83,7 +83,10 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def exchange_folders(first: Path, second: Path) -> bool:
-    """Exchange two folders by renameat2(2), in Linux since 3.15. False where the system or the file system lacks it."""
+    """Exchange two folders by renameat2(2), in Linux since 3.15.
+
+    Returns: False where the system or the file system lacks it.
+    """
     at_working_folder, rename_exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
     # os has no such call, and a folder cannot be replaced by os.replace.
     try:
@@ -103,7 +106,7 @@ STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
 
 
 def hidden_name(prefix: str, folder: Path) -> Path:
-    """A hidden name beside a file or a golden's folder that no other process or thread takes."""
+    """Return a hidden name beside a file or a golden's folder that no other process or thread takes."""
     # The process id is for `is_abandoned`, the random part for threads and for ids that are used again.
     return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
@@ -135,7 +138,7 @@ def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
 
 
 def remove_staged(target: Path) -> None:
-    """Remove what killed processes staged for a file or folder; what living ones stage stays."""
+    """Remove what killed processes staged for a file or folder; what living processes stage stays."""
     for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
         if is_abandoned(staged):
             with contextlib.suppress(OSError):
@@ -152,7 +155,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_abandoned(hidden: Path) -> bool:
-    """Whether the process that made a hidden folder is gone. False where its name, by a user, holds no process id."""
+    """Return whether the process that made a hidden folder is gone.
+
+    False where the name holds no process id, as where a user chose it.
+    """
     try:
         os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:

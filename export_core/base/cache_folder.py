@@ -5,11 +5,13 @@ import os
 import sys
 
 NAME = "jaxexport"
-STORED_DAYS = 180  # How long outcomes, and what a policy means, are kept without being used.
+STORED_DAYS = 180  # How many days outcomes, and what a policy means, are stored without being used.
 
 
 def cache_path(*names: str) -> str:
-    """The path with these names in the folder. Imports as little as it can: `jaxexport inspect` asks for one.
+    """Return the path with these names in the cache folder.
+
+    Imports as little as it can: `jaxexport inspect` asks for one.
 
     Raises:
         CacheFolderError: The folder holds files of a commit, or nobody can say whether it does.

@@ -20,13 +20,14 @@ UNFORESEEN = 70
 """The exit code of a command that ends with an unexpected error: EX_SOFTWARE, which is no command's answer."""
 
 NOBODY_READS = 141
-"""The exit code of a command whose output nobody reads to its end, as of a program that SIGPIPE ends."""
+"""The exit code of a command whose output has lost its reader, as of a program that SIGPIPE ends."""
 
 
 def report_unforeseen(error: Exception, effect: str = "there is no result") -> int:
     """Print an unexpected error, and return its exit code.
 
-    Two are bad input, though: a name that no file can have, and an output that takes nothing, as on a full disk.
+    Two errors count as bad input: a name that no file can have, and an output that cannot be written, as on a full
+    disk.
 
     Args:
         error: What was raised.
@@ -56,10 +57,10 @@ class Problem(NamedTuple):
     """A problem of a file, of one value in it, or of what was typed."""
 
     file: str | os.PathLike[str]  # The file; or what was typed, such as an option with its value.
-    text: str  # What was expected and what was found, a sentence.
+    text: str  # What was expected and what was found, as a sentence.
     key: str = ""  # The path to the value, such as `known_failures[0].verdict`; empty for the whole file.
     line: int = 0  # The line of the value; 0 where nobody knows it.
-    advice: str = ""  # What to do next, a sentence.
+    advice: str = ""  # What to do next, as a sentence.
 
     def __str__(self) -> str:
         """Return ``export_compat.yaml:12: rtol: expected a number, found text.``, with the advice behind it."""
@@ -69,10 +70,10 @@ class Problem(NamedTuple):
 
 
 class ExportCompatError(Exception):
-    """Bad input or a broken part, told to a person.
+    """Bad input or a broken part, in a message for a person.
 
-    The message says what was expected, what was found, where, and what to do next.
-    Command-line tools print it without a traceback.
+    The message says what was expected, what was found, where, and what to do next. Command-line tools print it without
+    a traceback.
     """
 
     exit_code = 2  # The exit code of a command that ends with it.
@@ -90,7 +91,7 @@ class ExportCompatError(Exception):
         return shown(without_credentials(self.message()))
 
     def message(self) -> str:
-        """The message as it was raised."""
+        """Return the message as it was raised."""
         return super().__str__()
 
 
@@ -99,4 +100,4 @@ class CacheFolderError(ExportCompatError):
 
 
 class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
-    """Something around a cell failed: nothing is known of the cell, and another try may succeed."""
+    """A failure of something around a cell: nothing is known of the cell, and another try may succeed."""

@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> ExitCode:
-        """The member that is equal to a number."""
+        """Return the exit code that is equal to a number."""
         return next(member for member in cls if member == code)
 
     KEPT = 0, ExitCodeFacts("bold green", "✅", "#2c8a58")
@@ -40,6 +40,9 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "#6f7780", "error")
     """Bad input: nothing was judged."""
     INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
-    """A planned, required or promised cell has no result that counts; this outranks broken. Or nothing was promised."""
+    """A planned, required or promised cell has no result that counts, which outranks broken; or nothing was promised.
+
+    Or nothing was promised.
+    """
     STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
     """All else is kept, and an entry of the known failures or quirks is no longer true."""

@@ -18,16 +18,19 @@ Facts = Mapping[str, Any]  # Plain JSON values, by the name of their `Fact`.
 
 @dataclass(frozen=True)
 class Fact(Generic[Value]):
-    """One of the facts of a result. The feature names it in the `facts` of its `Feature`, by its `name`."""
+    """A fact that a feature adds to a result.
+
+    The feature lists it by its `name`, in the `facts` of its `Feature`.
+    """
 
     name: str  # Its key in the `facts` of a result.
     kind: type[Value]  # The type that the feature reads it as.
-    meaning: str  # What it says, in the schema of a result.
+    meaning: str  # What it means, for the schema of a result.
     label: str  # What a report calls it.
-    lines: Callable[[Value], Sequence[str]]  # What a report says of it.
+    lines: Callable[[Value], Sequence[str]]  # The lines of a report about it.
 
     def of(self, facts: Facts) -> Value | None:
-        """Return what the facts of a result say of this one; None where they say nothing of it.
+        """Return the value of this fact in the facts of a result; None where they do not have it.
 
         Raises `msgspec.ValidationError` for a value of another type, which `check_facts` has refused in a file.
         """
@@ -36,13 +39,13 @@ class Fact(Generic[Value]):
         return msgspec.convert(facts[self.name], self.kind)
 
     def put(self, facts: Facts, value: Value | None) -> dict[str, Any]:
-        """Return the facts of a result with this value for this one; without it for None."""
+        """Return the facts of a result with this value of this fact; without the fact for None."""
         others = {name: other for name, other in facts.items() if name != self.name}
         return others if value is None else {**others, self.name: msgspec.to_builtins(value)}
 
 
-def told_facts(facts: Facts) -> list[tuple[str, Sequence[str]]]:
-    """Return the label and the lines of each fact whose feature is here, in the order of the features."""
+def labelled_facts(facts: Facts) -> list[tuple[str, Sequence[str]]]:
+    """Return the label and the lines of each fact whose feature is installed, in the order of the features."""
     known = [_fact(*where) for name, where in _registered().items() if name in facts] if facts else []
     return [(fact.label, fact.lines(value)) for fact in known if (value := fact.of(facts)) is not None]
 
@@ -53,9 +56,9 @@ def known_facts() -> Mapping[str, Fact[Any]]:
 
 
 def check_facts(facts: Facts) -> None:
-    """Raise `msgspec.ValidationError` for the fact of a feature whose value is not of its type.
+    """Raise `msgspec.ValidationError` for a fact whose value is not of its feature's type.
 
-    Only the modules of features are imported that have said something.
+    Only the modules of features with facts in this result are imported.
     """
     for name in facts.keys() & _registered().keys():
         try:
@@ -66,7 +69,7 @@ def check_facts(facts: Facts) -> None:
 
 
 def _registered() -> Mapping[str, tuple[str, str]]:
-    """The features that have facts and where these are, by the name of the fact."""
+    """Return where each fact is declared, by the name of the fact: its feature, and the place in it."""
     return {
         name: (feature, where) for feature, registered in features().items() for name, where in registered.facts.items()
     }

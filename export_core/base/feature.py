@@ -30,7 +30,7 @@ class QuickStart(Protocol):
 
 # No dataclass, which takes 8 ms to import: `jaxexport inspect FILE` loads this, and reads an artifact in less.
 class Feature(NamedTuple):
-    """What a feature adds. Everything is left out that it does not have."""
+    """What a feature adds to the kernel. A field is empty where the feature adds nothing."""
 
     commands: Mapping[str, str] = {}
     """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
@@ -38,11 +38,16 @@ class Feature(NamedTuple):
     """Its types that other programs read, by the name of their schema: ``module:Type``, and what the file is. Of these
     tools/schemas.py makes schemas."""
     quick_start: str = ""
-    """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
-    command without click, or returns where click is needed."""
+    """A function that may answer the feature's command without click.
+
+    It gets the words after the command, and ends the process, or returns where click is needed.
+    """
     asked_by: str = ""
-    """The option of a run, or the key of the policy, without which its `after_replay`, its `rule` and its `findings`
-    have nothing to do, and are not imported. The last two are also asked where results have its `facts`."""
+    """The option of a run, or the key of the policy, that the feature needs.
+
+    Without it, `after_replay`, `rule` and `findings` have nothing to do, and are not imported. The last two are also
+    asked where results have the feature's `facts`.
+    """
     facts: Mapping[str, str] = {}
     """The facts that it adds to results, by their key: where each `Fact` of base/facts.py is, as ``module:NAME``."""
     findings: str = ""  # Findings of a run: gets the `Run`.
@@ -75,13 +80,13 @@ class Feature(NamedTuple):
     and what to call with a line for people; returns the cell of a converted golden, or None."""
 
     def is_asked(self, asked: Collection[str]) -> bool:
-        """Whether it has something to do in a run with these options, keys of the policy and facts."""
+        """Return whether the feature has something to do in a run with these options, keys of the policy and facts."""
         return not self.asked_by or self.asked_by in asked or any(name in asked for name in self.facts)
 
 
 @functools.cache
 def features() -> Mapping[str, Feature]:
-    """Every feature by the name of its folder, in the order of the list."""
+    """Return every feature by the name of its folder, in the order of the list."""
     names = importlib.import_module(FOLDER).FEATURES
     return {name: importlib.import_module(f"{FOLDER}.{name}").FEATURE for name in names}
 
@@ -113,7 +118,7 @@ def hooks(hook: str, kind: type[Kind], asked: Collection[str] | None = None) -> 
 
 
 def start_quickly(words: Sequence[str]) -> None:
-    """End the command line of a feature that answers it without click; return where there is none."""
+    """Let a feature answer the command line without click and end the process; return where none can."""
     name = words[0] if words else ""
     if name in importlib.import_module(FOLDER).FEATURES:
         feature: Feature = importlib.import_module(f"{FOLDER}.{name}").FEATURE
@@ -139,9 +144,10 @@ def _registered(feature: str, hook: str, where: str, kind: type[Kind]) -> Kind:
 
 
 def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
-    """Say which argument a function lacks, calls otherwise than `asked`, or wants beside those; empty where all fit.
+    """Return the argument that does not fit: missing in a function, called otherwise than `asked`, or unknown there.
 
-    Names count, since an argument with another name likely means something else. `asked` is a method, with a `self`.
+    Empty where all fit. Names count, since an argument with another name likely means something else. `asked` is a
+    method, with a `self`.
     """
     taken, given = _parameters(function), list(_parameters(asked))[1:]
     for found, expected in zip_longest(list(taken)[: len(given)], given):
@@ -151,9 +157,10 @@ def unfitting_argument(function: FunctionType, asked: FunctionType) -> str:
 
 
 def _parameters(function: FunctionType) -> dict[str, bool]:
-    """Return the parameters of a function as ``name``, ``name=`` where only by keyword, ``*name``; and which it needs.
+    """Return the parameters of a function, and whether each is needed.
 
-    Read from its code, since importing `inspect` takes as long as `jaxexport inspect`.
+    Written as ``name``, as ``name=`` where only by keyword, and as ``*name``. Read from the function's code, since
+    importing `inspect` takes as long as `jaxexport inspect`.
     """
     function = getattr(function, "__wrapped__", function)  # that of a context manager
     code, names = function.__code__, function.__code__.co_varnames

@@ -8,7 +8,10 @@ from export_core.base.text import printable_json, with_escaped_surrogates
 
 
 def safe_json(value: object, *, indent: int = -1) -> bytes:
-    """A value as JSON, on one line unless indented. See `printable_json`."""
+    """Return a value as JSON that is safe to print, on one line unless indented.
+
+    `printable_json` says which letters are escaped.
+    """
     data = json_bytes(value)
     if indent >= 0:
         data = msgspec.json.format(data, indent=indent)
@@ -19,7 +22,10 @@ def safe_json(value: object, *, indent: int = -1) -> bytes:
 
 
 def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
-    """A value as JSON in UTF-8, also where it quotes the name of a file that is not: see `with_escaped_surrogates`."""
+    """Return a value as JSON in UTF-8.
+
+    Names of files that are not UTF-8 are escaped, as `with_escaped_surrogates` says.
+    """
     try:
         return msgspec.json.encode(value, order=order)
     except UnicodeEncodeError:
@@ -27,7 +33,10 @@ def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) 
 
 
 def decode_json(data: bytes, kind: Any = Any) -> Any:
-    """A JSON document. Raises `msgspec.DecodeError`, also for one that is nested too deeply."""
+    """Return a JSON document decoded as a type.
+
+    Raises `msgspec.DecodeError`, also for one that is nested too deeply.
+    """
     try:
         return msgspec.json.decode(data, type=kind)
     except (RecursionError, UnicodeDecodeError) as error:
@@ -35,7 +44,7 @@ def decode_json(data: bytes, kind: Any = Any) -> Any:
 
 
 def decode_error(error: Exception) -> msgspec.DecodeError:
-    """Return the error of a document that msgspec itself has no error for, such as one that nests too deeply."""
+    """Return the error for a document that msgspec raises no error of its own for, such as one nested too deeply."""
     if isinstance(error, RecursionError):
         return msgspec.DecodeError("it is nested deeper than any such file needs to be")
     return msgspec.DecodeError(f"it cannot be decoded: {error}")

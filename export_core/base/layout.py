@@ -18,7 +18,10 @@ def aligned(
     gap: str = "  ",
     indent: str = "",
 ) -> Iterator[str]:
-    """The lines of a table. Columns are at least as wide as `least`, and aligned left, but for those in `right`."""
+    """Return the lines of a table.
+
+    Columns are at least as wide as `least`, and aligned left, but for those in `right`.
+    """
     rows = list(rows)
     floor = (*least, *[0] * len(rows[0])) if rows else ()
     widths = [
@@ -33,7 +36,10 @@ def aligned(
 
 
 def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
-    """A paragraph that begins with `first`; its other lines begin with spaces. `most` lines at most, 0 is all."""
+    """Return the lines of a paragraph that begins with `first`; its other lines begin with spaces.
+
+    `most` lines at most, 0 is all.
+    """
     lines = textwrap.wrap(
         text, max(width, indent + 20), initial_indent=first, subsequent_indent=" " * indent,
         break_long_words=False, break_on_hyphens=False,
@@ -47,7 +53,10 @@ def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: 
 
 
 def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Texts with their labels, each label before the first line of its text. Empty texts are left out."""
+    """Return texts with their labels as lines, each label before the first line of its text.
+
+    Empty texts are left out.
+    """
     return [
         f"  {label if number == 0 else '':<{INDENT - 3}} {line}".rstrip()
         for label, text in pairs
@@ -56,7 +65,7 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
-    """Texts with their labels, wrapped. Lines of a text stay lines, as deep as they were.
+    """Return texts with their labels as wrapped lines. Lines of a text stay lines, as deep as they were.
 
     With `most`, sentences at the end of a text are left out where it would need more lines.
     """

@@ -1,4 +1,4 @@
-"""Regular expressions that somebody else wrote, in goldens or for runtimes: some would search for ever."""
+"""The check of regular expressions that somebody else wrote: some would search for ever."""
 
 import re
 
@@ -14,7 +14,7 @@ _MOST_CHOICES = 8  # Alternatives and optional characters: each may double the t
 
 
 def problem_of_pattern(pattern: str) -> str:
-    """Return what is wrong with a regular expression that somebody else wrote; empty where it can be searched for.
+    """Return what is wrong with a regular expression that somebody else wrote; empty where it is safe to use.
 
     Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted. So only those
     are accepted whose time grows with the square of the text at most.

@@ -46,10 +46,15 @@ _ROUNDS = 1000  # About half a millisecond.
 def passed_variables(
     added: Iterable[str] = (), prefixes: tuple[str, ...] = (), own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The variables of this process that such a process gets, those that the policy adds by `environment` included.
+    """Return the variables of this process that a process with foreign code gets.
 
-    Settings of jax, XLA and Python are not among them: each would make a reader unlike a plain process. `own` are the
-    variables of this process if they are not those of now.
+    Those that the policy adds by `environment` are included. Settings of jax, XLA and Python are not: each would make a
+    reader unlike a plain process.
+
+    Args:
+        added: the names that the policy adds.
+        prefixes: beginnings of further names that are passed.
+        own: the variables of this process, if they are not those of now.
     """
     names = SYSTEM | DEVICES | KERNELS | {*added}
     return {
@@ -60,12 +65,12 @@ def passed_variables(
 
 
 def kernel_settings(variables: Mapping[str, str]) -> list[str]:
-    """Which kernels OpenBLAS is told to take, as a shell sets them: ``OPENBLAS_CORETYPE=Haswell``."""
+    """Return the variables that tell OpenBLAS which kernels to take, as a shell sets them."""
     return [f"{name}={shlex.quote(variables[name])}" for name in sorted(KERNELS & variables.keys())]
 
 
 def shell_settings(variables: Mapping[str, str], added: Iterable[str] = ()) -> list[str]:
-    """Which variables decide a cell beside its command, as a shell sets them: ``XLA_FLAGS=--xla_cpu_max_isa=AVX``.
+    """Return the variables that decide a cell beside its command, as a shell sets them.
 
     They are the kernels of OpenBLAS and what the policy adds by `environment`, where it is set. Those of XLA and jax
     have their values. Any other may be a secret: ``NAME="${NAME?}"`` takes the shell's own, and ends where it has none.
@@ -78,36 +83,36 @@ def shell_settings(variables: Mapping[str, str], added: Iterable[str] = ()) -> l
 
 
 def kernels_in_words(variables: Mapping[str, str]) -> str:
-    """``ran with OPENBLAS_CORETYPE=Haswell``, for messages; empty where nothing is set."""
+    """Return a phrase for messages such as ``ran with OPENBLAS_CORETYPE=Haswell``; empty where nothing is set."""
     settings = ", ".join(kernel_settings(variables))
     return f"ran with {settings}" if settings else ""
 
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Those that can change what a process does: a part of the key of everything that is cached of it."""
+    """Return the variables that can change what a process does, for the keys of cached outcomes."""
     harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}  # without one of its own, a process has any seed
     return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
 
 
 def is_of_machine(name: str) -> bool:
-    """Whether each machine has a value of its own of a variable: runs are compared whatever it is."""
+    """Return whether a variable is different on each machine by nature: runs are compared whatever its value."""
     return name in SYSTEM | DEVICES | KERNELS or name.startswith(PREFIXES)
 
 
 def salted_hash(value: str, salt: str) -> str:
-    """Return a hash of the value of a variable, which may be a secret: slow, and behind its salt.
+    """Return a slow hash of a variable's value, which may be a secret.
 
-    That it is slow keeps short values from being guessed by trying many.
+    That it is slow keeps short values from being guessed by trying many. The result begins with the salt.
     """
     return f"{salt}:{hashlib.pbkdf2_hmac('sha256', os.fsencode(value), salt.encode(), _ROUNDS).hex()}"
 
 
 @contextlib.contextmanager
 def starting_processes() -> Iterator[None]:
-    """Let a module that starts interpreters itself, as multiprocessing does, start them as this package does.
+    """Let a module that starts interpreters itself, such as multiprocessing, start them as this package does.
 
-    Meanwhile this process has the variables that such an interpreter gets, and PYTHONSAFEPATH: it does not import from
-    the working folder. What reads variables in another thread meanwhile would miss some.
+    Inside the ``with``, this process has the variables that such an interpreter gets, and PYTHONSAFEPATH: it does not
+    import from the working folder. Another thread that reads variables meanwhile would miss some.
     """
     before = {**os.environ}
     own = {name: before[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in before}
@@ -121,13 +126,13 @@ def starting_processes() -> Iterator[None]:
 
 
 def run_git(words: Sequence[str], folder: str | os.PathLike[str], seconds: float) -> bytes:
-    """Return what a git command prints that only reads, in a folder whose files somebody else may have made.
+    """Return the output of a git command that only reads, in a folder whose files somebody else may have made.
 
     It runs no command of the repository's configuration, and sees no variable that holds a secret.
 
     Raises:
         OSError: There is no git.
-        subprocess.SubprocessError: It failed, or took longer.
+        subprocess.SubprocessError: It failed, or took longer than `seconds`.
     """
     command, variables = [*_GIT, *words], passed_variables()
     return subprocess.run(
@@ -136,7 +141,7 @@ def run_git(words: Sequence[str], folder: str | os.PathLike[str], seconds: float
 
 
 def signal_name(number: int | None) -> str:
-    """``signal 11 (SIGSEGV)``, for messages."""
+    """Return the name of a signal for messages, such as ``signal 11 (SIGSEGV)``."""
     try:
         return f"signal {number} ({signal.Signals(number or 0).name})"
     except ValueError:
@@ -152,7 +157,10 @@ def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None
 
 
 def ask(process: subprocess.Popen[bytes], question: bytes, seconds: float, longest: int) -> bytes:
-    """The line by which a process answers a line; empty where it has ended, and where it is killed after `seconds`."""
+    """Send a line to a process, and return the line that it answers.
+
+    Empty where the process has ended, and where it is killed after `seconds`.
+    """
     assert process.stdin
     assert process.stdout
     watch = threading.Timer(seconds, kill_group, (process,))

@@ -21,7 +21,10 @@ _LOCK = "owner.lock"
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder that is removed at the end of the ``with``, or by a later run. Raises `InfrastructureFault`."""
+    """Yield a temporary folder, removed at the end of the ``with``, or by a later run.
+
+    Raises `InfrastructureFault`.
+    """
     with contextlib.ExitStack() as stack:
         try:
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -44,7 +47,7 @@ def _lock(folder: Path) -> int:
 
 
 def remove_abandoned() -> None:
-    """Remove the temporary folders of this user's runs that were killed. Looks only once in a process."""
+    """Remove the temporary folders of this user's killed runs. Looks only once in a process."""
     if fcntl:
         _remove_abandoned_in(tempfile.gettempdir())
 

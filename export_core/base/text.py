@@ -31,7 +31,7 @@ _LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
 
 
 def plain_text(text: str) -> str:
-    """Text without terminal colours and control characters, which libraries print too. XML 1.0 may hold it."""
+    """Return text without terminal colours and control characters, which libraries print too. XML 1.0 may hold it."""
     if text.isascii() and text.isprintable():
         return text  # nearly all texts of a large run
     return re.sub(
@@ -40,36 +40,36 @@ def plain_text(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Text no line of which a CI system takes for a command: a backslash is put into ``::`` and ``##[``."""
+    """Return text in which a CI system finds no command: a backslash is put into ``::`` and ``##[``."""
     return re.sub(_COMMAND, lambda match: f"{match[0]}\\", text) if ":" in text or "##[" in text else text
 
 
 def shown(text: str) -> str:
-    """Text for a terminal or a log."""
+    """Return text as it is safe in a terminal or a log."""
     return without_commands(plain_text(text))
 
 
 def printable(text: str) -> str:
-    """Text on one line: every letter that is not printable, a line break among them, is written as Python's escape."""
+    """Return text on one line, in which unprintable letters and line breaks are written as Python's escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def for_markdown(text: str) -> str:
-    """Text as itself in a line or a cell of a table: no markup, no HTML, no link or image, nobody mentioned."""
+    """Return text that shows as itself in Markdown: without markup, HTML, links, images, or mentions of people."""
     line = re.sub(_MARKDOWN, r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))
     return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
 
 
 def for_html(text: str) -> str:
-    """Text as itself on a line of HTML inside Markdown, where GitHub still makes links and mentions people."""
+    """Return text that shows as itself on a line of HTML inside Markdown, without links and mentions of people."""
     line = re.sub(r"[\n\t]+", " ", plain_text(text)).translate(_HTML)
     return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
 
 
 def with_escaped_surrogates(value: Any) -> Any:
-    """Return a copy of a value of plain types whose texts have no surrogates, each written as Python's escape.
+    """Return a copy of a value of plain types whose texts have no surrogates: each is written as Python's escape.
 
-    Python has each byte of a file's name that is not UTF-8 as a surrogate. Tuples become lists, as in JSON.
+    Python holds each byte of a file's name that is not UTF-8 as a surrogate. Tuples become lists, as in JSON.
     """
     if isinstance(value, str):
         return re.sub(_SURROGATE, _as_byte, value)
@@ -79,13 +79,13 @@ def with_escaped_surrogates(value: Any) -> Any:
 
 
 def _as_byte(surrogate: re.Match[str]) -> str:
-    """Python has a byte of a file's name that is not UTF-8 as one of 128 surrogates."""
+    """Return the escape of the byte that a surrogate stands for, as in a file's name that is not UTF-8."""
     number = ord(surrogate[0])
     return f"\\x{number - 0xDC00:02x}" if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}"
 
 
 def printable_json(text: str) -> str:
-    """Return equal JSON, with every letter escaped that is more than a letter to a terminal or a log.
+    """Return equal JSON, with every letter escaped that a terminal or a log could take for a command.
 
     Args:
         text: JSON, finished.
@@ -95,16 +95,20 @@ def printable_json(text: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """A text with each URL in it as it may be shown, logged or stored; everything else of the text stays.
+    """Return a text without the passwords of its URLs.
 
-    URLs are parsed conservatively. A password may hold `@`, `/`, `?` and `#` although it should not, and then a program
-    that parses by the standard sees only a part of it as such.
+    Each URL becomes as it may be shown, logged or stored; everything else of the text stays. URLs are parsed
+    conservatively. A password may hold `@`, `/`, `?` and `#` although it should not, and then a program that parses by
+    the standard sees only a part of it as such.
     """
     return re.sub(_URL, lambda match: match[1] + _shown(match[2]), text) if "://" in text else text
 
 
 def _shown(rest: str) -> str:
-    """What follows ``scheme://``: all up to the last @ is dropped, unless it can only be in a path or a query."""
+    """Return the part of a URL behind ``scheme://`` as it may be shown.
+
+    All up to the last @ is dropped, unless it can only be in a path or a query.
+    """
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     # Not after a port: in https://user:12/34@host it is a part of the password.
     shown = rest if re.fullmatch(_PLAIN_HOST, authority) else rest.rpartition("@")[2]
@@ -142,40 +146,42 @@ _SENTENCES = (
     (r"Invalid RFC3339.*", "{key}expected a date such as 2026-10-25"),
     (r"Input data was truncated", "it ends in the middle"),
 )
-"""What msgspec says of data, and how this project says it."""
+"""Sentences of msgspec about data, and how this project words them."""
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 golden``, ``2 goldens``."""
+    """Return a count with its noun, such as ``1 golden`` or ``2 goldens``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most so many characters, with three dots where it is longer."""
+    """Return a text of at most so many characters, with three dots where it is cut."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def first_line(text: str) -> str:
-    """The first line of a message, as `whole_first_line` has it, cut to a length that is readable in a terminal."""
+    """Return the first line of a message, as `whole_first_line` does, cut to a length that suits a terminal."""
     return shortened(whole_first_line(plain_text(text)), _LONGEST_LINE)
 
 
 def whole_first_line(text: str) -> str:
-    """The first line of a message, with the second where the first ends with a colon or a semicolon."""
+    """Return the first line of a message, with the second where the first ends with a colon or a semicolon."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     return " ".join(lines[:2]) if lines[0].endswith((":", ";")) else lines[0]
 
 
 def few(names: Sequence[str], most: int = 4) -> str:
-    """All names where there are at most `most`, else the first three and how many more there are."""
+    """Return the names as a list in words: all of up to `most`, else the first three and how many more there are."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
-    """``0.9.1 to 0.11.2, 0.12.0.1``: versions, of which three or more next to each other `among` all are a range.
+    """Return versions in words, three or more neighbours as a range: ``0.9.1 to 0.11.2, 0.12.0.1``.
 
-    Both are in one order, that of build dates. Readers that are not jaxlib are ranges of their own runtime:
-    ``tensorflow 2.18.1 to 2.21.0`` for three names such as ``tensorflow==2.18.1``.
+    Two versions are neighbours if they follow each other `among` all. Both are in one order, that of build dates.
+    Readers that
+    are not jaxlib are ranges of their own runtime: ``tensorflow 2.18.1 to 2.21.0`` for three names such as
+    ``tensorflow==2.18.1``.
     """
     places = {version: number for number, version in enumerate(among)}
     parts: list[str] = []
@@ -191,19 +197,22 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
 
 
 def close_match(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
-    """The known name that is most like a misspelled one; empty where none is so much alike: 1 is the same name."""
+    """Return the known name that is most like a misspelled one; empty where none is alike enough.
+
+    The least likeness is `how_alike`, of which 1 is the same name.
+    """
     import difflib  # 2 ms of each `jaxexport inspect`, and only a mistake needs it
 
     return next(iter(difflib.get_close_matches(name, list(known), 1, how_alike)), "")
 
 
 def did_you_mean(name: str, known: Iterable[str], how_alike: float = 0.6) -> str:
-    """`` Did you mean 'cuda'?``, to follow a sentence; empty where no known name is close."""
+    """Return a hint such as `` Did you mean 'cuda'?``, to follow a sentence; empty where no known name is close."""
     return f" Did you mean {match!r}?" if (match := close_match(name, known, how_alike)) else ""
 
 
 def schema_problem(error: Exception) -> str:
-    """What msgspec found wrong in a file, as every message of this project says it: key, expected, found."""
+    """Return an error of msgspec in the words of this project: key, expected, found."""
     message, _, path = " ".join(str(error).split()).partition(" - at `")
     path = path.removesuffix("`").removeprefix("$").removeprefix(".").replace("`$.", "`")
     for pattern, sentence in _SENTENCES:

@@ -40,7 +40,7 @@ PLATFORM_RTOL: dict[str, dict[str, float]] = {
     "cuda": {"float32": 1e-3, "complex64": 1e-3},
     "rocm": {"float32": 1e-3, "complex64": 1e-3},
 }
-"""Wider where writer or reader is such a platform.
+"""The relative tolerances that are wider where writer or reader is such a platform.
 
 Unless a program asks for more, XLA multiplies float32 matrices there in bfloat16 (tpu: factors rounded by up to 2e-3
 each) or TensorFloat-32 (gpu: 5e-4), by the documentation of `jax.lax.Precision`; both factors are rounded.
@@ -51,20 +51,20 @@ FLOATS = (
     *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
     *("float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"),
 )
-"""dtypes that tolerances are for; of all others every element must be equal."""
+"""The dtypes that tolerances are for; of all others every element must be equal."""
 
 ROUNDING = "rounding: "
-"""How a difference of numbers is described that looks like rounding: see numbers/diagnosis.py."""
+"""The beginning of the description of a difference that looks like rounding: see numbers/diagnosis.py."""
 ALL_ZERO, NAN_TO_ZERO = "the elements that differ are zero", "NaN replaced by zeros"
 BEYOND = "beyond the range: "
 GARBAGE = (ALL_ZERO, NAN_TO_ZERO, BEYOND)
-"""How differences are described, by their beginnings, that no tolerance is meant for."""
+"""The beginnings of descriptions of differences that no tolerance is meant for."""
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far an element may be from the expected one: `atol + rtol * |expected|`, or `ulp` units in the last place.
+    """The largest allowed error of an element: `atol + rtol * |expected|`, or `ulp` units in the last place.
 
-    None leaves it to others: the golden, the policy, the default.
+    None leaves it to the golden, the policy, or the default.
     """
 
     rtol: Annotated[float | None, Meta(description="Relative tolerance.")] = None
@@ -77,7 +77,7 @@ Tolerances = Mapping[str, Mapping[str, Tolerance]]  # By platform, then by dtype
 Sources = Mapping[str, str | Mapping[str, str]]
 """What set the parts of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
 
-One for all dtypes, or by dtype as the part itself. A part that is not named was set by the golden.
+One text for all dtypes, or one for each dtype. A part that is not named was set by the golden.
 """
 GOLDEN = "golden"
 
@@ -92,9 +92,10 @@ class Allowed(NamedTuple):
     sources: Mapping[str, str]
 
     def in_words(self, atol: float) -> str:
-        """``rtol 0.001 (export_compat.yaml:12), atol 0.5, or 4 ulp (golden)``: each with what set it.
+        """Return the tolerance in words, such as ``rtol 0.001 (export_compat.yaml:12), atol 0.5, or 4 ulp (golden)``.
 
-        `atol` is the largest that was applied: where none is set, it follows from `rtol`.
+        Each part has what set it behind it. `atol` is the largest that was applied: where none is set, it follows from
+        `rtol`.
         """
         parts = []
         if self.ulp is None or self.rtol or self.atol:
@@ -109,7 +110,7 @@ class Allowed(NamedTuple):
         return ", ".join(f"{', '.join(text for text, _ in group)} ({source})" for source, group in groups)
 
     def with_ulp_as_rtol(self, eps: float) -> Allowed:
-        """These tolerances, with units in the last place, each of `eps`, as relative error."""
+        """Return this tolerance with its units in the last place, each of `eps`, as relative error."""
         if self.ulp is None:
             return self
         rtol = self.ulp * eps
@@ -124,11 +125,12 @@ def tolerance_for(
     tolerances: Tolerances | None = None,
     sources: Sources | None = None,
 ) -> Allowed:
-    """The tolerance of a dtype between these platforms, the writer's and the reader's.
+    """Return the tolerance of a dtype between two platforms, the writer's and the reader's.
 
-    By default that of the dtype, wider on some platforms. What the golden has, or the policy for one of the platforms,
-    is used instead; of several the widest of each kind, because a marker was written with one platform in mind. `ulp`
-    without `rtol` applies alone. `atol` stays None where it is not set. `sources` says what set that of the golden.
+    The default is that of the dtype, wider on some platforms. What the golden has, or the policy for one of the
+    platforms, is used instead. Of several, the widest of each kind is taken, because a marker was written with one
+    platform in mind. `ulp` without `rtol` applies alone. `atol` stays None where it is not set. `sources` tells what
+    set the tolerance of the golden.
     """
     policy = tolerances or {}
     given = {name: policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {})}
@@ -145,28 +147,37 @@ def tolerance_for(
 
 
 def amount_for(dtype: str, amount: Any) -> Any:
-    """The part of a comparison that applies to a dtype: it is one for all, or a mapping; None where that has none."""
+    """Return the part of a comparison for a dtype, from one for all or a mapping; None where it has none."""
     return amount.get(dtype) if isinstance(amount, Mapping) else amount
 
 
 def given_tolerance(comparison: Any, dtype: str) -> Tolerance:
-    """What a golden's comparison, or a rule for one, has for a dtype."""
+    """Return the explicit tolerance for a dtype in a golden's comparison, or in a rule for one."""
     return Tolerance(*(amount_for(dtype, getattr(comparison, kind)) for kind in AMOUNTS))
 
 
 def takes_tolerances(compare: str) -> bool:
-    """Whether a comparator looks at tolerances."""
+    """Return whether a comparator looks at tolerances."""
     return compare not in WITHOUT_TOLERANCE and ":" not in compare
 
 
 def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:
-    """The relative tolerance of a dtype where none is set."""
+    """Return the relative tolerance of a dtype where none is set."""
     of_dtype = DEFAULT_RTOL.get(dtype, COARSE)
     return max([of_dtype, *(PLATFORM_RTOL.get(name, {}).get(dtype, of_dtype) for name in platforms)])
 
 
 def read_amount(value: object, *, whole: bool = False) -> Any:
-    """A tolerance: a number, or numbers by dtype, sorted; `whole` numbers if so. Raises `ValueError` for any other."""
+    """Return a tolerance that was read: a number, or numbers by dtype, sorted.
+
+    Args:
+        value: what was read.
+        where: what messages begin with.
+        whole: whether only whole numbers are accepted.
+
+    Raises:
+        ValueError: it is anything else.
+    """
     if not isinstance(value, Mapping):
         return _number(value, whole=whole)
     if not value:
@@ -178,7 +189,7 @@ def read_amount(value: object, *, whole: bool = False) -> Any:
 
 
 def problem_of_tolerances(tolerances: Tolerances) -> str:
-    """What is wrong with tolerances by platform and dtype; empty when nothing is."""
+    """Return what is wrong with tolerances by platform and dtype; empty when nothing is."""
     for platform, by_dtype in tolerances.items():
         if platform not in PLATFORMS:
             return f"{platform}: expected a platform of {', '.join(PLATFORMS)}.{similar_platform(platform)}"
@@ -195,7 +206,7 @@ def problem_of_tolerances(tolerances: Tolerances) -> str:
 
 
 def similar_platform(name: str) -> str:
-    """A hint at the platform that was meant, to follow a sentence; empty where none is like it."""
+    """Return a hint at the platform that was meant, to follow a sentence; empty where none is like it."""
     # What JAX's own `jax.devices("gpu")` takes; an artifact is exported for one of the two.
     if name.lower() == "gpu":
         return " Did you mean 'cuda' or 'rocm'?"
@@ -203,7 +214,7 @@ def similar_platform(name: str) -> str:
 
 
 def problem_of_name(name: str) -> str:
-    """Why `compare` cannot have this value; empty when it can. A user's own function is not imported."""
+    """Return why a name is no comparator for `compare`; empty when it is one. A user's own function is not imported."""
     if name in COMPARATORS or ":" in name:
         return ""
     return (

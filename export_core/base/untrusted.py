@@ -27,7 +27,7 @@ _KINDS = (
 
 
 class UnexpectedFileError(OSError):
-    """What is no regular file, too large, or has no name that a file can have; `found` says what it is."""
+    """A file that is refused: not regular, too large, or under a name that no file can have; `found` says which."""
 
     def __init__(self, expected: str, found: str, name: str) -> None:
         super().__init__(errno.EINVAL, f"expected {expected}, found {found}", name)
@@ -35,14 +35,14 @@ class UnexpectedFileError(OSError):
 
 
 def read_regular(path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST) -> bytes:
-    """The bytes of a regular file, as `open_regular` opens it."""
+    """Return the bytes of a regular file, opened by `open_regular`."""
     with open_regular(path, follow=follow, most=most) as file:
         # As many as it has now: it may grow meanwhile, and some files of /proc and /sys are regular and never end.
         return file.read(os.fstat(file.fileno()).st_size)
 
 
 def read_named(path: str | os.PathLike[str], most: int = LARGEST_TEXT) -> bytes:
-    """The bytes of a file that a person named, or of one that links to it."""
+    """Return the bytes of a file that a person named, or of one that links to it."""
     return read_regular(path, follow=True, most=most)
 
 
@@ -50,10 +50,10 @@ def read_named(path: str | os.PathLike[str], most: int = LARGEST_TEXT) -> bytes:
 def open_regular(
     path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST
 ) -> Iterator[BufferedReader]:
-    """Open a regular file of at most so many bytes; raises `OSError` for anything else, and never waits for it.
+    """Open a regular file of at most so many bytes.
 
-    A link may lead out of the folder that is checked: it is refused unless `follow`, for a path that a person named. A
-    FIFO or a device may never end.
+    Raises `OSError` for anything else, and never waits for it: a FIFO or a device may never end. A link may lead out of
+    the folder that is checked. So it is refused unless `follow`, for a path that a person named.
     """
     name = os.fspath(path)
     try:

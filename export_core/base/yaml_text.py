@@ -1,4 +1,4 @@
-"""YAML: read as somebody else may have written it, and written for people."""
+"""YAML that is read carefully, since somebody else may have written it, and written for people."""
 
 import datetime
 from typing import Any
@@ -10,9 +10,15 @@ from export_core.base.json_text import decode_error
 from export_core.base.text import printable_json
 
 DEEPEST = 100
-"""Lists and tables inside each other in a YAML file. Ours have six; libyaml's C loader has no limit of its own."""
+"""The most lists and tables inside each other in a YAML file.
+
+Ours have six; libyaml's C loader has no limit of its own.
+"""
 FEW_MARKS = 2000
-"""Each level of YAML takes one of the characters ``[{-?:``: a text with fewer is shallow enough for any stack."""
+"""The number of nesting characters below which a text needs no check of its depth.
+
+Each level of YAML takes one of the characters ``[{-?:``: a text with fewer is shallow enough for any stack.
+"""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -32,7 +38,10 @@ class _UniqueKeys(_Loader):  # type: ignore[misc]
 
 
 def decode_yaml(data: bytes, kind: Any = Any) -> Any:
-    """A YAML document, with each key once. Raises `msgspec.DecodeError` for one that no file of ours looks like."""
+    """Return a YAML document decoded as a type; a table may have each key once.
+
+    Raises `msgspec.DecodeError` for one that no file of ours looks like.
+    """
     try:
         # Counting takes microseconds, and parsing twice would double the time of a matrix whose results are all cached.
         if sum(map(data.count, (b"[", b"{", b"-", b"?", b":"))) > FEW_MARKS or (b"&" in data and b"*" in data):
@@ -48,7 +57,7 @@ def decode_yaml(data: bytes, kind: Any = Any) -> Any:
 
 
 def _check_shape(data: bytes) -> None:
-    """Refuse deep nesting, and aliases, by which ten lines make billions of values."""
+    """Raise `msgspec.DecodeError` for deep nesting, and for aliases, by which ten lines make billions of values."""
     depth = 0
     # Events come from a parser with a stack of its own: it is the loader behind it that recurses.
     for event in yaml.parse(data, Loader=_Loader):
@@ -62,15 +71,15 @@ def _check_shape(data: bytes) -> None:
 
 
 def _line(event: Any) -> int:
-    """The line where an event or a node begins."""
+    """Return the line where an event or a node begins."""
     return int(event.start_mark.line) + 1
 
 
 class _EscapingDumper(yaml.SafeDumper):
-    """Puts text into double quotes where a letter of it has to be escaped: only there YAML has escapes."""
+    """A dumper that puts text into double quotes only where a letter of it has to be escaped."""
 
     def text(self, value: str) -> yaml.ScalarNode:
-        """A YAML string."""
+        """Return a text as a YAML string."""
         style = None if value.isprintable() and "::" not in value and "##[" not in value else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -79,6 +88,6 @@ _EscapingDumper.add_representer(str, _EscapingDumper.text)
 
 
 def yaml_text(value: Any, **options: Any) -> str:
-    """A value as YAML, as `yaml.dump` writes it with these options."""
+    """Return a value as YAML, as `yaml.dump` writes it with these options."""
     # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
     return printable_json(yaml.dump(value, Dumper=_EscapingDumper, sort_keys=False, allow_unicode=True, **options))

@@ -28,20 +28,23 @@ _FIRST = (
     ("jaxexport matrix", "Run every golden in other releases, and say which promises are broken."),
     ("jaxexport report --open", "See what is broken, and why, in a browser."),
 )
-"""What comes first in a project, in this order."""
+"""The first commands in a project, in this order."""
 
 
 class UnexpectedExitError(ExportCompatError):
-    """Something in the middle of a command called `sys.exit`: nobody knows what was left out."""
+    """An error for a `sys.exit` in the middle of a command: nobody knows what was left out."""
 
     exit_code = 3
 
 
 class _Commands(HelpfulGroup):
-    """All commands. They end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else."""
+    """The group of all commands, which end by click's own `Exit`, so that a `SystemExit` can only come from elsewhere.
+
+    They end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else.
+    """
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What the program is for, and the three commands that come first."""
+        """Write the purpose of the program, and the three commands that come first."""
         super().format_help_text(ctx, formatter)
         with formatter.section("First"):
             formatter.write_dl(_FIRST)
@@ -105,7 +108,7 @@ for _words, _of_feature in feature_commands(click.Command):
 
 
 def main() -> None:
-    """Entry point: an error that the user can fix is one line, and never a traceback."""
+    """Run the command: an error that the user can fix is one line, and never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         accept_any_text(stream)
     try:

@@ -53,31 +53,37 @@ baseline_option = click.option(
 
 
 def json_option(text: str) -> Callable[[Command], Command]:
-    """The option --json, with its help. It has no value: JSON goes to standard output."""
+    """Return the option --json, with its help.
+
+    It has no value: JSON goes to standard output. It has no value: JSON goes to standard output.
+    """
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def results_option(text: str) -> Callable[[Command], Command]:
-    """The option --results, with its help; None where it is not given."""
+    """Return the option --results, with its help; None where it is not given."""
     return click.option("--results", metavar="DIR", type=PATH, help=text)
 
 
 def dry_run_option(text: str) -> Callable[[Command], Command]:
-    """The option --dry-run, with its help: it only says what would be done."""
+    """Return the option --dry-run, with its help: the command only shows what it would do."""
     return click.option("--dry-run", is_flag=True, help=text)
 
 
 def hook_of(hook: str, kind: type[_Hook], option: str) -> _Hook:
-    """The function of a feature that answers an option of a kernel's command. Raises `click.UsageError` for none."""
+    """Return the function of a feature that answers an option of a kernel's command.
+
+    Raises `click.UsageError` for none.
+    """
     from export_core.base.feature import hooks
 
     for function in hooks(hook, kind):
         return function
-    raise click.UsageError(f"{option}: the feature that has it is not installed.")
+    raise click.UsageError(f"{option}: expected the feature that has this option, found it not installed.")
 
 
 def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
-    """Whether what was shown is to be removed: asked on a terminal, unless --yes or --dry-run has the answer.
+    """Return whether what was shown is to be removed: asked on a terminal, unless --yes or --dry-run has the answer.
 
     Raises `click.UsageError` where there is no terminal and neither option.
     """
@@ -121,7 +127,7 @@ _FORMATS = {
     "svg": ("map_svg:map_picture", "Draw the map of writers and readers as SVG."),
     "sarif": ("sarif:sarif_file", "Write SARIF for code scanning: a rule for each cause."),
 }
-"""The files that report a run: a function of report/, which is imported only where it is asked for, and the help."""
+"""The formats of reports: a function of report/, which is imported only where it is asked for, and the help."""
 _NO_WIDTH = 10_000
 """Of a file or a CI log, which has no width to respect: each sentence is a line there, and can be searched for."""
 
@@ -130,21 +136,24 @@ class FiniteRange(click.FloatRange):
     """Numbers of a range without inf, and without NaN, which no range of click's refuses: a limit of NaN is none."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number. Raises `click.BadParameter`."""
+        """Return the number.
+
+        Raises `click.BadParameter`.
+        """
         if not math.isfinite(click.FLOAT.convert(value, param, ctx)):
             self.fail(f"expected a finite number, found {value}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 _COMPLETED = {"cases": CASE, "writers": RELEASES, "readers": RELEASES, "touching": RELEASE}
-"""What a shell completes for a field of `run_options`."""
+"""The completion of a shell for a field of `run_options`."""
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 _Hook = TypeVar("_Hook")
 
 
 def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
-    """The option that `run_options` declares as the field `name`, which is its parameter, maybe with another help."""
+    """Return the option that `run_options` declares as the field `name`, maybe with another help."""
     option, default = OPTIONS[name], DEFAULTS[name]
     if option.of_policy or default in ("", ()):
         default = None
@@ -170,7 +179,7 @@ def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """These options for a command, in this order in its help."""
+    """Return a decorator that adds these options to a command, in this order in its help."""
     # Reversed: the option that is applied last is shown first.
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
@@ -183,7 +192,7 @@ index_option = declared("indexes")
 
 
 def policy_of(named: str | None) -> Policy:
-    """The policy that was named, or that of the project here."""
+    """Return the policy that was named, or that of the project here."""
     from export_core.policy import find_policy
 
     return find_policy(Path(), named)
@@ -214,7 +223,7 @@ def write_reports(files: Mapping[str, str], run: Run, comparison: RunDifference 
 
 @contextlib.contextmanager
 def keeping_exit_code(exit_code: int) -> Iterator[None]:
-    """Keep the exit code of a run where reporting it fails, and say the error.
+    """Keep the exit code of a run where reporting it fails, and print the error.
 
     A run that was kept ends with the error instead: what was asked for is not there.
     """
@@ -240,25 +249,28 @@ fail_on_option = click.option(
 
 
 def check_fail_on(kinds: Sequence[str], baselines: Sequence[str]) -> None:
-    """Raises `click.UsageError` for a lost bonus without a run in which it was one."""
+    """Raise `click.UsageError` for a lost bonus without a run in which it was one."""
     if "bonus-lost" in kinds and not baselines:
         raise click.UsageError("--fail-on bonus-lost: it needs --baseline OLD, which judge and report have.")
 
 
 def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
-    """The policy, with what --fail-on adds to its `fail_on`."""
+    """Return the policy, with what --fail-on adds to its `fail_on`."""
     import msgspec
 
     return msgspec.structs.replace(policy, fail_on=tuple(dict.fromkeys((*policy.fail_on, *kinds))))
 
 
 def day_of(as_of: str | None) -> datetime.date:
-    """The day that was named, or today."""
+    """Return the day that was named, or today."""
     return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def console(*, stderr: bool = False) -> Console:
-    """The console that people read. A closed pipe or a full disk never ends a run."""
+    """Return the console that people read.
+
+    A closed pipe or a full disk never ends a run. A closed pipe or a full disk never ends a run.
+    """
     stream = sys.stderr if stderr else sys.stdout
     made = safe_console(stream)
     return made if made.is_terminal else safe_console(stream, width=_NO_WIDTH)
@@ -267,8 +279,9 @@ def console(*, stderr: bool = False) -> Console:
 def check_outputs(files: Sequence[str | None]) -> None:
     """Check the files that a command is to write, before it does anything else.
 
-    Raises `click.UsageError` where two formats would be written into one file, of which the second is left, and
-    `RunError` for a link, and for a file of a golden, a policy or a run.
+    Raises:
+        click.UsageError: Two formats would be written into one file, of which the second is left.
+        RunError: The file is a link, or a file of a golden, a policy or a run.
     """
     if list(files).count(STDOUT) > 1:
         raise click.UsageError("- is standard output: only one format can be written to it.")

@@ -1,4 +1,4 @@
-"""What a shell completes beside commands and files: the cases and goldens of the project, and releases of jaxlib."""
+"""The completion of a shell beside commands and files: the cases and goldens of the project, and releases of jaxlib."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class Named(click.types.StringParamType):
-    """Text that a shell completes. Nothing is checked: the command says what is wrong with a name."""
+    """A text that a shell completes.
+
+    Nothing is checked: the command reports what is wrong with a name. Nothing is checked: the command says what is
+    wrong with a name.
+    """
 
     def __init__(
         self, names: Callable[[Mapping[str, Any]], Iterable[str]], *, several: bool = False, files: bool = False
@@ -33,7 +37,7 @@ class Named(click.types.StringParamType):
         self._names, self._several, self._files = names, several, files
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the names that begin as what was typed; none where the project cannot be read."""
+        """Return the names that begin with what was typed; none where the project cannot be read."""
         from click.shell_completion import CompletionItem
 
         before, comma, last = incomplete.rpartition(",") if self._several else ("", "", incomplete)

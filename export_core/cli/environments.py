@@ -23,7 +23,7 @@ _NAMES = click.argument("names", metavar="[NAME]...", nargs=-1)
 
 
 def _older_than(default: str) -> Callable[[Command], Command]:
-    """The option --older-than, with what holds without it."""
+    """Return the option --older-than, with the meaning of a command without it."""
     return click.option(
         "--older-than",
         type=click.IntRange(min=0),
@@ -116,5 +116,5 @@ def _show(chosen: Sequence[CachedEnvironment]) -> None:
 
 
 def _count(environments: Sequence[CachedEnvironment]) -> str:
-    """How many environments these are, and how large."""
+    """Return how many environments these are, and how large."""
     return f"{plural(len(environments), 'environment')} of {sum(one.size for one in environments) / 1e9:.1f} GB"

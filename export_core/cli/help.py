@@ -13,7 +13,10 @@ import click
 from export_core.policy.run_options import ONE_OF_SEVERAL
 
 SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
-"""What commands are about, in the order of the help. A command without a section is among the others."""
+"""The sections of the help, in their order.
+
+A command without a section is among the others. A command without a section is among the others.
+"""
 
 PACKAGE = "pytest-jaxexport"
 
@@ -41,7 +44,7 @@ class HelpfulCommand(click.Command):
         return parser
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples and the link."""
+        """Write the examples and the link."""
         if self.examples:
             with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
                 for example in self.examples:
@@ -89,7 +92,7 @@ class HelpfulGroup(HelpfulCommand, click.Group):
         self.commands = LazyCommands(self.commands)
 
     def command(self, page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], click.Command]:  # type: ignore[override]
-        """A command of this group, with what `command` takes."""
+        """Return a decorator that makes a command of this group, with what `command` takes."""
         return super().command(cls=HelpfulCommand, page=page, examples=examples, **kw)
 
     def resolve_command(
@@ -102,14 +105,14 @@ class HelpfulGroup(HelpfulCommand, click.Group):
         return super().resolve_command(ctx, args)
 
     def in_sections(self) -> dict[str, list[click.Command]]:
-        """The commands of each section, in the order in which they were added."""
+        """Return the commands of each section, in the order in which they were added."""
         sections: dict[str, list[click.Command]] = {section: [] for section in SECTIONS}
         for listed in self.commands.values():
             sections[getattr(listed, "section", SECTIONS[-1])].append(listed)
         return {section: commands for section, commands in sections.items() if commands}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A list for each section, or one for all."""
+        """Write a list of commands for each section, or one for all."""
         names = self.list_commands(ctx)
         width = max(map(len, names), default=0)
         sections = self.in_sections() if ctx.parent is None else {"Commands": [self.commands[name] for name in names]}
@@ -123,17 +126,20 @@ class HelpfulGroup(HelpfulCommand, click.Group):
 
 
 def command(page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulCommand]:
-    """A command, with the page of docs/ that has more and what people type; `section` is its place in the help."""
+    """Return a decorator that makes a command, with its page of docs/ and examples of what people type.
+
+    `section` is its place in the help.
+    """
     return click.command(cls=HelpfulCommand, page=page, examples=examples, **kw)
 
 
 def group(page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulGroup]:
-    """A group of commands, with what `command` takes."""
+    """Return a decorator that makes a group of commands, with what `command` takes."""
     return click.group(cls=HelpfulGroup, page=page, examples=examples, **kw)
 
 
 def docs_link(page: str) -> str:
-    """The address of a page of docs/ on the site that the installed package names, or its path where it names none."""
+    """Return the address of a page of docs/ on the site of the installed package, or its path without one."""
     from importlib.metadata import metadata
 
     urls: Iterable[Any] = metadata(PACKAGE).get_all("Project-URL") or ()
@@ -164,14 +170,14 @@ _COMMANDS = {
     **dict.fromkeys(("export", "update", "goldens update"), "pytest --update-goldens"),
     **dict.fromkeys(("show", "goldens show"), "jaxexport inspect CASE/WRITER"),
 }
-"""What people type, after `jaxexport`, and the command that does it."""
+"""The commands by the words that people type after `jaxexport` instead."""
 _OPTIONS = {"--delete": "--yes", "--force": "--yes", "-y": "--yes", "--out": "--output"}
-"""Options of other programs, and what they are called here."""
+"""The options of other programs, by their names there, with their names here."""
 _MOST = 3  # An option that more commands have, such as --json, says nothing of which one is meant.
 
 
 def meant_command(ctx: click.Context, name: str) -> str:
-    """Return a sentence that names the command that does what an unknown word says, or nothing."""
+    """Return a sentence that names the command for an unknown word, or nothing."""
     if known := _COMMANDS.get(" ".join((*ctx.command_path.split()[1:], name))):
         return f" `{known}` does that."
     commands = [words for words, _ in _every_command(ctx) if words.endswith(f" {name}")]
@@ -179,7 +185,7 @@ def meant_command(ctx: click.Context, name: str) -> str:
 
 
 def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str:
-    """Return a sentence that says what is meant by an unknown option, or nothing.
+    """Return a sentence about the option that an unknown one is likely to mean, or nothing.
 
     It names the option that other programs call so, or the command that has it, or a similar option.
     """
@@ -198,7 +204,7 @@ def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str
 
 
 def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
-    """All commands, with the words that name them."""
+    """Yield all commands, with the words that name them."""
     groups: list[tuple[str, click.Command]] = [(ctx.find_root().command_path, ctx.find_root().command)]
     for words, group in groups:
         for name, command in group.commands.items() if isinstance(group, click.Group) else ():

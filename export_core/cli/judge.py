@@ -114,7 +114,10 @@ def judge(
 
 
 def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> tuple[Run, tuple[str, ...]]:
-    """The run whose shards these are, whose results are written into a folder; and the shards that are missing."""
+    """Return the run whose shards these are, whose results are written into a folder.
+
+    And the shards that are missing.
+    """
     from export_core.run.merge import merge_shards
     from export_core.run.results import Journal, finish_run
 

@@ -147,7 +147,7 @@ def _show_plan(policy: Policy, values: Mapping[str, Any], *, as_json: bool, form
 
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
-    """What is selected by these values of options, and else by the policy."""
+    """Return the selection by these values of options, and else by the policy."""
     from export_core.matrix.selection import selection_by_policy
 
     selection = read_options(Selection, values)
@@ -160,7 +160,7 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
 
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:
-    """How cells are run by these values of options."""
+    """Return how cells are run by these values of options."""
     from export_core.matrix.plan import make_dump_folder
 
     options = read_options(RunOptions, values)
@@ -172,7 +172,10 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
 
 
 class Follower:
-    """Prints the plan and the progress of a run. `shown` is a context manager that ends the progress bar."""
+    """The printer of the plan and the progress of a run.
+
+    `shown` is a context manager that ends the progress bar. `shown` is a context manager that ends the progress bar.
+    """
 
     _progress: RunProgress  # Made when the run starts, before anything else of it is observed.
 
@@ -183,7 +186,7 @@ class Follower:
         self._is_complete = False
 
     def observer(self) -> Observer:
-        """What is called during the run."""
+        """Return the observer that prints during the run."""
         from export_core.run.session import Observer
 
         return Observer(
@@ -217,7 +220,7 @@ class Follower:
         self._is_complete = True
 
     def state(self) -> str:
-        """What is done, what is left, and how to continue."""
+        """Return a sentence about what is done, what is left, and how to continue."""
         from export_core.run.results import finished_before, results_written
 
         if not self._planned:

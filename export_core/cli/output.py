@@ -1,4 +1,4 @@
-"""All output of the commands for people: what it quotes from files is escaped, and it never ends a command.
+"""The output of all commands for people: text from files is escaped, and a failed write never ends a command.
 
 A closed pipe or a full disk only loses the text.
 """
@@ -26,7 +26,7 @@ _IN_ASCII = {"·": "|", "–": "-", "—": "-", "−": "-", "×": "x", "→": "-
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """An error handler of codecs: what cannot be encoded, in ASCII."""
+    """Return what replaces a letter that cannot be encoded, in ASCII: an error handler of codecs."""
     assert isinstance(error, UnicodeEncodeError)
     letters = error.object[error.start : error.end]
     texts = (_IN_ASCII.get(letter, letter.encode("ascii", "backslashreplace").decode()) for letter in letters)
@@ -53,7 +53,11 @@ def echo_json(value: Any, *, indent: int = 2) -> None:
 
 
 def safe_console(stream: TextIO, **options: Any) -> Console:
-    """A console of rich on a stream. Escapes of rich itself are the only ones that reach the terminal."""
+    """Return a console of rich on a stream.
+
+    Escapes of rich itself are the only ones that reach the terminal. Escapes of rich itself are the only ones that
+    reach the terminal.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -73,7 +77,7 @@ def safe_console(stream: TextIO, **options: Any) -> Console:
 
 
 def fail_safe(stream: TextIO) -> IO[str]:
-    """A stream that drops text once it cannot be written to, and escapes what its encoding does not have."""
+    """Return a stream that drops text once it cannot be written to, and escapes what its encoding does not have."""
     accept_any_text(stream)
     return cast("IO[str]", _FailSafe(stream))
 

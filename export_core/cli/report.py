@@ -219,7 +219,9 @@ def judged_run(
 def judging_policy(
     recorded: Run, folder: Path, policy_file: str | None
 ) -> tuple[Path | None, Policy, dict[str, Golden]]:
-    """The named policy, else that of the project here, each with its file; else that of the run. With its goldens here.
+    """Return the named policy, else that of the project here, each with its file; else that of the run.
+
+    With its goldens here.
 
     Raises `RunError` where its verdicts would be others by now: for a policy under which the cells would have run or
     compared differently, for other goldens, and where anything else that decided them has changed since.
@@ -251,7 +253,10 @@ def judging_policy(
 
 
 def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
-    """The goldens in the folder of a run, as a policy compares them, by id; none where they are not stored here."""
+    """Return the goldens in the folder of a run, as a policy compares them, by id.
+
+    None where they are not stored here.
+    """
     from export_core.goldens import GoldenStore
     from export_core.matrix.comparisons import under_policy
 
@@ -262,7 +267,7 @@ def _goldens_here(recorded: Run, policy: Policy) -> dict[str, Golden]:
 
 
 def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden]) -> dict[str, datetime.date]:
-    """The goldens that one of the readers is promised and a run of all goldens does not have, by their build dates."""
+    """Return the goldens that a reader is promised and a run of all goldens lacks, by their build dates."""
     from export_core.readers.cell import promise_of_golden
 
     if not recorded.summary.selection["whole"]:
@@ -277,7 +282,7 @@ def _written_since(recorded: Run, policy: Policy, goldens: Mapping[str, Golden])
 
 
 def compared(run: Run, baselines: Sequence[str]) -> RunDifference:
-    """What is different from the newest of the runs in these folders, and what the others had.
+    """Return the difference from the newest of the runs in these folders, and what the others had.
 
     Raises `click.UsageError` where no feature compares runs.
     """

@@ -1,4 +1,4 @@
-"""What a command does that takes long: a line on stderr for each step, and a moving one below on a terminal."""
+"""The steps of a command that takes long: a line on stderr for each, and a moving one below on a terminal."""
 
 import threading
 import time
@@ -12,14 +12,14 @@ from export_core.report.progress import SILENCE_SECONDS
 
 Item = TypeVar("Item")
 
-_LOOK_SECONDS = 1.0  # How often it is looked whether a log is silent.
+_LOOK_SECONDS = 1.0  # The seconds after which a log counts as silent.
 
 
 class Steps:
-    """Shows what a command does; called with a line where a step begins, from any thread.
+    """Shows the steps of a command; called with a line where a step begins, from any thread.
 
     While it is entered, which it may be again and again, a terminal shows that something happens, with the seconds
-    since the last line, and a log gets a line after each `SILENCE_SECONDS`. Only outside may others print.
+    since the last line. A log gets a line after each `SILENCE_SECONDS`. Only outside may others print.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -54,7 +54,7 @@ class Steps:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """These items; only while the next one is made, this is entered."""
+        """Yield these items; only while the next one is made, this is entered."""
         left = iter(items)
         while True:
             with self:

@@ -17,11 +17,11 @@ from export_core.export.meshes import concrete_mesh
 from export_core.goldens.made_inputs import SEED, made_leaf, size_of
 from export_core.goldens.manifest import InputsRule
 
-_TRIED = 200  # How many choices of sizes for symbolic dimensions are tried, against their constraints.
+_TRIED = 200  # The most choices of sizes for symbolic dimensions that are tried, against their constraints.
 
 
 def take_inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
-    """The values that `inputs=` gives for `jax.ShapeDtypeStruct` arguments, and the other arguments by keyword.
+    """Return the values that `inputs=` gives for `jax.ShapeDtypeStruct` arguments, and the other keyword arguments.
 
     Without such an argument, or with one inside `inputs`, it is an argument of the function.
     """
@@ -32,14 +32,14 @@ def take_inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[A
 
 
 def has_structs(tree: Any) -> bool:
-    """Whether a leaf of it is a `jax.ShapeDtypeStruct`."""
+    """Return whether a leaf of a tree is a `jax.ShapeDtypeStruct`."""
     return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree_util.tree_leaves(tree))
 
 
 def with_values(
     test: str, arguments: Arguments, inputs: Sequence[Any] | None = None, rule: InputsRule = ""
 ) -> Arguments:
-    """The call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
+    """Return the call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
 
     `inputs` are these arrays; where there are none, they are made by the rule. Raises `ExportError` for too many or too
     few of them, for other shapes or dtypes, and where no array can be made.
@@ -73,7 +73,7 @@ def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any
             size == actual for size, actual in zip(struct.shape, array.shape, strict=True) if isinstance(size, int)
         )
         if array.dtype != dtype or not fits:
-            raise ExportError(f"{test}: inputs= has {array.dtype}{list(array.shape)} for {struct}.")
+            raise ExportError(f"{test}: inputs=: expected {struct}, found {array.dtype}{list(array.shape)}.")
         values.append(_placed(test, array, struct))
     return values
 
@@ -96,7 +96,7 @@ def _placed(test: str, value: Any, struct: Any) -> Any:
 
 
 def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The shapes, with the first sizes for symbolic dimensions that their constraints allow.
+    """Return the shapes, with the first sizes for symbolic dimensions that their constraints allow.
 
     Sizes are tried from 2 on, the smallest first, and different ones for different dimensions before equal ones.
     """

@@ -1,4 +1,4 @@
-"""jax.export under the names that the installed jax has for it: the one place of the writer that knows the old ones.
+"""The functions of jax.export under the names of the installed jax: the one place of the writer that knows old names.
 
 `jax.export` exists since 0.4.30. From 0.4.24 to 0.4.29 it was `jax.experimental.export`, with other names for the same
 things.
@@ -23,12 +23,15 @@ _OLD_SETTINGS = {"jax_export_calling_convention_version": "jax_serialization_ver
 
 SHAPE_ASSERTIONS = "shape_assertions"
 FIRST_WITHOUT_THE_CHECK = (0, 4, 29)
-"""Before, this check could be disabled: an export without the assertions, and a call that ignores constraints. In this
-release it became a no-op with a warning, and later ones do not have it. Source: the sources of those releases."""
+"""The first release that has no check of shape assertions to disable.
+
+Before, disabling it gave an export without the assertions, and a call that ignores constraints. In this release it
+became a no-op with a warning, and later ones do not have it. Source: the sources of those releases.
+"""
 
 
 def export_module() -> Any:
-    """`jax.export`, or `jax.experimental.export` before 0.4.30."""
+    """Return `jax.export`, or `jax.experimental.export` before 0.4.30."""
     is_new = importlib.util.find_spec("jax.export") is not None
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
 
@@ -65,19 +68,22 @@ def export_function(
 
 
 def _keyword_of(function: Any, new: str, old: str) -> str:
-    """Which of two names this release's function has for a keyword."""
+    """Return which of two names this release's function has for a keyword."""
     return new if new in inspect.signature(function).parameters else old
 
 
 def serialize(exported: Any, vjp_order: int = 0) -> bytes:
-    """The artifact: the bytes of an `Exported`, with its derivatives up to an order."""
+    """Return the bytes of an `Exported`, the artifact, with its derivatives up to an order."""
     if hasattr(exported, "serialize"):
         return bytes(exported.serialize(vjp_order=vjp_order))
     return bytes(export_module().serialize(exported, vjp_order=vjp_order))
 
 
 def derivative(data: bytes, order: int) -> Any:
-    """The derivative of that order of an artifact, as an `Exported`. Raises `ValueError` where it has none."""
+    """Return the derivative of that order of an artifact, as an `Exported`.
+
+    Raises `ValueError` where it has none.
+    """
     exported = export_module().deserialize(bytearray(data))
     for _ in range(order):
         exported = exported.vjp()
@@ -85,7 +91,10 @@ def derivative(data: bytes, order: int) -> Any:
 
 
 def module_text(exported: Any, module: Module) -> str:
-    """The StableHLO module as jax prints it, with hashes of long constants: `module` is read from the artifact."""
+    """Return the StableHLO module as jax prints it, with hashes of long constants.
+
+    `module` is read from the artifact.
+    """
     # Spelled, a constant takes several times its memory. Before 0.4.33, the function of jaxlib's StableHLO that reads a
     # module ends the process (tried in 0.4.24, 0.4.30, 0.4.31).
     if jax.__version_info__ < (0, 4, 33) or not long_constants(module):
@@ -101,14 +110,14 @@ def module_text(exported: Any, module: Module) -> str:
 
 
 def serializable_nodes() -> Mapping[type, Any]:
-    """The types of tree nodes that this process has registered with jax.export: none before 0.4.35."""
+    """Return the types of tree nodes that this process has registered with jax.export: none before 0.4.35."""
     module = importlib.import_module(export_module().export.__module__)
     registered: Mapping[type, Any] = getattr(module, "serialization_registry", {})
     return registered
 
 
 def platform_name() -> str:
-    """The platform on which this process runs functions, as jax.export calls it."""
+    """Return the platform on which this process runs functions, as jax.export calls it."""
     # The backend of both cuda and rocm is called "gpu"; jax.export tells them apart.
     backend = jax.default_backend()
     if backend != "gpu":
@@ -118,7 +127,7 @@ def platform_name() -> str:
 
 
 def free_memory() -> None:
-    """Free what jax keeps of functions: their modules and programs, and with both their constants."""
+    """Free the memory that jax holds for functions: modules and programs, and with both their constants."""
     jax.clear_caches()
     # Since 0.12 a thread makes up to ten modules in one MLIR context, which keeps the constants of all of them.
     with suppress(AttributeError):  # a release may name it otherwise, and then keeps it
@@ -126,32 +135,35 @@ def free_memory() -> None:
 
 
 def call_of(exported: Any) -> Any:
-    """The function that calls an `Exported`."""
+    """Return the function that calls an `Exported`."""
     return exported.call if hasattr(exported, "call") else export_module().call(exported)
 
 
 def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> Any:
-    """`jax.ShapeDtypeStruct` with symbolic dimensions in place of arguments."""
+    """Return `jax.ShapeDtypeStruct` with symbolic dimensions in place of arguments."""
     specs = export_module().symbolic_args_specs
     keyword = _keyword_of(specs, "constraints", "symbolic_constraints")
     return specs(args, shapes, **{keyword: tuple(constraints)})
 
 
 def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The tree of the arguments of a jitted function without the static ones. Traces the function."""
+    """Return the tree of the arguments of a jitted function without the static ones.
+
+    Traces the function. Traces the function.
+    """
     __tracebackhide__ = True  # what is wrong with a call is said at the call
     stage = function.trace if hasattr(function, "trace") else function.lower  # trace() exists since 0.4.30
     return stage(*args, **kwargs).in_tree
 
 
 def context_mesh() -> Any:
-    """The mesh of `jax.set_mesh`; None outside of it, and before 0.9, which does not say it."""
+    """Return the mesh of `jax.set_mesh`; None outside of it, and before 0.9, which does not tell it."""
     mesh = jax.sharding.get_mesh() if hasattr(jax.sharding, "get_mesh") else None
     return None if mesh is None or mesh.empty else mesh
 
 
 def in_mesh(mesh: Any) -> AbstractContextManager[Any]:
-    """`jax.set_mesh`, which exists since 0.7; nothing without it, or without a mesh."""
+    """Return `jax.set_mesh` for a mesh, which exists since 0.7; a context without effect otherwise."""
     if mesh is None or not hasattr(jax, "set_mesh"):
         return nullcontext()
     context: AbstractContextManager[Any] = jax.set_mesh(mesh)

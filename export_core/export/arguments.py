@@ -28,7 +28,7 @@ PASS_LEAVES = (
     "Pass its leaves: leaves, tree = jax.tree.flatten(x), and export jax.jit(lambda leaves: f(jax.tree.unflatten(tree, "
     "leaves)))."
 )
-"""What to do with a tree node that takes nothing but arrays, or says by their types what it is."""
+"""The advice for a tree node that takes nothing but arrays, or tells by their types what it is."""
 
 
 @dataclass(frozen=True)
@@ -47,26 +47,26 @@ class Arguments:
         return args, {name: value for name, value in self.kwargs.items() if name not in self.static}
 
     def flat(self) -> list[Any]:
-        """The leaves of `dynamic`, in order."""
+        """Return the leaves of `dynamic`, in order."""
         return list(jax.tree_util.tree_leaves(self.dynamic))
 
     def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Self:
-        """The call with these in place of `dynamic`."""
+        """Return the call with these arguments in place of `dynamic`."""
         rest = iter(args)
         merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
         return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
     def with_flat(self, values: Sequence[Any]) -> Self:
-        """The call with these leaves."""
+        """Return the call with these leaves."""
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
     def mapped(self, function: Callable[..., Any], *others: Sequence[Any]) -> Self:
-        """The call with what a function gives for each leaf, and for what the others have in its place."""
+        """Return the call with the result of a function in place of each leaf."""
         return self.with_flat(list(itertools.starmap(function, zip(self.flat(), *others, strict=True))))
 
     def with_leaves(self, leaves: Sequence[Leaf]) -> Self:
-        """The call with stored values: a Python number stays one, an array is in the same place."""
+        """Return the call with stored values: a Python number stays one, an array is on the same devices."""
 
         def like(value: Any, leaf: Leaf) -> Any:
             is_number = isinstance(value, (bool, int, float, complex))
@@ -75,15 +75,18 @@ class Arguments:
         return self.mapped(like, leaves)
 
     def copy(self) -> Self:
-        """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
+        """Return the call with its values in new arrays: a function may consume its arguments (`donate_argnums`)."""
         return self.mapped(lambda value: _copy(value) if isinstance(value, jax.Array) else value)
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
-    """Find out which arguments are static, or raise `ExportError` where no choice fits, or several do.
+    """Return the arguments with those marked that are static.
 
-    No release of jax lets a jitted function say that. So every choice is tried: the right one leaves exactly the tree
-    of arrays that the function takes (`api.dynamic_tree`).
+    No release of jax lets a jitted function say which are. So every choice is tried: the right one leaves exactly the
+    tree of arrays that the function takes (`api.dynamic_tree`).
+
+    Raises:
+        ExportError: No choice fits, or several do.
     """
     named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     hashable = {key: value for key, value in named if _may_be_static(value)}
@@ -111,13 +114,13 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def tree_text(tree: Any) -> str:
-    """A `PyTreeDef` as messages show it: that of a model may have hundreds of lines."""
+    """Return a `PyTreeDef` as messages show it, cut: that of a model may have hundreds of lines."""
     text = " ".join(str(tree).split())
     return text if len(text) <= 300 else f"{text[:300]}… ({tree.num_leaves} leaves)"
 
 
 def _may_be_static(value: Any) -> bool:
-    """Whether jit accepts it as static: it is hashable. Arrays of jax are not."""
+    """Return whether jit accepts a value as static: it is hashable. Arrays of jax are not. Arrays of jax are not."""
     try:
         hash(value)
     except TypeError:
@@ -128,12 +131,12 @@ def _may_be_static(value: Any) -> bool:
 
 
 def is_reference(leaf: object) -> bool:
-    """Whether it is a mutable array, as `jax.new_ref` makes them since 0.7."""
+    """Return whether a leaf is a mutable array, as `jax.new_ref` makes them since 0.7."""
     return isinstance(leaf, getattr(jax, "Ref", ()))
 
 
 def is_array(leaf: object) -> bool:
-    """Whether JAX takes this as an array, or traces with it as with one."""
+    """Return whether JAX takes a leaf as an array, or traces with it as with one."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         # JAX has no objects, text, dates or records. Its own dtypes are registered (isbuiltin 2); float0 is a record to
         # NumPy.
@@ -142,7 +145,10 @@ def is_array(leaf: object) -> bool:
 
 
 def leaf_from(value: Any) -> Leaf:
-    """A jax array, NumPy array or Python number as it is stored. Raises `GoldenError` for a dtype that cannot be."""
+    """Return a jax array, NumPy array or Python number as it is stored.
+
+    Raises `GoldenError` for a dtype that cannot be.
+    """
     if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
         return key_leaf(str(value.dtype), np.asarray(jax.random.key_data(value)))
     if isinstance(value, (bool, int, float, complex)):
@@ -152,21 +158,24 @@ def leaf_from(value: Any) -> Leaf:
 
 
 def array_from(leaf: Leaf) -> Any:
-    """A stored array as jax takes it."""
+    """Return a stored array as jax takes it."""
     if leaf.dtype in IMPLEMENTATIONS:
         return jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype])
     return np.zeros(leaf.shape, jax.dtypes.float0) if leaf.dtype == "float0" else jax.numpy.asarray(leaf.numpy())
 
 
 def whole(value: Any) -> Any:
-    """The sum that an unreduced array stands for: jax gives its terms to nobody. Any other value is itself."""
+    """Return the sum that an unreduced array stands for, since jax gives its terms to nobody.
+
+    Any other value unchanged. Any other value is itself.
+    """
     if not getattr(getattr(getattr(value, "sharding", None), "spec", None), "unreduced", None):
         return value
     return jax.sharding.reshard(value, NamedSharding(value.sharding.mesh, PartitionSpec()))
 
 
 def placed_like(value: Any, array: Any) -> Any:
-    """`array` on the devices, in the memory and in the layout of `value`."""
+    """Return `array` on the devices, in the memory and in the layout of `value`."""
     if not isinstance(value, jax.Array) or _format(array) == _format(value):
         return array
     if whole(value) is not value:  # such an array can only be made of one that is whole on each device
@@ -178,7 +187,10 @@ def placed_like(value: Any, array: Any) -> Any:
 
 
 def _copy(array: jax.Array) -> Any:
-    """A copy of an array in a new array of its own format: `copy` gives one in the usual memory and layout."""
+    """Return a copy of an array in a new array of its own format.
+
+    jax's `copy` gives one in the usual memory and layout.
+    """
     # An uncommitted array (see jax.device_put) is in default memory with the default layout. Its copy must be
     # uncommitted too: jit refuses committed arguments that are on different devices.
     if not getattr(array, "committed", True):
@@ -192,12 +204,19 @@ def _copy(array: jax.Array) -> Any:
 
 
 def _format(array: Any) -> Any:
-    """Sharding, memory and layout of an array. Before 0.7 jax says the layout elsewhere, and few arrays have one."""
+    """Return sharding, memory and layout of an array.
+
+    Before 0.7 jax has the layout elsewhere, and few arrays have one. Before 0.7 jax says the layout elsewhere, and few
+    arrays have one.
+    """
     return getattr(array, "format", None) or array.sharding
 
 
 def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
-    """Values as goldens store them, in the dtypes that an artifact declares. Raises `GoldenError`."""
+    """Return values as goldens store them, in the dtypes that an artifact declares.
+
+    Raises `GoldenError`.
+    """
 
     def as_declared(leaf: Leaf, aval: Any) -> Leaf:
         # jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes.
@@ -214,19 +233,18 @@ _DICTS = (dict, OrderedDict)
 
 
 def plain(value: Any) -> Any:
-    """The tree with a tuple of its leaves in place of each outermost node that jax.export cannot serialize."""
+    """Return a tree with a tuple of its leaves in place of each outermost node that jax.export cannot serialize."""
     return jax.tree_util.tree_map(
         lambda node: tuple(jax.tree_util.tree_leaves(node)) if _is_foreign(node) else node, value, is_leaf=_is_foreign
     )
 
 
 def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattened | None]:
-    """An `Exported` whose trees can be serialized, and what was done to them.
+    """Return an `Exported` whose trees can be serialized, and how they were flattened, None if they were not.
 
-    Nothing is done, and the second result is None, if jax.export can serialize them: tuples, lists, dicts whose keys
-    are strings, None, and nodes registered with `jax.export.register_pytree_node_serialization` or
-    `register_namedtuple_serialization`. Only the trees differ; the module takes flat arrays in any case. `arguments`
-    are those that it was exported for, for the paths of the leaves.
+    jax.export can serialize tuples, lists, dicts whose keys are strings, None, and nodes registered with
+    `jax.export.register_pytree_node_serialization` or `register_namedtuple_serialization`. Only the trees differ; the
+    module takes flat arrays in any case. `arguments` are those of the export, for the paths of the leaves.
     """
     nodes = {*_foreign_nodes(exported.in_tree), *_foreign_nodes(exported.out_tree)}
     if not nodes:
@@ -252,7 +270,7 @@ def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattene
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether the root of this tree is a node that jax.export cannot serialize."""
+    """Return whether the root of this tree is a node that jax.export cannot serialize."""
     if type(value) in _DICTS and not all(isinstance(key, str) for key in value):
         return True
     if type(value) in _OWN or jax.tree_util.all_leaves([value]):
@@ -261,7 +279,7 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _foreign_nodes(tree: Any) -> Iterator[str]:
-    """The types of all nodes of a `PyTreeDef` that jax.export cannot serialize."""
+    """Yield the types of all nodes of a `PyTreeDef` that jax.export cannot serialize."""
     if (node := tree.node_data()) is None:
         return
     kind, data = node

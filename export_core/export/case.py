@@ -89,7 +89,10 @@ class Case:
             )
 
     def arguments(self) -> Arguments:
-        """The arguments, and which are static. Raises `ExportError` for one that cannot be exported."""
+        """Return the arguments, with those marked that are static.
+
+        Raises `ExportError` for one that cannot be exported.
+        """
         __tracebackhide__ = True
         try:
             dynamic_tree = api.dynamic_tree(self.function, self.args, dict(self.kwargs))
@@ -111,7 +114,7 @@ class Case:
         return arguments
 
     def symbolic_arguments(self, arguments: Arguments) -> Arguments | None:
-        """The arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None for a case without `symbolic_shapes`.
+        """Return the arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None without `symbolic_shapes`.
 
         Raises `ExportError` for shapes that jax cannot read, or that do not fit the arguments.
         """
@@ -138,7 +141,7 @@ class Case:
         return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
 
     def partition_specs(self, arguments: Arguments) -> list[PartitionSpec]:
-        """The spec of each flat argument: that of `in_specs`, which may be one for a whole tree; else replicated.
+        """Return the spec of each flat argument: that of `in_specs`, maybe one for a whole tree; else replicated.
 
         Raises `ExportError` for specs that do not fit the arguments.
         """
@@ -159,7 +162,10 @@ class Case:
         return list(jax.tree_util.tree_leaves(specs, is_leaf=_is_spec))
 
     def _by_argument(self, option: str, arguments: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What an option says of each argument that is not static, by position and by keyword; None where nothing."""
+        """Return an option's value for each argument that is not static, by position and by keyword.
+
+        None where it has none.
+        """
         given = getattr(self.options, option) or {}
         args, kwargs = arguments.dynamic
         if not isinstance(given, Mapping):
@@ -180,13 +186,14 @@ class Case:
         return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}
 
     def registration_files(self) -> dict[str, bytes]:
-        """The source of each module that the case registers, by its file name in the golden.
+        """Return the source of each module that the case registers, by its file name in the golden.
 
         Such a module registers tree nodes, effects or custom-call targets. The golden holds a copy, since it must not
-        depend on the source code that made it; the worker imports the copy under the module's own name, since that is
+        depend on the source code that made it. The worker imports the copy under the module's own name, since that is
         part of what jax serializes of an effect.
 
-        Raises `ExportError` for a module that this process has not imported, or not from a .py file.
+        Raises:
+            ExportError: This process has not imported the module, or not from a .py file.
         """
         files = {}
         for name in self.options.register:
@@ -202,7 +209,10 @@ class Case:
         return files
 
     def require_use(self, arguments: Arguments, exported: Any) -> None:
-        """Raise `ExportError` for options of a case that change nothing: a mistake. `exported` is jax's `Exported`."""
+        """Raise `ExportError` for options of a case that change nothing, by mistake.
+
+        `exported` is jax's `Exported`. `exported` is jax's `Exported`.
+        """
         options, problems = self.options, []
         if options.constraints and options.symbolic_shapes is None:
             problems.append(
@@ -235,12 +245,11 @@ class Case:
     def outputs_if_any(
         self, platform: str, exported_for: tuple[str, ...], compute: Callable[[], tuple[Leaf, ...]]
     ) -> tuple[tuple[Leaf, ...] | None, str]:
-        """What `compute` gives, or None and the reason: this process is not what the case was exported for.
+        """Return what `compute` returns, or None and the reason why the golden has no outputs.
 
-        The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process.
-
-        Raises `ExportError` where the function does not run here for another reason, and the marker does not say why
-        its golden has no outputs. On a platform that it was exported for, its own error is passed on.
+        The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process. Raises
+        `ExportError` where the function does not run here for another reason, and the marker does not say why its
+        golden has no outputs. On a platform that it was exported for, its own error is passed on.
         """
         if platform in exported_for:
             return compute(), ""
@@ -277,7 +286,7 @@ _SPLIT = "Write graphdef, state = nnx.split(model), and export jax.jit(lambda st
 
 
 def _way_of_passing(leaf: Any) -> str:
-    """Return how a function is exported that takes an object that is no array."""
+    """Return the way to export a function that takes an object which is no array."""
     if _is_nnx(leaf):
         return _SPLIT
     if _is_of(leaf, "flax.linen"):
@@ -303,10 +312,12 @@ def check_arguments(test: str, arguments: Arguments) -> None:
 
 
 def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
-    """The id of a case: a folder name that people recognise and that no other test has.
+    """Return the id of a case: a folder name that people recognise and that no other test has.
 
-    `path` is the test file relative to the root of the test run (``tests/test_a.py``), `names` are class and function,
-    the parameters on the last (``("TestA", "test_f[x-2]")``), and `call` is the ``name=`` of `export_golden`.
+    Args:
+        path: the test file relative to the root of the test run (``tests/test_a.py``).
+        names: class and function, the parameters on the last (``("TestA", "test_f[x-2]")``).
+        call: the ``name=`` of `export_golden`.
     """
     parts = (path.removesuffix(".py").replace("/", "."), *names, *([call] if call else []))
     full = ".".join(parts)
@@ -331,7 +342,10 @@ OUTPUTS_ADVICE = (
 )
 
 NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
-"""What JAX says of a primitive, or a Pallas kernel, that it cannot lower for a platform: nothing else can be wrong."""
+"""Messages of JAX about a primitive, or a Pallas kernel, that it cannot lower for a platform.
+
+Nothing else can be wrong then.
+"""
 
 
 _JITTED = type(jax.jit(lambda: None))
@@ -339,19 +353,22 @@ _JITTED = type(jax.jit(lambda: None))
 
 @dataclass(frozen=True)
 class JittedCall:
-    """A function of `jax.jit`, and how the arguments of what the user calls become its arguments."""
+    """A function of `jax.jit`, and how the arguments of a user's call become its arguments."""
 
     function: Any
     bind: Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JittedCall:
-    """The jitted function in what a user calls, or an `ExportError` where there is none.
+    """Return the jitted function in what a user calls.
 
-    That is the result of `jax.jit`; a `functools.partial` or bound method of one, whose bound arguments become
-    arguments; or the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a `jax.jit`
-    that takes the arrays among the leaves of its arguments. All other leaves are constants, which those of the first
-    call say.
+    That is the result of `jax.jit`, or a `functools.partial` or bound method of one, whose bound arguments become
+    arguments. Or it is the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a
+    `jax.jit` that takes the arrays among the leaves of its arguments. All other leaves are constants, by the values of
+    the first call.
+
+    Raises:
+        ExportError: There is no jitted function in it.
     """
     if type(function) is _JITTED:  # first, since jax gives it the attributes of what it wraps, such as a bound method
         _require_hash(test, function.__wrapped__)
@@ -382,7 +399,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
 
 
 def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
-    """Return how a function or a model is jitted that is not; `args` begin with the object of a bound method."""
+    """Return how to jit this function or model; `args` begin with the object of a bound method."""
     of_class = getattr(type(args[0]), name, None) if args else None
     model, method = (args[0], f".{name}") if of_class is function else (function, "")
     if _is_of(model, "flax.linen"):
@@ -395,7 +412,7 @@ def _how_to_jit(function: Any, name: str, args: tuple[Any, ...]) -> str:
 
 
 def _require_hash(test: str, wrapped: Any) -> None:
-    """Refuse what jax cannot hash, and so cannot call: a module whose fields are arrays, or a method bound to it."""
+    """Raise `ExportError` for a call that jax cannot hash: a module with arrays as fields, or a method of it."""
     try:
         hash(wrapped)
     except TypeError as error:
@@ -446,12 +463,12 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
 
 
 def _arrays_of(tree: Any) -> Any:
-    """The tree with None in place of each leaf that is no array."""
+    """Return the tree with None in place of each leaf that is no array."""
     return jax.tree_util.tree_map(lambda leaf: leaf if _is_traced(leaf) else None, tree)
 
 
 def _is_traced(leaf: Any) -> bool:
-    """Whether the jit of a library takes this leaf as an array: Python numbers are constants."""
+    """Return whether the jit of a library takes this leaf as an array: Python numbers are constants."""
     return is_array(leaf) and isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct, np.ndarray, np.generic))
 
 
@@ -460,5 +477,5 @@ def _is_nnx(value: Any) -> bool:
 
 
 def _is_of(value: Any, library: str) -> bool:
-    """Whether a class of a library made an object, or a subclass of one."""
+    """Return whether a class of a library, or a subclass of one, made an object."""
     return any(f"{kind.__module__}.".startswith(f"{library}.") for kind in type(value).__mro__)

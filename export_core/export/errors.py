@@ -8,6 +8,6 @@ class ExportError(ExportCompatError):
 
 
 def value_and_type(value: object) -> str:
-    """A value as messages show it, cut after 60 characters, and its type."""
+    """Return a value as messages show it, cut after 60 characters, and its type."""
     text = " ".join(repr(value).split())
     return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(value).__name__}"

@@ -24,8 +24,11 @@ from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 NO_VJP = "No VJP is available"
 WRONG_DEVICES = r"(exported|lowered) for \d+ devices|Length of device assignment \d+"
 MISMATCH = "(?i)mismatch|do not match|incompatible"
-"""Messages of jax's refusals, as regular expressions for all releases: a missing derivative, another number of devices
-(the second part where a mesh has explicit axes: jax refuses such a call while it is traced), other shapes or dtypes."""
+"""Messages of jax's refusals, as regular expressions for all releases.
+
+They are of a missing derivative, of another number of devices, of other shapes or dtypes. Where a mesh has explicit
+axes, jax refuses another number of devices while the call is traced, with a message of its own.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class ExtraCall:
 class GoldenChecks:
     """The checks of a golden in addition to its plain call, with the results that they have in this process.
 
-    Each is made when it is added, inside the context managers of jax that are there: those of a golden itself, at its
-    export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export, in no mesh.
+    Each is made when it is added, inside the context managers of jax that are active then. Those of a golden itself are
+    made at its export. Refusals are tried when the golden is whole, as readers try them: with the flags of the export,
+    in no mesh.
     """
 
     def __init__(self, produced: ProducedGolden, same: Golden | None = None) -> None:
@@ -122,7 +126,7 @@ class GoldenChecks:
         return None
 
     def _with_shardings(self, check: Check) -> Check:
-        """The check of an artifact for several devices, with where its results are."""
+        """Return the check of an artifact for several devices, with where its results are."""
         produced = self.produced
         if not self._several or check.outputs is None:
             return check
@@ -150,14 +154,14 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
 
 
 def require_values(produced: ProducedGolden, reason: str | None = None) -> ProducedGolden:
-    """Return the golden, with the reason for which it is meant that its outputs show nothing, where they do not.
+    """Return the golden, with a reason if its outputs show nothing.
 
     Derivatives do not count: those of a function that only gives NaN may be numbers. Neither do made inputs, in any
     call, for which the function gives NaN or infinities: nobody meant them.
 
     Args:
         produced: the golden, whole.
-        reason: why it may agree with too much; None where nobody gave a reason.
+        reason: why outputs that show nothing are meant; None where nobody gave a reason.
 
     Raises:
         ExportError: its outputs have no value in any call, and there is no reason.
@@ -188,7 +192,7 @@ def require_values(produced: ProducedGolden, reason: str | None = None) -> Produ
 
 
 def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> list[Check]:
-    """A check for each order that the artifact holds, and one that the next order is refused."""
+    """Return a check for each order that the artifact holds, and one that the next order is refused."""
     order = produced.case.options.vjp_order
     if not order:
         return []
@@ -222,7 +226,7 @@ def _call_check(
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
-            f"{produced.case.test}: call {number} has other arguments than the first one: "
+            f"{produced.case.test}: call {number} takes different arguments from the first one: "
             f"expected {tree_text(expected)}, found {tree_text(actual)}."
         )
     case, mesh = produced.case, produced.manifest.options.mesh
@@ -253,7 +257,7 @@ def _call_check(
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
-    """Calls on other meshes: several devices for an artifact for one, other axes or one device for one for several."""
+    """Return calls on other meshes: several devices for an artifact for one, other axes or one device for several."""
     options = produced.manifest.options
     spread = produced.case.options.spread_over
     outputs = None if produced.outputs is None else OUTPUTS
@@ -283,9 +287,10 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
 def _shardings_of(
     produced: ProducedGolden, exported: Any, arguments: Arguments, mesh: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """Return how a call of an artifact shards each output. Raises `ExportError` where jax cannot call what it exported.
+    """Return how a call of an artifact shards each output.
 
-    Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
+    It is seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles. Raises
+    `ExportError` where jax cannot call what it exported.
     """
     case = produced.case
     args, kwargs = plain(meshes.place_unplaced(case, arguments, exported, mesh).dynamic)
@@ -328,7 +333,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, arguments: Argument
 def _stored_check(
     name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf] | None, files: dict[str, bytes], vjp: int = 0
 ) -> Check:
-    """A call with these inputs and the outputs that jax gave, if it ran; their files are added to `files`."""
+    """Return a call with these inputs and the outputs that jax gave, if it ran; their files are added to `files`."""
     check = Check(name, vjp=vjp, inputs=f"{name}.inputs.npz")
     files[f"{name}.inputs.npz"] = to_npz(inputs)
     if outputs is None:
@@ -345,11 +350,12 @@ SEED = 20240618  # never to be changed: goldens hold the cotangents that it give
 def derivatives(
     function: Flat, values: Sequence[Any], order: int, *, run: bool = True
 ) -> list[tuple[list[Any], list[Any] | None]]:
-    """Flat arguments and results of the derivatives of order 1 to `order`, at `values`; None without `run`.
+    """Return flat arguments and results of the derivatives of order 1 to `order`, at `values`.
 
-    They are computed without the artifact: the expected results of the derivatives that it holds. The derivative of
-    order k takes the arguments of order k-1 followed by a cotangent for each of its outputs, and gives a cotangent for
-    each of its arguments, as `jax.export.Exported.vjp` has it. The cotangents are random numbers from a fixed seed.
+    Results are None without `run`. They are computed without the artifact: they are the expected results of the
+    derivatives that it holds. The derivative of order k takes the arguments of order k-1 followed by a cotangent for
+    each of its outputs. It gives a cotangent for each of its arguments, as `jax.export.Exported.vjp` has it. The
+    cotangents are random numbers from a fixed seed.
     """
     calls: list[tuple[list[Any], list[Any] | None]] = []
 

@@ -39,10 +39,10 @@ Show = Callable[[Any], list[str]]
 
 
 def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
-    """A jaxpr of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...)` as text, ending in a line break, and in figures.
+    """Return a jaxpr as text, ending in a line break, and in figures.
 
-    In any release since 0.4.24: its class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since
-    0.12, so it is recognised by its fields.
+    It is that of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...)`, in any release since 0.4.24. Its class has moved
+    (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -54,7 +54,7 @@ def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
 
 
 class _JaxprTable:
-    """Every inner jaxpr by its key, a hash of its text: equal ones are one, also where jax has several objects."""
+    """The inner jaxprs by key, a hash of the text: equal ones are one, also where jax has several objects."""
 
     def __init__(self, top: Any) -> None:
         self.top = top
@@ -67,7 +67,10 @@ class _JaxprTable:
         self.key(top)
 
     def key(self, jaxpr: Any) -> str:
-        """The key of a jaxpr. Enters it, and before it the jaxprs inside, the first time; so each is visited once."""
+        """Return the key of a jaxpr.
+
+        The first time, it is entered, and before it the jaxprs inside, so that each is visited once.
+        """
         known = self._keys.get(id(jaxpr))
         if known is not None:
             return known
@@ -91,12 +94,19 @@ class _JaxprTable:
         return key
 
     def primitives(self) -> Counter[str]:
-        """How many times each primitive is bound. An inner jaxpr counts once for each place that uses it."""
+        """Return how many times each primitive is bound.
+
+        An inner jaxpr counts once for each place that uses it. An inner jaxpr counts once for each place that uses it.
+        """
         return self._counts[self.key(self.top)]
 
 
 def _print(jaxprs: _JaxprTable) -> str:
-    """The whole text. Inner jaxprs that are used more than once come first, each with a name."""
+    """Return the whole text.
+
+    Inner jaxprs that are used more than once come first, each with a name. Inner jaxprs that are used more than once
+    come first, each with a name.
+    """
     fresh = _names(RESERVED | set(jaxprs.primitives()))
     shared: dict[str, str] = {}
     taken: Counter[str] = Counter()
@@ -120,7 +130,7 @@ def _print(jaxprs: _JaxprTable) -> str:
 
 
 def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
-    """The lines of one jaxpr, its variables named by `fresh`, its inner jaxprs as `show` prints them."""
+    """Return the lines of one jaxpr, its variables named by `fresh`, its inner jaxprs as `show` prints them."""
     names: dict[int, str] = {}
     used = {id(atom) for equation in jaxpr.eqns for atom in equation.invars} | {id(atom) for atom in jaxpr.outvars}
 
@@ -151,7 +161,7 @@ def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
 
 
 def _bound(equation: Any) -> tuple[str, Mapping[str, Any]]:
-    """The primitive's name and parameters."""
+    """Return the primitive's name and parameters."""
     # Since 0.10, some (custom_root's) are objects in the parameter `_prim` of another, which would print as an address.
     primitive = equation.params.get("_prim")
     if not hasattr(primitive, "pp_params"):
@@ -170,12 +180,15 @@ def _equation(results: str, primitive: str, params: list[list[str]], operands: s
 
 
 def _width(line: str) -> int:
-    """Its length with each variable as one letter, so that the layout does not depend on the names of variables."""
+    """Return the length of a line with each variable as one letter.
+
+    So the layout does not depend on the names of variables.
+    """
     return len(_VARIABLE.sub("a", line))
 
 
 def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
-    """The lines of each parameter that is printed, `name` first, jaxprs last."""
+    """Return the lines of each parameter that is printed, `name` first, jaxprs last."""
     shown = {name: value for name, value in params.items() if name not in NOT_SHOWN and not is_unspecified(value)}
     printed = []
     for name in sorted(shown, key=lambda name: (bool(inner_jaxprs(shown[name])), name != "name", name)):
@@ -186,7 +199,10 @@ def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
 
 
 def _value(value: Any, show: Show) -> list[str]:
-    """The lines of a parameter. One with jaxprs inside has at least a line for each part."""
+    """Return the lines of a parameter.
+
+    One with jaxprs inside has at least a line for each part. One with jaxprs inside has at least a line for each part.
+    """
     if _is_jaxpr(value):
         return show(_open(value))
     if not inner_jaxprs(value):
@@ -205,7 +221,7 @@ def _value(value: Any, show: Show) -> list[str]:
 
 
 def inner_jaxprs(value: Any) -> list[Any]:
-    """The jaxprs in a parameter, or in all of them, in the order in which they are printed."""
+    """Return the jaxprs in a parameter, or in all of them, in the order in which they are printed."""
     if _is_jaxpr(value):
         return [_open(value)]
     if isinstance(value, Mapping):
@@ -225,12 +241,15 @@ def _is_jaxpr(value: Any) -> bool:
 
 
 def _open(value: Any) -> Any:
-    """The jaxpr inside a closed one."""
+    """Return the jaxpr inside a closed one."""
     return getattr(value, "jaxpr", value)
 
 
 def _names(skipped: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
-    """Names of variables: a, b, …, z, ba, bb, … as jax counts, without words that mean something else in a jaxpr."""
+    """Yield names of variables: a, b, …, z, ba, bb, … as jax counts.
+
+    Words that mean something else in a jaxpr are left out.
+    """
     for number in count():
         name, rest = chr(97 + number % 26), number // 26
         while rest:
@@ -240,7 +259,11 @@ def _names(skipped: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
 
 
 LONGEST = 400
-"""Characters of a value that are printed. A longer one ends in its length and hash, so that a change still shows."""
+"""The most characters of a value that are printed.
+
+A longer one ends in its length and hash, so that a change still shows. A longer one ends in its length and hash, so
+that a change still shows.
+"""
 
 MOST_ELEMENTS = 8  # Elements of an array that are printed. A larger array is shown by its type and a hash of its bytes.
 
@@ -254,7 +277,10 @@ _WORD = re.compile(r"[^\s\[\](){},='\"]+")
 
 
 def value_text(value: Any) -> str:
-    """One line for any value without jaxprs in it, the same in every process: no addresses, paths or hash orders."""
+    """Return one line for any value without jaxprs in it.
+
+    It is the same in every process: without addresses, paths or hash orders.
+    """
     text = _text(value)
     if len(text) > LONGEST:
         return f"{text[:LONGEST]}… ({len(text)} characters, SHA-256 {_hash(text.encode())})"
@@ -262,7 +288,7 @@ def value_text(value: Any) -> str:
 
 
 def is_unspecified(value: Any) -> bool:
-    """Whether a parameter says nothing, and is not printed.
+    """Return whether a parameter has no information, and is not printed.
 
     That is None, "unspecified", an empty mesh, an empty container, and a container of nothing but these and False.
     """
@@ -275,7 +301,7 @@ def is_unspecified(value: Any) -> bool:
 
 
 def array_text(value: Any) -> str:
-    """A number as ``2.0``, a small array as a list, a larger one by its hash; PRNG keys by their type alone."""
+    """Return a number as ``2.0``, a small array as a list, a larger one by its hash; PRNG keys by their type alone."""
     try:
         array = np.asarray(value)
     except TypeError:
@@ -326,7 +352,7 @@ def _container(value: Any) -> str:
 
 
 def _without_places(text: str) -> str:
-    """The text that a class prints of itself, without what differs between processes and machines."""
+    """Return the text that a class prints of itself, without addresses and paths, which differ between processes."""
     text = _PLACE.sub("<file>", _ADDRESS.sub("", _OBJECT.sub(r"\1", text)))
     text = _PLAIN_SET.sub(lambda match: "{" + ", ".join(sorted(re.split(r",\s*", match[1]))) + "}", text)
     return " ".join(text.split())
@@ -337,7 +363,7 @@ def _hash(data: bytes) -> str:
 
 
 _FACTORS = {"eigh": (1, 0), "svd": (1, 0, 2), "schur": (0, 1), **dict.fromkeys(("qr", "lu", "eig"), (0, 1, 2))}
-"""For each primitive of `jax.lax.linalg`, whose comparator has its name, which factor each of its results is."""
+"""The factor that each result of a primitive of `jax.lax.linalg` is; its comparator has the primitive's name."""
 
 _CALLS = frozenset(
     (
@@ -345,16 +371,18 @@ _CALLS = frozenset(
         *("custom_jvp_call", "custom_jvp_call_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr"),
     )
 )
-"""Primitives that give the results of the jaxpr that they hold for the arguments that they take, under all names that
-releases since 0.4.24 have for them."""
+"""Primitives that give the results of the jaxpr that they hold for the arguments that they take.
+
+They have all names of releases since 0.4.24.
+"""
 _SAME = frozenset(("copy", "copy_p", "optimization_barrier", "sharding_constraint", "reshard"))
-"""Primitives that give each operand as it is."""
+"""Primitives that give each operand unchanged."""
 
 
 def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """The comparator and the numbers of the results of each factorization that the function returns, factors in order.
+    """Return the comparator and the result numbers of each factorization that the function returns, factors in order.
 
-    They are read from the primitives of its jaxpr, as `describe_jaxpr` takes it, which has them on every platform, also
+    They are read from the primitives of its jaxpr, as `describe_jaxpr` takes it. It has them on every platform, also
     where jax makes a factorization of other operations (QDWH).
     """
     jaxpr = getattr(closed_jaxpr, "jaxpr", closed_jaxpr)
@@ -363,13 +391,16 @@ def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ..
 
 
 def _makers(jaxpr: Any) -> dict[int, tuple[Any, int]]:
-    """By the id of each variable the equation that makes it, and the number of the result; None for an argument."""
+    """Return the equation that makes each variable, by the variable's id, and the number of the result.
+
+    Arguments have None.
+    """
     made = {id(var): (None, number) for number, var in enumerate(jaxpr.invars)}
     return made | {id(var): (eqn, number) for eqn in jaxpr.eqns for number, var in enumerate(eqn.outvars)}
 
 
 def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, int]]]) -> Factor | None:
-    """The factor that a variable of a jaxpr is, or None."""
+    """Return the factor that a variable of a jaxpr is, or None."""
     calls: list[tuple[Any, Any]] = []
     while made := makers(jaxpr).get(id(var)):  # a constant has none
         equation, number = made

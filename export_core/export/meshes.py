@@ -1,4 +1,4 @@
-"""Meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
+"""The meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,10 @@ from export_core.goldens.adopted_mesh import mesh_for
 
 
 def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
-    """A mesh of these axes over the first devices of this process. Raises `ExportError` where it has too few."""
+    """Return a mesh of these axes over the first devices of this process.
+
+    Raises `ExportError` where it has too few.
+    """
     count, devices = math.prod(axes.values()), jax.devices()
     if len(devices) < count:
         raise ExportError(
@@ -31,7 +34,7 @@ def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
 
 
 def place_arguments(case: Case, arguments: Arguments) -> Arguments:
-    """The arguments on the case's mesh, sharded as their specs say; unchanged for a case without a mesh.
+    """Return the arguments on the case's mesh, sharded as their specs say; unchanged for a case without a mesh.
 
     Raises `ExportError` for too few devices, or specs that do not fit the arguments.
     """
@@ -46,7 +49,7 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
 
 
 def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | None) -> Arguments:
-    """What a function is exported for: `jax.ShapeDtypeStruct` in place of arguments that are on a mesh or symbolic.
+    """Return the arguments that a function is exported for: `jax.ShapeDtypeStruct` if on a mesh or symbolic.
 
     The mesh of a case has no devices if jax has such meshes. `arguments` are on their mesh; `symbolic` are those with
     symbolic shapes, without a mesh, and None for a case without them.
@@ -72,9 +75,9 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
 
 
 def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) -> dict[str, int]:
-    """The mesh of an artifact for this number of devices: that of the case, of its arguments, or what it tells.
+    """Return the mesh of an artifact for this number of devices: of the case, of its arguments, or of the artifact.
 
-    Of several meshes, the one with the most axes: what is on the others can be on it too.
+    Of several meshes, it is the one with the most axes: what is on the others can be on it too.
     """
     if devices == 1:
         return {}
@@ -85,7 +88,7 @@ def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) 
 
 
 def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Arguments:
-    """The arguments as an artifact wants them on its mesh, unless they are on one already.
+    """Return the arguments as an artifact wants them on its mesh, unless they are on one already.
 
     `jax.jit` places them by its in_shardings; a call of the artifact does not. Where they are on several meshes, jax
     takes that of the first one for the results, and fails if it has not enough axes for them (since 0.9.1).
@@ -98,7 +101,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
 
 
 def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
-    """The sharding that an artifact wants of each of its arguments on a mesh, None for one that it leaves open."""
+    """Return the sharding that an artifact wants for each argument on a mesh, None for one that it leaves open."""
     try:
         return tuple(exported.in_shardings_jax(mesh))
     except (AttributeError, ValueError):  # until 0.4.28 it cannot say it; since 0.9.0 arguments may be on other meshes
@@ -106,7 +109,7 @@ def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
 
 
 def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Arguments:
-    """The arguments on a mesh with these shardings, whole where there is none."""
+    """Return the arguments on a mesh with these shardings, whole where there is none."""
     on_each = NamedSharding(mesh, PartitionSpec())
 
     def place(leaf: Any, sharding: Any) -> Any:
@@ -117,9 +120,10 @@ def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Argu
 
 
 def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> tuple[str | None, ...]:
-    """The spec of each argument that is on a mesh, as text; empty where all are placed as readers place them anyway.
+    """Return the spec of each argument that is on a mesh, as text; empty where readers place them the same way anyway.
 
-    On a mesh of these axes, which are those of the artifact, that is as the artifact wants them; on others whole.
+    On a mesh of these axes, which are those of the artifact, readers place arguments as the artifact wants them; on
+    others whole.
     """
     leaves = arguments.flat()
     on_meshes = _meshes(arguments)
@@ -138,7 +142,10 @@ def specs_given(arguments: Arguments, exported: Any, axes: Mapping[str, int]) ->
 
 
 def spec_text(sharding: Any) -> str | None:
-    """The spec of a sharding as golden.yaml has it; None for one that is no plain spec, such as a sum not made."""
+    """Return the spec of a sharding as golden.yaml has it.
+
+    None for one that is no plain spec, such as an unreduced one.
+    """
     spec: Any = getattr(sharding, "spec", None)
     axes = None if spec is None else tuple(getattr(spec, "partitions", spec))
     plain = axes is not None and all(
@@ -169,9 +176,9 @@ def require_devices(case: Case, closed_jaxpr: Any) -> None:
 
 
 def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
-    """The case, whose function is the call of its artifact where jax exports it and cannot run it.
+    """Return the case, whose function is the call of its artifact where jax exports it and cannot run it.
 
-    That is so of a mesh without devices (`AbstractMesh`) in its in_shardings or in a shard_map: an artifact is called
+    That is so for a mesh without devices (`AbstractMesh`) in its in_shardings or in a shard_map: an artifact is called
     on devices. `exported` is jax's `Exported`, `axes` those of its mesh.
     """
     try:
@@ -183,7 +190,10 @@ def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[st
 
 
 def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
-    """The case with the call of its artifact as its function, whose arguments are placed unless they are already."""
+    """Return the case with the call of its artifact as its function.
+
+    Its arguments are placed unless they are already.
+    """
     called = jax.jit(api.call_of(exported))
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -195,15 +205,15 @@ def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[s
 
 
 def other_mesh(arguments: Arguments, axes: Mapping[str, int]) -> dict[str, int]:
-    """The axes of the mesh that these arguments are on, if it is not one of these axes; empty otherwise."""
+    """Return the axes of the mesh that these arguments are on, if they are not these axes; empty otherwise."""
     return next((own for own in map(_axes_of, _meshes(arguments)) if own != dict(axes)), {})
 
 
 def shard_layout(value: jax.Array) -> str:
-    """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
+    """Return which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
 
-    Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``.
-    The worker (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
+    Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``. The
+    worker (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
     """
     unreduced = getattr(getattr(value.sharding, "spec", None), "unreduced", None)
     layout = parts_of(value.sharding, value.shape)
@@ -211,7 +221,7 @@ def shard_layout(value: jax.Array) -> str:
 
 
 def parts_of(sharding: Any, shape: tuple[int, ...]) -> str:
-    """Which part of an array of this shape is on which device, by the device's place in the mesh."""
+    """Return which part of an array of this shape is on which device, by the device's place in the mesh."""
     spec: Any = getattr(sharding, "spec", None)
     if getattr(spec, "unreduced", None):  # jax gives no indices of such an array
         sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(spec, "partitions", spec)))
@@ -237,7 +247,7 @@ def _abstract_mesh(axes: Mapping[str, int]) -> Any:
 
 
 def _meshes(arguments: Arguments) -> list[Mesh]:
-    """The meshes on which arguments are, each once."""
+    """Return the meshes on which arguments are, each once."""
     meshes = [getattr(leaf.sharding, "mesh", None) for leaf in arguments.flat() if _is_spread(leaf)]
     return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
 
@@ -247,7 +257,7 @@ def _axes_of(mesh: Mesh) -> dict[str, int]:
 
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
-    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes."""
+    """Return the mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes, else None."""
     # Its axes may be explicit, and a function inside takes no others.
     mesh = case.context_mesh
     return mesh if mesh is not None and list(mesh.shape.items()) == list(axes.items()) else None

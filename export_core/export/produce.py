@@ -46,7 +46,7 @@ _WITHOUT_LOCATIONS = {
     "jax_traceback_in_locations_limit": 0,
     "jax_hlo_source_file_canonicalization_regex": ".*",  # up to 0.6, a limit of 0 leaves the innermost file in
 }
-LARGE = 1 << 26  # Bytes of artifacts above which memory counts for more than the time of tracing again.
+LARGE = 1 << 26  # The bytes of artifacts above which memory counts for more than the time of tracing again.
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,10 @@ class Uncalled:
 
 
 def installed_writer(calendar: Calendar) -> Writer:
-    """The jax of this process as a writer. Raises `ReleaseError` when its jaxlib is not in the calendar."""
+    """Return the jax of this process as a writer.
+
+    Raises `ReleaseError` when its jaxlib is not in the calendar.
+    """
     return Writer(
         jax=jax.__version__,
         jaxlib=jaxlib.version.__version__,
@@ -111,11 +114,18 @@ def produce(
     module_text: bool = True,
     before_call: Callable[[Uncalled], None] = lambda uncalled: None,
 ) -> ProducedGolden:
-    """Export the case and run it once. Raises `ExportError` where jax.export refuses it, and what the function raises.
+    """Export the case and run it once.
 
-    `reproducible` keeps paths of this machine out of the bytes, also of what jax has traced before. It empties jax's
-    caches, so it is set only when a golden is to be written. `module_text`: with module.mlir, which no reader needs.
-    `before_call` may raise what the function must not be called for: it could end this process.
+    Args:
+        case: the case.
+        calendar: all known releases.
+        reproducible: whether paths of this machine stay out of the bytes, also where jax has traced before. It empties
+            jax's caches, so it is set only when a golden is to be written.
+        module_text: whether to add module.mlir, which no reader needs.
+        before_call: may raise an error that forbids to call the function: the call could end this process.
+
+    Raises:
+        ExportError: jax.export refuses the case. Whatever the function raises is raised too.
     """
     __tracebackhide__ = True
     export, writer = _export_case(case, reproducible=reproducible), installed_writer(calendar)
@@ -175,7 +185,7 @@ def produce(
 
 
 def export_again(case: Case) -> tuple[bytes, Flags]:
-    """The artifact of a case, for which nothing is run, and the settings of jax that it was exported with.
+    """Return the artifact of a case, for which nothing is run, and the settings of jax that it was exported with.
 
     It shows whether another process exports the same. Raises what `produce` raises.
     """
@@ -202,10 +212,10 @@ class _Export:
 def in_domain(
     case: Case, passed: Arguments, arguments: Arguments, outputs: tuple[Leaf, ...]
 ) -> tuple[Arguments, tuple[Leaf, ...], InputsRule | None]:
-    """Made arguments for which a function gives finite numbers, with these and the rule that made them.
+    """Return made arguments for which a function gives finite numbers, its outputs, and the rule that made them.
 
-    `arguments` are those of the first rule, made for what a test has `passed`, and `outputs` what the function gives
-    for them. The rule is None, and the others are as given, where no rule has such arguments.
+    `arguments` are those of the first rule, made for the arguments that a test has `passed`, and `outputs` what the
+    function gives for them. Where no rule has such arguments, the rule is None, and the others are unchanged.
     """
     if is_finite(outputs):
         return arguments, outputs, RULES[0]
@@ -217,7 +227,7 @@ def in_domain(
 
 
 def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
-    """The factorizations that a case returns, unless the custom calls of its artifact say so themselves."""
+    """Return the factorizations that a case returns, unless the custom calls of its artifact tell them."""
     if export.case.comparison.compare != Comparison().compare:
         return ()
     factored = factored_results(export.closed_jaxpr)
@@ -248,7 +258,7 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
-    """Free what jax holds of functions with large artifacts: modules and programs, each with its constants.
+    """Free the memory that jax holds for functions with large artifacts: modules and programs, each with its constants.
 
     Returns the goldens without jax's `Exported`, which has the module once more. The processes that replay take as much
     again. Later tests trace and compile anew what they share with these.
@@ -272,7 +282,7 @@ def results(case: Case, arguments: Arguments, *, traced: bool = False) -> tuple[
 
 
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
-    """The results of the function for other inputs, with the settings of jax of its export, flat and as stored."""
+    """Return the function's results for other inputs, with the jax settings of its export, flat and as stored."""
     with settings_of_export(produced):
         return results(produced.case, produced.arguments.with_leaves(inputs))
 
@@ -285,10 +295,10 @@ def settings_of_export(produced: ProducedGolden) -> AbstractContextManager[None]
 
 
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
-    """The jax `Exported`, what of its trees is flattened, and the artifact. Raises `ExportError` where jax refuses.
+    """Export a case; return jax's `Exported`, how its trees were flattened, and the artifact.
 
-    Of what is allowed, jax's check is left out for those targets alone that jax refuses: what is allowed for other
-    tests, in the policy or in a module's marker, must not change an artifact that never calls it.
+    Jax's check is left out only for allowed targets that jax refuses: what is allowed for other tests, in the policy or
+    in a module's marker, must not change an artifact that never calls it. Raises `ExportError` where jax refuses.
     """
     called: set[str] = set()
     while True:
@@ -331,7 +341,7 @@ def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, b
 
 
 def _allowed_in(case: Case, artifact: Artifact) -> Case:
-    """A case that allows only what its artifact has: targets that it calls, and parts that the reader does not know."""
+    """Return a case that allows only what its artifact has: targets that it calls, and unknown parts."""
     if not case.options.allow:
         return case
     names = {call.target for call in artifact.custom_calls} | {part.name for _, part in artifact.unread}
@@ -344,7 +354,10 @@ def _platforms(case: Case) -> tuple[str, ...]:
 
 
 def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
-    """The options as the manifest holds them, in text. Nearly all their fields have the names of the case's own."""
+    """Return the options as the manifest holds them, in text.
+
+    Nearly all their fields have the names of the case's own. Nearly all their fields have the names of the case's own.
+    """
     # Whether its outputs show something is known once all its calls were made: see `require_values`.
     of_case = {*Options.__struct_fields__} - {"nothing_to_compare"}
     values = {name: getattr(case.options, name) for name in of_case}
@@ -355,7 +368,7 @@ def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
 
 
 def _texts(option: Any) -> tuple[str | None, ...]:
-    """What an option says of each argument; with the argument where it says that: ``mask: b, 4``."""
+    """Return an option's value for each argument as text, with the argument's name where it has one: ``mask: b, 4``."""
     if isinstance(option, Mapping):
         return tuple(f"{argument}: {value}" for argument, value in option.items())
     values = (option,) if isinstance(option, str) else option or ()
@@ -363,13 +376,13 @@ def _texts(option: Any) -> tuple[str | None, ...]:
 
 
 def _without_locations() -> dict[str, Any]:
-    """The settings of this jax that leave out source locations."""
+    """Return the settings of this jax that leave out source locations."""
     return {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
 
 
 @contextmanager
 def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
-    """The settings of jax that a case is exported with.
+    """Set the jax settings that a case is exported with, inside a `with` block.
 
     They leave out source locations, which hold paths of this machine. A golden has none, so that an unchanged export
     mostly has its bytes, and needs no further comparison.
@@ -386,7 +399,7 @@ def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
 
 
 def current_flags() -> Flags:
-    """The settings of `FLAGS` as they are now, for the manifest."""
+    """Return the settings of `FLAGS` as they are now, for the manifest."""
     known: dict[str, Any] = jax.config.values
     return {
         name: value if isinstance(value, (bool, int, str, type(None))) else str(value)
@@ -396,7 +409,7 @@ def current_flags() -> Flags:
 
 
 def _jaxpr(case: Case, specs: Arguments) -> Any:
-    """The closed jaxpr of the function."""
+    """Return the closed jaxpr of the function."""
     # jax.jit has trace() since 0.4.30, and knows what is static. Before, the jit itself is an equation of the printed
     # jaxpr.
     if hasattr(case.function, "trace"):

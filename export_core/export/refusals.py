@@ -32,8 +32,7 @@ _ADVICE = {
         "jax.sharding.AbstractDevice(device_kind='NVIDIA H100 80GB HBM3', num_cores=132, platform='gpu')))."
     ),
 }
-"""What to do, by what jax says: of a primitive or kernel without a lowering for a platform, of a kernel without a
-device, and of a reference."""
+"""The advice by the message of jax: of a missing lowering, of a kernel without a device, and of a reference."""
 
 
 _NO_HANDLER = re.compile(
@@ -60,7 +59,7 @@ def handlers_required(test: str, platform: str) -> Iterator[None]:
 
 
 def lost_kind(test: str, exported: Any) -> str:
-    """The message for an argument or result that is unreduced by max or min, which no artifact says; empty for none.
+    """Return the message for an argument or result that is unreduced by max or min, which no artifact says; else empty.
 
     jax serializes over which axes an array is unreduced, and not by what, so that a reader makes the sum.
     """
@@ -78,12 +77,15 @@ def lost_kind(test: str, exported: Any) -> str:
 
 
 def unpromised_targets(message: str) -> list[str]:
-    """The custom-call targets that an error of jax.export refuses, since it promises nothing for them."""
+    """Return the custom-call targets that an error of jax.export refuses, since it promises nothing for them."""
     return list(dict.fromkeys(_TARGET.findall(message))) if "no compatibility guarantees" in message else []
 
 
 def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
-    """The message for an error of jax.export. `jaxpr` gives the function's closed jaxpr if its calls must be named."""
+    """Return the message for an error of jax.export.
+
+    `jaxpr` returns the function's closed jaxpr; it is called if the calls must be named.
+    """
     text, version = str(error), jax.__version__
     if _CALLBACK.search(text):
         return (
@@ -109,7 +111,7 @@ def known_advice(text: str) -> str:
 
 
 def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) -> str:
-    """The line of the user's source that jax refused, to follow a message; empty where nobody knows it."""
+    """Return the line of the user's source that jax refused, to follow a message; empty where nobody knows it."""
     # jax raises its error from one that has the traceback of the equation.
     if frames := _outside_jax(reversed(extract_tb(getattr(error.__cause__, "__traceback__", None)))):
         return f"\nIt is {call_text('made', frames)}"
@@ -118,7 +120,7 @@ def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) 
     return "".join(f"\n{line}" for line in dict.fromkeys(call_text(*call) for call in calls))
 
 
-_SHOWN = 5  # Calls that a message lists.
+_SHOWN = 5  # The most calls that a message lists.
 _FUNCTIONALIZE = (
     "Export jax.jit(lambda *args: checkify.checkify(f)(*args)[1]): the error beside the result has other codes in each "
     "process."
@@ -130,7 +132,7 @@ _HIDDEN = "No equation of the function makes the call: it comes from lowering a 
 
 
 def describe_callbacks(jaxpr: Any) -> str:
-    """A line for each call of a function, by its closed jaxpr, that calls back into Python, and what to do."""
+    """Return a line for each call in a closed jaxpr that calls back into Python, and what to do."""
     calls = list(equations(jaxpr, _calls_back))
     if not calls:  # such as the linear_solve of lineax
         return "\n".join([_HIDDEN, *([_EQUINOX] if "equinox" in sys.modules else [])])
@@ -159,7 +161,7 @@ Call = tuple[str, list[FrameSummary]]
 
 
 def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Call]:
-    """Each wanted equation, inner ones too, with the source that makes it.
+    """Yield each wanted equation, inner ones too, with the source that makes it.
 
     `jaxpr` is open or closed, of any release since 0.4.24.
     """
@@ -192,7 +194,10 @@ def _outside_jax(frames: Iterable[FrameSummary]) -> list[FrameSummary]:
 
 
 def call_text(primitive: str, frames: list[FrameSummary]) -> str:
-    """``debug_print at model.py:4 in step: jax.debug.print("{}", x)``; names the library's file that makes the call."""
+    """Return a call in words, such as ``debug_print at model.py:4 in step: jax.debug.print("{}", x)``.
+
+    It names the library's file that makes the call.
+    """
     if not frames:
         return primitive
     # A file `<string>` is an `__init__` that dataclasses made.
@@ -204,13 +209,13 @@ def call_text(primitive: str, frames: list[FrameSummary]) -> str:
 
 
 def _path(file: str) -> Path:
-    """The file, from the folder of libraries or the working folder if it is inside one."""
+    """Return the path of a file, from the folder of libraries or the working folder if it is inside one."""
     path, root = Path(file), Path(_library(file) or Path.cwd())
     return path.relative_to(root) if path.is_relative_to(root) else path
 
 
 def _library(file: str) -> str | None:
-    """The folder of packages, or of the standard library, that a file is in; None for the user's own."""
+    """Return the folder of packages, or of the standard library, that a file is in; None for the user's own."""
     # By name, since the folder in a compiled file is the one where it was compiled, which uv may have copied it from.
     if installed := re.match(r".*[/\\](site|dist)-packages(?=[/\\])", file):
         return installed[0]

@@ -1,4 +1,4 @@
-"""A golden from an artifact whose source code is lost: the artifact itself declares its inputs and outputs."""
+"""The adoption of an artifact whose source code is lost: it becomes a golden, by what it declares itself."""
 
 import ast
 import os
@@ -33,12 +33,12 @@ MOST_TIMES = 16  # How many times the bytes of a larger file its arrays may have
 
 @dataclass(frozen=True, kw_only=True)
 class StatedFacts:
-    """What a person says of an artifact beside its arrays.
+    """What a person states about an artifact, beside its arrays.
 
-    The modules of `register` are imported by readers first; the golden holds a copy of each. `mesh` and `in_specs` are
-    for an artifact that cannot tell its mesh, and how each flat argument is sharded. `nothing_to_compare` is why
-    outputs that show nothing are meant, `without_outputs` why there are none, `origin` where arrays come from that no
-    person gives.
+    Readers import the modules of `register` first; the golden holds a copy of each. `mesh` and `in_specs` are for an
+    artifact without its mesh, or without how each flat argument is sharded. `nothing_to_compare` is why outputs that
+    show nothing are meant, `without_outputs` why there are none. `origin` is where arrays come from that no person
+    gives.
     """
 
     register: Sequence[Path] = ()
@@ -62,13 +62,21 @@ def adopt_artifact(
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
-    `inputs` are the flat arguments in order, or an .npz with them, as `np.savez(file, *leaves)` names them (arr_0,
-    arr_1, …) or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes, PRNG keys as their
-    key data. `outputs` are the flat results, in the same form; None for a golden without, and for one whose writer has
-    yet to compute them.
+    Args:
+        artifact: the artifact.
+        inputs: the flat arguments in order, or an .npz with them. Its names are those of `np.savez(file, *leaves)`
+            (arr_0, arr_1, …) or those of goldens (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes,
+            PRNG keys
+                as
+            their key data.
+        outputs: the flat results, in the same form. None for a golden without, or whose writer has yet to compute them.
+        case: the case of the golden.
+        writer: who exported the artifact.
+        given: what a person states about it.
 
-    Raises `GoldenError` where the arrays do not have the dtypes and shapes that the artifact declares, or cannot be
-    placed on the mesh, the name is no folder's, the outputs show nothing, or there are outputs and a reason for none.
+    Raises:
+        GoldenError: The arrays do not have the dtypes and shapes that the artifact declares, or do not fit its mesh. Or
+            the case's name is no folder's, the outputs show nothing, or there are outputs and a reason for none.
     """
     envelope = envelope_of(artifact)
     if not is_plain_name(case):
@@ -117,9 +125,15 @@ def adopt_artifact(
 
 
 def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writer:
-    """The writer of an artifact: the one that was named (``0.11.2``, ``0.10.1-jax0.10.2``), or else the only one.
+    """Return the writer of an artifact: the one that was named, or else the only one that fits.
 
-    Raises `GoldenError` where several jaxlibs can have written it, none can, or the named one cannot.
+    Args:
+        artifact: the artifact.
+        calendar: all known releases.
+        named: a jaxlib such as ``0.11.2``, or with its jax, ``0.10.1-jax0.10.2``.
+
+    Raises:
+        GoldenError: Several jaxlibs can have written it, none can, or the named one cannot.
     """
     clues = find_writer(artifact, calendar_entries(calendar))
     jaxlib, _, jax = (named or clues.jaxlib or "").partition("-jax")
@@ -158,7 +172,7 @@ def envelope_of(artifact: Artifact) -> Envelope:
 
 
 def needs_x64(envelope: Envelope) -> bool:
-    """Whether it takes or returns 64-bit values, which jax narrows with x64 off, before the artifact sees them."""
+    """Return whether an artifact takes or returns 64-bit values, which jax would narrow with x64 off."""
     wide = ("int64", "uint64", "float64", "complex128")
     return any(aval.dtype in wide for aval in (*envelope.in_avals, *envelope.out_avals))
 
@@ -177,7 +191,10 @@ def _read_module(path: Path) -> bytes:
 
 
 def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
-    """Arrays as leaves of these types, or a `GoldenError`. Sizes of symbolic dimensions are added to `sizes`."""
+    """Return arrays as leaves of the declared types.
+
+    Sizes of symbolic dimensions are added to `sizes`. Raises `GoldenError` for arrays that do not fit.
+    """
     where = f"{option} {given}" if isinstance(given, Path) else option.removeprefix("--")
     arrays = _read_arrays(given, where) if isinstance(given, Path) else given
     if len(arrays) != len(avals):
@@ -207,7 +224,10 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
 
 
 def _results_of(outputs: Arrays, avals: Sequence[Aval], sizes: dict[str, int], nothing_to_compare: str) -> list[Leaf]:
-    """The outputs as leaves. Raises `GoldenError` where they show nothing, and nobody says that this is meant."""
+    """Return the outputs as leaves.
+
+    Raises `GoldenError` where they show nothing, and nobody says that this is meant.
+    """
     results = _leaves_of("--outputs", outputs, avals, sizes)
     if (problem := shows_nothing(results)) and not nothing_to_compare:
         where = f"--outputs {outputs}" if isinstance(outputs, Path) else "outputs"
@@ -219,7 +239,7 @@ def _results_of(outputs: Arrays, avals: Sequence[Aval], sizes: dict[str, int], n
 
 
 def _read_arrays(path: Path, where: str) -> list[Any]:
-    """The arrays in order: NumPy arrays from numpy's names (arr_0), leaves from those of goldens (0000.bfloat16)."""
+    """Return the arrays of a file in order: NumPy arrays from numpy's names (arr_0), leaves from those of goldens."""
     try:
         with open_regular(path, follow=True) as file:
             with zipfile.ZipFile(file) as archive:
@@ -245,7 +265,10 @@ def _read_arrays(path: Path, where: str) -> list[Any]:
 
 
 def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
-    """One array as a leaf with the dtype of `aval`. Its shape is checked when the symbolic dimensions are known."""
+    """Return one array as a leaf with the dtype of `aval`.
+
+    Its shape is checked when the symbolic dimensions are known.
+    """
     if isinstance(value, Leaf):
         if value.dtype != aval.dtype:
             raise GoldenError(f"{where}: expected {aval}, found {value}.")

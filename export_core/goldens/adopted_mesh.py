@@ -1,4 +1,4 @@
-"""The mesh that an artifact without its source was exported for, and how its arguments lie on it."""
+"""The mesh that an artifact without its source was exported for, and how its arguments are sharded over it."""
 
 import ast
 import math
@@ -16,13 +16,14 @@ _ADVICE = "Say how it was exported: --mesh data=2,model=4, the axes in order."
 
 
 def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
-    """The mesh that a caller of the artifact needs: the one that was given, or else the one that the artifact tells.
+    """Return the mesh that a caller of the artifact needs: the given one, or else the one that the artifact shows.
 
-    It tells, from the most to the least: the named shardings of arguments and results, since jax 0.9.0; the mesh that
-    Shardy has in the module; XLA's shardings, which have no names. For them the devices are factored into axes of prime
-    sizes, since each sharding over larger axes is one over several of these.
+    The surest evidence is the named shardings of arguments and results, since jax 0.9.0. Next is the mesh that Shardy
+    has in the module. Last are XLA's shardings, which have no names. For them the devices are factored into axes of
+    prime sizes, since each sharding over larger axes is one over several of these.
 
-    Raises `GoldenError` where there is no mesh on which each argument can be placed as the artifact wants it.
+    Raises:
+        GoldenError: There is no mesh on which each argument can be placed as the artifact wants it.
     """
     envelope = artifact.envelope
     assert envelope is not None
@@ -45,12 +46,18 @@ def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
 
 
 def parse_mesh(text: str) -> Mesh:
-    """``data=2,model=4`` as a mesh. Raises `GoldenError`."""
+    """Return the mesh that a text such as ``data=2,model=4`` describes.
+
+    Raises `GoldenError`.
+    """
     return parse_sizes(text, f"--mesh {text}: expected axes and their sizes, such as data=2,model=4.")
 
 
 def parse_specs(text: str) -> tuple[Spec | None, ...]:
-    """``P('data', None), None`` as one spec for each argument; None where none is given. Raises `GoldenError`."""
+    """Return one spec for each argument of a text such as ``P('data', None), None``; None stands for no spec.
+
+    Raises `GoldenError`.
+    """
     try:
         match ast.parse(f"({text},)", mode="eval").body:
             case ast.Tuple(elts=nodes):
@@ -76,10 +83,10 @@ def _parsed_spec(node: ast.expr) -> Spec | None:
 
 
 def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec | None]) -> tuple[str | None, ...]:
-    """The specs that were given, as a manifest has them.
+    """Return the given specs as a manifest has them.
 
-    Raises `GoldenError` for another number of them than of arguments, for an axis that the mesh lacks, and where the
-    artifact itself says another one.
+    Raises `GoldenError` where their number is not that of the arguments, the mesh lacks an axis, or the artifact has
+    another spec.
     """
     envelope = artifact.envelope
     assert envelope is not None
@@ -105,7 +112,7 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
 
 
 def meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
-    """The meshes that an artifact may have been exported for, the surest first."""
+    """Yield the meshes that an artifact may have been exported for, the surest first."""
     if named := _named_meshes(envelope):
         # Arguments may be on several. What is on the others can also be on the one with the most axes.
         sizes, names = max(named, key=lambda mesh: len(mesh[1]))
@@ -123,13 +130,13 @@ def meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
 
 
 def _named_meshes(envelope: Envelope) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
-    """The sizes and the names of the axes of each mesh that the shardings of arguments and results name."""
+    """Return the axes of each mesh that the shardings of arguments and results name: their sizes and names."""
     shardings = (*envelope.in_shardings, *envelope.out_shardings)
     return [sharding.mesh[:2] for sharding in shardings if isinstance(sharding, NamedSharding)]
 
 
 def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
-    """Why an artifact cannot be called on a mesh; empty if it can."""
+    """Return why an artifact cannot be called on a mesh; empty if it can."""
     if math.prod(mesh.values()) != envelope.nr_devices:
         return f"it was exported for {envelope.nr_devices} devices, and names the mesh {_as_option(mesh)}."
     named = {*_named_meshes(envelope)}
@@ -150,14 +157,14 @@ def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
 
 
 def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | None:
-    """The spec of a sharding that an artifact has; None where it has none, or none on this mesh."""
+    """Return the spec of an artifact's own sharding; None where it has none, or none on this mesh."""
     if isinstance(sharding, HloSharding):
         return spec_on(mesh, tiles_of(sharding.proto, name))
     return sharding.spec.partitions if isinstance(sharding, NamedSharding) else None
 
 
 def _whole(spec: Spec) -> list[tuple[str, ...]]:
-    """A spec in one form: P('x') is P(('x',), None)."""
+    """Return a spec in one form: P('x') becomes P(('x',), None)."""
     axes = [() if axes is None else (axes,) if isinstance(axes, str) else tuple(axes) for axes in spec]
     while axes and not axes[-1]:
         axes.pop()
@@ -173,7 +180,10 @@ def _as_option(mesh: Mapping[str, int]) -> str:
 
 
 def _orders(factors: list[int]) -> Iterator[tuple[int, ...]]:
-    """Each order of these numbers once: `itertools.permutations` has those of equal numbers too, 12! for 4096."""
+    """Yield each order of these numbers once.
+
+    `itertools.permutations` has those of equal numbers too, 12! for 4096.
+    """
     if not factors:
         yield ()
     for first in sorted(set(factors)):

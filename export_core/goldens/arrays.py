@@ -1,4 +1,6 @@
-"""Arrays of every JAX dtype in an .npz: bit for bit, without pickle, the same bytes on every machine. And noise.npz.
+"""Arrays of every JAX dtype in an .npz, stored bit for bit, without pickle, as the same bytes on every machine.
+
+And noise.npz.
 
 A dtype that plain NumPy lacks is stored as the unsigned integers of the same bytes; the member's name says what it is:
 ``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that
@@ -29,7 +31,7 @@ PLAIN = frozenset(
     ["bool", "complex64", "complex128", "float16", "float32", "float64"]
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
-"""dtypes that NumPy has itself."""
+"""The dtypes that NumPy has itself."""
 KEYS = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
 """PRNG key dtypes as JAX prints them, and their names in an .npz: `<` is not allowed in file names everywhere."""
 
@@ -46,7 +48,10 @@ def narrow_dtypes() -> Any:
 
 
 def numpy_dtype(name: str) -> np.dtype[Any] | None:
-    """The dtype of JAX that NumPy or ml_dtypes, which comes with jax, has by this name; None for any other."""
+    """Return the dtype that NumPy or ml_dtypes, which comes with jax, has by a name of JAX.
+
+    None where neither has it.
+    """
     if name in PLAIN:
         return np.dtype(name)
     scalar_type = getattr(narrow_dtypes(), name, None)
@@ -69,7 +74,7 @@ class Leaf:
         return shape[:-1] if self.dtype in KEYS else shape
 
     def numpy(self) -> Array:
-        """The values in the dtype they are meant in, without a copy; PRNG keys as uint32 and float0 as bool.
+        """Return the values in the dtype they are meant in, without a copy; PRNG keys as uint32 and float0 as bool.
 
         Raises `GoldenError` for a dtype that neither NumPy nor ml_dtypes has.
         """
@@ -88,7 +93,7 @@ class Leaf:
 
 
 def leaf_of(array: Any) -> Leaf:
-    """The storage form of a NumPy array (ml_dtypes and float0 included), in C order and native byte order.
+    """Return the storage form of a NumPy array (ml_dtypes and float0 included), in C order and native byte order.
 
     PRNG keys: see `key_leaf`. Raises `GoldenError` for a dtype that JAX does not have, such as text or objects.
     """
@@ -107,7 +112,7 @@ def leaf_of(array: Any) -> Leaf:
 
 
 def key_leaf(dtype: str, key_data: Any) -> Leaf:
-    """The storage form of PRNG keys: `dtype` as JAX prints it (``key<fry>``), `key_data` uint32[..., n].
+    """Return the storage form of PRNG keys: `dtype` as JAX prints it (``key<fry>``), `key_data` uint32[..., n].
 
     Raises `GoldenError` for a key dtype that jax.export cannot serialize (one of the user's own).
     """
@@ -119,9 +124,9 @@ def key_leaf(dtype: str, key_data: Any) -> Leaf:
 
 
 def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
-    """Why outputs show nothing of what a function computes, as part of a sentence; empty where one element does.
+    """Return why outputs show nothing about a function, as part of a sentence; empty where one element shows something.
 
-    NaN must meet NaN, but it is also what a function gives whose arguments or code are wrong.
+    NaN is equal to NaN in a comparison, but it is also what wrong arguments or wrong code give.
     """
     if not outputs:
         return "the function has no outputs"
@@ -134,19 +139,19 @@ def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
 
 
 def count_nan(leaves: Iterable[Leaf]) -> int:
-    """How many elements are NaN."""
+    """Return how many elements are NaN."""
     return sum(int((leaf.numpy() != leaf.numpy()).sum()) for leaf in leaves if leaf.dtype in FLOATS)
 
 
 def is_finite(leaves: Iterable[Leaf]) -> bool:
-    """Whether no element is NaN or infinite."""
+    """Return whether no element is NaN or infinite."""
     floats = (leaf.numpy() for leaf in leaves if leaf.dtype in FLOATS)
     # Not all dtypes of ml_dtypes have isfinite.
     return all(np.isfinite(x if x.dtype.kind in "fc" else x.astype(np.float32)).all() for x in floats)
 
 
 def to_npz(leaves: Iterable[Leaf]) -> bytes:
-    """Reproducible .npz bytes: no time stamps, no compression, members in order."""
+    """Return leaves as reproducible .npz bytes: without time stamps or compression, members in order."""
     buffer = io.BytesIO()
     # Stored and not deflated: what zlib makes of the same bytes differs between its versions.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -163,7 +168,7 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
 
 
 def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
-    """The leaves that `to_npz` or the worker wrote, in order.
+    """Return the leaves of an .npz that `to_npz` or the worker wrote, in order.
 
     Never unpickles. Raises `GoldenError` for anything else, which names the file, or where the bytes are from.
     """
@@ -178,7 +183,7 @@ def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
 
 
 def _member(name: str, data: Array) -> tuple[int, Leaf]:
-    """The number and the leaf of one member. Raises `ValueError` if its name does not match its dtype."""
+    """Return the number and the leaf of one member. Raises `ValueError` if its name does not match its dtype."""
     index, _, in_file = name.partition(".")
     dtype = next((key for key, key_in_file in KEYS.items() if key_in_file == in_file), in_file)
     stored = data.dtype.name
@@ -194,18 +199,19 @@ def _member(name: str, data: Array) -> tuple[int, Leaf]:
 
 
 Noise = tuple["Array | None", ...]
-"""For each output its noise as float64 of the same shape; None where elements must be equal."""
+"""The noise of each output, as float64 of the same shape; None where elements must be equal."""
 
 _STEPS = {"int16": 8, "int8": 1}
 
 
 def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
-    """The bytes of noise.npz: how far each element of an output moved when its writer ran the artifact again, coarsely.
+    """Return the bytes of noise.npz from the noise of each file of outputs, rounded coarsely.
 
-    It has an array for each output in each file of outputs, in the order of the manifest: the logarithm of the noise in
-    steps of an eighth of an octave, rounded up (int16), of outputs of one byte an element in octaves (int8), so that it
-    takes no more than the outputs do. An array is empty where no element of the output has noise. Integers and booleans
-    have noise where elements jump.
+    Noise is how far each element moved when its writer ran the artifact again. There is an array for each output, in
+    the order of the manifest: the logarithm of the noise in steps of an eighth of an octave, rounded up (int16).
+    Outputs of one byte an element have steps of an octave (int8), so that noise takes no more space than the outputs
+    do. An array is empty where no element of the output has noise. Integers and booleans have noise where elements
+    jump.
     """
     return to_npz(
         _encoded(leaf, noise) for outputs, noises in files for leaf, noise in zip(outputs, noises, strict=True)
@@ -213,7 +219,10 @@ def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
 
 
 def noise_from_npz(data: bytes, where: str, outputs: Sequence[Sequence[Leaf]]) -> list[Noise]:
-    """The noise of each file, whose outputs are given. Raises `GoldenError` for a file that does not belong to them."""
+    """Return the noise of each file of outputs, from the bytes of noise.npz.
+
+    Raises `GoldenError` for a file that does not belong to these outputs.
+    """
     stored, expected = from_npz(data, where), sum(map(len, outputs))
     if len(stored) != expected:
         raise GoldenError(f"{where}: expected an array for each of {expected} outputs, found {len(stored)}.")
@@ -253,11 +262,13 @@ _HEADER = re.compile(rb"\{'descr': '([<>|=][biufc]\d+)', 'fortran_order': (True|
 
 
 def arrays_in(file: IO[bytes]) -> Iterator[tuple[str, Array]]:
-    """Name and array of each member of an .npz, read without evaluating a header.
+    """Yield name and array of each member of an .npz, without evaluating a header.
 
     NumPy reads a header with `ast.literal_eval`. Two threads must not do that at once before CPython 3.11.8 (gh-106905:
-    SystemError), and pytest parses source files while our thread compares goldens. It is also slower. Raises
-    `ValueError`, and what zipfile raises on damaged bytes.
+    SystemError), and pytest parses source files while our thread compares goldens. It is also slower.
+
+    Raises:
+        ValueError: A member is no array of a plain dtype; damaged bytes raise what zipfile raises.
     """
     with zipfile.ZipFile(file) as archive:
         length = file.seek(0, io.SEEK_END)

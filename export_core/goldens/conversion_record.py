@@ -1,4 +1,4 @@
-"""The record of a conversion: a JSON file beside the converted artifact, which says what it was and what was shown."""
+"""The record of a conversion: a JSON file beside the converted artifact, with its original and what was verified."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ NOT_VERIFIED = "not verified"
 
 
 class ConversionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `jaxexport convert` made, of what, and whether the reader gave the outputs of the golden."""
+    """What `jaxexport convert` made, from which artifact, and whether the reader gave the outputs of the golden."""
 
     verdict: str
     """`converted` where the reader gave the outputs of the golden; `not verified` where nothing was compared."""
     message: str  # What was verified, or why nothing could be.
     sha256: str  # The SHA-256 of the converted artifact. The record is of no other file.
     converted_from: ConvertedFrom  # The original, and how it was converted.
-    why: str  # Why this way was taken.
+    why: str  # Why it was converted this way.
     golden: str | None = None  # The golden whose inputs and outputs were used, `case/writer`; null for none.
     custom_calls: tuple[str, ...] = ()
     """The targets of the custom calls in the converted artifact, all of which the reader promises or the project
@@ -33,17 +33,22 @@ class ConversionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_rel_error: float | None = None  # The largest relative error of an element; null if nothing was compared.
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured; null if it measured none."""
-    allowed: str = ""  # By which rules numbers were compared; empty if none were.
+    allowed: str = ""  # The rules by which numbers were compared; empty if none were.
     format: int = 1  # The version of this form.
 
 
 def read_record(artifact: Artifact) -> ConversionRecord:
-    """The record beside an artifact. Raises `GoldenError` for one that cannot be read, or is of another file."""
+    """Return the record beside an artifact.
+
+    Raises `GoldenError` for a record that cannot be read, or belongs to another file.
+    """
     path = f"{artifact.name}{SUFFIX}"
     try:
         record: ConversionRecord = decode_json(read_regular(path, most=MOST_BYTES), ConversionRecord)
     except OSError as error:
-        raise GoldenError(f"{path}: cannot read this record: {error.strerror or error}") from None
+        raise GoldenError(
+            f"{path}: expected the record of a conversion, cannot read it: {error.strerror or error}"
+        ) from None
     except msgspec.MsgspecError as error:
         raise GoldenError(f"{path}: not the record of a conversion: {error}") from None
     if record.sha256 != artifact.sha256:
@@ -52,7 +57,7 @@ def read_record(artifact: Artifact) -> ConversionRecord:
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file is the record of a conversion, of whichever artifact."""
+    """Return whether a file is the record of a conversion, of whichever artifact."""
     try:
         decode_json(read_regular(path, most=MOST_BYTES), ConversionRecord)
     except (OSError, msgspec.MsgspecError):
@@ -61,10 +66,10 @@ def is_record(path: Path) -> bool:
 
 
 def record_file(artifact: Path) -> Path:
-    """Where the record of an artifact is."""
+    """Return the path of the record of an artifact."""
     return artifact.with_name(artifact.name + SUFFIX)
 
 
 def dump_record(record: ConversionRecord) -> bytes:
-    """The bytes of its file; equal records give equal bytes."""
+    """Return the bytes of a record's file; equal records give equal bytes."""
     return msgspec.json.format(json_bytes(record), indent=2) + b"\n"

@@ -15,11 +15,11 @@ from export_core.releases import Release
 class UndecidedOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An output with elements that would not show a wrong number: their noise is large beside its largest number."""
 
-    elements: int  # How many elements.
-    of: int  # How many elements the output has.
+    elements: int  # How many elements would not show a wrong number.
+    of: int  # How many elements the whole output has.
     noise: float  # The largest noise in the output.
     largest: float  # The largest finite magnitude in the output.
-    leaf: str = ""  # Its place in the tree of the results, such as `result['loss']`; of a derivative, by what.
+    leaf: str = ""  # Its path in the tree of the results, such as `result['loss']`; of a derivative, by what.
 
 
 class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -49,20 +49,20 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     where an older version did not count them."""
 
     def moved_inside(self, call: str = "") -> bool:
-        """Whether what is rounded inside the program of a call was moved."""
+        """Return whether results that are rounded inside the program of a call were moved."""
         return self.inside > 0 and f"{call}/inside".removeprefix("/") not in self.failed
 
 
 FORMAT = 1  # Version of golden.yaml. A newer one is refused: it may mean what this version cannot check.
 
-UNKNOWN = "unknown"  # The Python of a writer that only its artifact tells of.
+UNKNOWN = "unknown"  # The Python version of a writer that is known only by its artifact.
 
 _QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 """A line of source above a caret, as XLA quotes it below an error."""
 
 
 class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Who exported it."""
+    """The release and the platform that exported an artifact."""
 
     jax: str  # The version of jax.
     jaxlib: str  # The version of jaxlib.
@@ -86,7 +86,7 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How it was exported. A field that has its default is not written down."""
+    """The options of an export. A field that has its default is not written down."""
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
 
@@ -133,9 +133,9 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """For more than one device: which part of each result is on which device. Empty where nobody looked."""
 
     def expects(self, message: str) -> bool:
-        """Whether a refusal with this message is the expected one.
+        """Return whether a refusal with this message is the expected one.
 
-        Source that XLA quotes does not count: a comment in it may hold the very words that are looked for.
+        Source that XLA quotes does not count: a comment in it may hold the very words of the pattern.
         """
         return self.refused is not None and re.search(self.refused, _QUOTED_SOURCE.sub("", message)) is not None
 
@@ -170,7 +170,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def signature_of(envelope: Envelope) -> Signature:
-    """The signature that an artifact declares, read from its bytes: the same text whichever jax wrote it."""
+    """Return the signature that an artifact declares, read from its bytes: the same text whichever jax wrote it."""
     return Signature(
         inputs=tuple(map(str, envelope.in_avals)),
         outputs=tuple(map(str, envelope.out_avals)),
@@ -183,7 +183,7 @@ InputsRule = Literal["", "positive", "positive definite"]  # A rule that makes i
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the inputs and outputs of a golden come from that neither a test nor a person gave."""
+    """The origin of inputs and outputs that neither a test nor a person gave."""
 
     inputs: Literal["given", "made"]  # given: stored with the artifact. made: by the rule for types without values.
     outputs: Literal["given", "replayed", "none"]
@@ -209,7 +209,7 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The trees of a function whose artifact cannot hold them all: such a node is a tuple of its leaves there."""
+    """The trees of a function whose artifact cannot hold them all: there, such a node is a tuple of its leaves."""
 
     inputs: tuple[str, ...]
     """The path of each flat argument in the function's own trees, such as `args[0].layers[1].weight`."""
@@ -223,7 +223,7 @@ class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where an artifact comes from that `jaxexport convert` made of another one."""
+    """The origin of an artifact that `jaxexport convert` made from another one."""
 
     sha256: str  # The SHA-256 of the original artifact.
     reader: str  # What it was made for: a jaxlib, or another runtime, such as `tensorflow==2.18.1`.
@@ -236,8 +236,8 @@ class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
-    Nothing in it depends on the time, and on the machine only by the instruction set of its processor, which outputs
-    and noise depend on.
+    Nothing in it depends on the time. On the machine it depends only by the instruction set of its processor, on which
+    outputs and noise depend.
     """
 
     case: str  # The id of the case.
@@ -294,9 +294,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def as_stored(manifest: Manifest, stored: Manifest) -> Manifest:
-    """The manifest with the evidence of a stored one that is the same golden whatever it says.
+    """Return the manifest with the evidence of a stored manifest of the same golden.
 
-    That is its packages; and where it has no extension versions of jaxlib, it was written before they were recorded.
+    That is the packages of the stored one. Where it has no extension versions of jaxlib, they are left out: it was
+    written before they were recorded.
     """
     writer = structs.replace(manifest.writer, jaxlib_extension_version=None, xla_extension_version=None)
     writer = writer if writer == stored.writer else manifest.writer

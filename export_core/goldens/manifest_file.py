@@ -1,4 +1,4 @@
-"""golden.yaml, written and read: the same bytes for the same manifest, one error for a bad file.
+"""The file golden.yaml, written and read: the same bytes for the same manifest, one error for a bad file.
 
 Below are the rules of a manifest that its types do not express. A manifest that was loaded follows all of them.
 """
@@ -33,10 +33,10 @@ RESTORE = (
 
 
 class _ManifestDumper(yaml.SafeDumper):
-    """Quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
+    """A dumper that quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
 
     def text(self, value: str) -> yaml.ScalarNode:
-        """A YAML string that reads back unchanged."""
+        """Return text as a YAML string that reads back unchanged."""
         style = None if value.splitlines() in ([], [value]) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -45,7 +45,10 @@ _ManifestDumper.add_representer(str, _ManifestDumper.text)
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
-    """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
+    """Return golden.yaml as bytes, the same for the same manifest.
+
+    Fields are in order, but `format` is first, where readers look.
+    """
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
     optional = ("factors", "packages", "flattened", "inputs_made", "inputs_rule", "origin", "instruction_set", "noise")
     for field in (*optional, "converted_from"):
@@ -78,7 +81,10 @@ def load_manifest(path: Path) -> Manifest:
 
 
 def check_manifest(manifest: Manifest, where: str) -> None:
-    """Raise `GoldenError` for a manifest that breaks a rule: nobody else has to ask where its names lead."""
+    """Raise `GoldenError` for a manifest that breaks a rule.
+
+    No name in a manifest that passed leads out of its folder.
+    """
     for field, problem in problems(manifest):
         raise GoldenError.about(Problem(where, problem, field, advice=RESTORE))
 
@@ -98,14 +104,14 @@ def _refuse_newer(path: Path, fields: Any) -> None:
 
 
 class _Format(msgspec.Struct):
-    """The one field that every version of golden.yaml has; unknown ones are allowed here."""
+    """The one field that every version of golden.yaml has, read before all others; unknown ones are allowed here."""
 
     format: int
 
 
 MOST_DEVICES = 1 << 16
-"""Devices of a mesh: no machine simulates more."""
-MOST_RUNS = 1000  # Runs with moved inputs, of which a golden has six.
+"""The most devices of a mesh: no machine simulates more."""
+MOST_RUNS = 1000  # The most runs with moved inputs, of which a golden has six.
 
 # Not in the name of a file or a folder on Windows either, where goldens may be checked out.
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')
@@ -120,12 +126,12 @@ Problems = Iterator[tuple[str, str]]
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a file or a folder can have this name on every system, and the name leads nowhere else."""
+    """Return whether every system allows this name for a file or a folder, and the name leads nowhere else."""
     return bool(name) and name[0] != "." and name[-1] not in ". " and name.isprintable() and not _NOT_IN_NAMES & {*name}
 
 
 def problems(manifest: Manifest) -> Problems:
-    """Everything that is wrong with a manifest, each with its field."""
+    """Return everything that is wrong with a manifest, each problem with its field."""
     if not is_plain_name(manifest.case):
         yield "case", f"expected the name of a folder, found {manifest.case!r}."
     for field, text, (pattern, expected) in _texts(manifest):
@@ -150,7 +156,10 @@ def problems(manifest: Manifest) -> Problems:
 
 
 def _texts(manifest: Manifest) -> Iterator[tuple[str, str, tuple[re.Pattern[str], str]]]:
-    """The fields whose text has a form, each with its text, a pattern and what it matches in words."""
+    """Yield the fields whose text must match a pattern.
+
+    Each has its text, the pattern, and what the pattern matches in words.
+    """
     yield "writer.jax", manifest.writer.jax, _VERSION
     yield "writer.jaxlib", manifest.writer.jaxlib, _VERSION
     yield "writer.platform", manifest.writer.platform, _PLATFORM
@@ -202,13 +211,16 @@ def _options(manifest: Manifest) -> Problems:
 
 
 def adopted_specs(manifest: Manifest) -> tuple[Spec | None, ...]:
-    """How a reader places each flat argument where that is given beside the artifact; empty where it is not."""
+    """Return how a reader places each flat argument, where the manifest says it beside the artifact.
+
+    Empty where not.
+    """
     # An artifact that a test exported with specs says them itself.
     return _specs(manifest.options.in_specs if manifest.is_adopted else ())
 
 
 def check_specs(check: Check) -> tuple[Spec | None, ...]:
-    """How a further call places each flat argument; empty where it does not say it."""
+    """Return how a further call places each flat argument; empty where the check does not say it."""
     return _specs(check.in_specs)
 
 

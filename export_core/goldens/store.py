@@ -34,11 +34,15 @@ NOISE = "noise.npz"
 MODULE_TEXT = "module.mlir"
 JAXPR_TEXT = "jaxpr.txt"
 FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
-_OWN_FOLDERS = (atomic.STAGED, atomic.SWAPPED_OUT, atomic.REMOVED)  # Hidden ones, which hold goldens for a moment.
+_OWN_FOLDERS = (
+    atomic.STAGED,
+    atomic.SWAPPED_OUT,
+    atomic.REMOVED,
+)  # Hidden, for a moment.
 
 
 class WriteStatus(StrEnum):
-    """What `GoldenStore.write` did."""
+    """What `GoldenStore.write` did with a golden."""
 
     NEW = "new"
     REPLACED = "replaced"
@@ -47,7 +51,7 @@ class WriteStatus(StrEnum):
 
 @dataclass(frozen=True)
 class ComparedAs:
-    """How the outputs of a golden are compared, and which custom calls it may have."""
+    """How the outputs of a golden are compared, and which custom calls are allowed."""
 
     comparison: Comparison  # Comparator and tolerances.
     allow: Mapping[str, str]  # Custom-call targets that are accepted beside the stable list, each with its reason.
@@ -81,7 +85,10 @@ class Golden:
         return self.folder / ARTIFACT
 
     def content(self, name: str) -> bytes:
-        """The bytes of one of its files. Raises `GoldenError` for one that is missing, or is no regular file."""
+        """Return the bytes of one of its files.
+
+        Raises `GoldenError` for a file that is missing, or is not regular.
+        """
         with self._opened(name) as file:
             return file.read()
 
@@ -97,11 +104,14 @@ class Golden:
             raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {RESTORE}") from None
 
     def files(self) -> dict[str, bytes]:
-        """The bytes of every file that its manifest lists, by name."""
+        """Return the bytes of every file that the manifest lists, by name."""
         return {name: self.content(name) for name in self.manifest.files}
 
     def read_artifact(self) -> Artifact:
-        """The artifact, read. Raises `GoldenError` or `ArtifactError`."""
+        """Return the artifact, read.
+
+        Raises `GoldenError` or `ArtifactError`.
+        """
         return read_bytes(self.content(ARTIFACT), str(self.artifact))
 
     @functools.cached_property
@@ -115,11 +125,11 @@ class Golden:
             return ()
 
     def inputs(self) -> tuple[Leaf, ...]:
-        """The flat arguments."""
+        """Return the flat arguments."""
         return from_npz(self.folder / INPUTS)
 
     def outputs(self) -> tuple[Leaf, ...]:
-        """The flat results that the writer saw."""
+        """Return the flat results that the writer computed."""
         return from_npz(self.folder / OUTPUTS)
 
     @property
@@ -132,11 +142,11 @@ class Golden:
         return calls
 
     def outputs_of_calls(self) -> dict[str, tuple[Leaf, ...]]:
-        """The arrays of each file of outputs, by its name."""
+        """Return the arrays of each file of outputs, by the file's name."""
         return {file: from_npz(self.folder / file) for file in self.calls}
 
     def noise(self, outputs: Mapping[str, Sequence[Leaf]] | None = None) -> dict[str, Noise]:
-        """The noise of each file of outputs, by its name; empty where none was measured.
+        """Return the noise of each file of outputs, by the file's name; empty where none was measured.
 
         `outputs` are those of `outputs_of_calls`, where they have been read. Raises `GoldenError` for a noise.npz that
         does not belong to them.
@@ -187,29 +197,37 @@ class ComparedGolden(Golden):
 
 @dataclass(frozen=True)
 class GoldenStore:
-    """All goldens below `root`."""
+    """All goldens below a folder, `root`."""
 
     root: Path  # The folder of goldens.
 
     def goldens(self) -> list[Golden]:
-        """Every golden, by case, then by the build date of its writer. Raises `GoldenError` for an unreadable one.
+        """Return every golden, by case, then by the build date of its writer.
+
+        Raises `GoldenError` for an unreadable one.
 
         First completes replacements that were killed halfway, so even reading may rename folders.
         """
         return [golden for case in self.cases() for golden in self.generations(case)]
 
     def cases(self) -> list[str]:
-        """The names of all cases. Raises `GoldenError` for a golden.yaml beside or above them, where none is read."""
+        """Return the names of all cases.
+
+        Raises `GoldenError` for a golden.yaml beside or above them, where none is read.
+        """
         return [folder.name for folder in self._folders(self.root)]
 
     def generations(self, case: str) -> list[Golden]:
-        """The goldens of one case, oldest writer first."""
+        """Return the goldens of one case, oldest writer first."""
         atomic.recover(self.root / case)
         goldens = [self._load(folder) for folder in self._folders(self.root / case, own=_OWN_FOLDERS)]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def existing(self, case: str) -> list[Golden]:
-        """The goldens of a case that a person names, oldest writer first. Raises `GoldenError` where no case has it."""
+        """Return the goldens of a case that a person names, oldest writer first.
+
+        Raises `GoldenError` where no case has it.
+        """
         # A case such as `..` must not lead out of the folder of goldens.
         goldens = self.generations(case) if manifest_file.is_plain_name(case) else []
         if not goldens:
@@ -234,12 +252,15 @@ class GoldenStore:
         raise GoldenError(f"{self.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
 
     def named(self, name: str) -> list[Golden]:
-        """Return all goldens of a case, or the one of a writer, of a name as `find` takes it, and raises of it."""
+        """Return all goldens of a case, or the golden of one writer.
+
+        `find` says which names are accepted, and what is raised.
+        """
         generations, golden = self.find(name)
         return [golden] if "/" in self.name_of(name) else generations
 
     def name_of(self, path: str) -> str:
-        """Return the name that is the path of a case or a golden, or a name as it is."""
+        """Return the name of a case or a golden whose path is given, or a name unchanged."""
         return path.rstrip("/").removeprefix(f"{self.root.as_posix()}/")
 
     def with_artifact(self, sha256: str) -> Golden | None:
@@ -260,10 +281,11 @@ class GoldenStore:
         return None
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
-        """Write one golden atomically. A stored golden with the same bytes is not touched, see `as_stored`.
+        """Write one golden atomically. A stored golden with the same bytes is not touched (`as_stored`).
 
-        Raises `GoldenError` when the disk refuses, when a newer version of this tool wrote the stored golden, and for a
-        manifest that could not be loaded; then nothing stored has changed, or the message says so.
+        Raises:
+            GoldenError: The disk refuses, a newer version of this tool wrote the stored golden, or the manifest could
+                not be loaded again. Nothing stored has changed then, or the message says what has.
         """
         # First: `..` as a case would lead out of the root.
         manifest_file.check_manifest(manifest, f"{self.root / manifest.case}")
@@ -296,7 +318,7 @@ class GoldenStore:
         return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
     def holds(self, manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-        """Whether this golden is stored already, with these bytes; with other packages, it is still the same golden."""
+        """Return whether this golden is stored already, with these bytes; it may have other packages."""
         target = self.root / manifest.case / manifest.writer.id
         content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}
         same = [content]
@@ -306,9 +328,10 @@ class GoldenStore:
         return any(has_content(target, files) for files in same)
 
     def remove(self, golden: Golden) -> None:
-        """Delete one golden all or nothing: a rename hides its folder, then its files go, and an empty case folder too.
+        """Delete one golden all or nothing.
 
-        Raises `GoldenError` when the disk refuses; then the golden is as it was.
+        A rename hides its folder, then its files are deleted, and an empty case folder too. Raises `GoldenError` when
+        the disk refuses; then the golden is unchanged.
         """
         removed = atomic.hidden_name(atomic.REMOVED, golden.folder)
         try:
@@ -337,10 +360,10 @@ class GoldenStore:
         return Golden(manifest, folder)
 
     def _folders(self, parent: Path, own: tuple[str, ...] = ()) -> Iterator[Path]:
-        """The folders in a folder, but for hidden ones.
+        """Yield the folders in a folder, without hidden ones.
 
-        Raises `GoldenError` for a golden.yaml that is no golden's: in the folder itself, or below a hidden one, unless
-        its name begins as `own` says.
+        Raises `GoldenError` for a golden.yaml that belongs to no golden: in the folder itself, or below a hidden
+        folder, unless its name begins with one of `own`.
         """
         if not parent.is_dir():
             return
@@ -373,7 +396,7 @@ def _refuse_links(folder: Path) -> None:
 
 @contextlib.contextmanager
 def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[list[Golden]]:
-    """Goldens in a folder of their own, until the end of the ``with``: to be replayed before they are stored."""
+    """Yield goldens in a temporary folder, where they can be replayed before they are stored."""
     with scratch_folder() as folder:
         store = GoldenStore(folder)
         for manifest, files in drafts:
@@ -382,13 +405,13 @@ def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[li
 
 
 def golden_around(folder: Path) -> Path | None:
-    """The folder of the golden that a folder, which need not exist, is or is inside of; None for none."""
+    """Return the golden's folder that a folder is or is inside of, existing or not; None for none."""
     real = folder.resolve()
     return next((around for around in (real, *real.parents) if (around / MANIFEST).is_file()), None)
 
 
 def check_output_folder(folder: Path, option: str) -> None:
-    """Raise `GoldenError` for a folder that is a golden, is inside one, or holds some: an output could replace them."""
+    """Raise `GoldenError` for an output folder that is, holds, or is inside a golden."""
     inside = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
     if golden := golden_around(folder) or next(inside, None):
         raise GoldenError(
@@ -398,12 +421,15 @@ def check_output_folder(folder: Path, option: str) -> None:
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
-    """The bytes of every file in a golden's folder, whether or not its manifest lists them."""
+    """Return the bytes of every file in a golden's folder, whether or not its manifest lists them."""
     return {path.name: read_named(path, LARGEST) for path in folder.iterdir() if path.is_file()}
 
 
 def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Whether a folder exists, with these files and no others. One may be larger than the memory that is left."""
+    """Return whether a folder exists, with these files and no others.
+
+    Files are read in pieces, since one may be larger than the memory that is left.
+    """
     paths = {path.name: path for path in (folder.iterdir() if folder.is_dir() else ()) if path.is_file()}
     if {name: path.stat().st_size for name, path in paths.items()} != {name: len(data) for name, data in files.items()}:
         return False
@@ -415,5 +441,5 @@ def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def sha256(data: bytes) -> str:
-    """The SHA-256 of a file's content, as hexadecimal digits."""
+    """Return the SHA-256 of a file's content, as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

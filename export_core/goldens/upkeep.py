@@ -1,4 +1,4 @@
-"""The upkeep of a folder of goldens: renaming a case, and what belongs to no golden."""
+"""The upkeep of a folder of goldens: renaming a case, and finding what belongs to no golden."""
 
 import contextlib
 import re
@@ -21,12 +21,21 @@ _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 def rename_case(
     store: GoldenStore, old: str, new: str, test: str | None = None, *, dry_run: bool = False
 ) -> list[Golden]:
-    """Give all goldens of a case another name, and return them; with `dry_run`, return those that would be renamed.
+    """Rename a case, and return its goldens; with `dry_run`, return those that would be renamed.
 
-    Everything is stored under the new name before anything of the old one is deleted, so that the same call completes
-    a rename that was killed. `test` is the test that exports the new case; without it, it follows from the name where
-    it can, and is else left out: such goldens never count as unused. Raises `GoldenError` where the new case has other
-    goldens.
+    Everything is stored under the new name before anything of the old one is deleted, so that the same call completes a
+    rename that was killed.
+
+    Args:
+        store: all goldens.
+        old: the case.
+        new: its new name.
+        test: the test that exports the new case. Without it, the test follows from the name where it can, and is else
+            left out: such goldens never count as unused.
+        dry_run: whether to change nothing.
+
+    Raises:
+        GoldenError: The new case has other goldens.
     """
     if not is_plain_name(new):
         raise GoldenError(f"{new!r}: expected the name of a case, such as tests.test_a.test_f.")
@@ -61,7 +70,7 @@ def rename_case(
 
 
 def exporting_test(manifest: Manifest, case: str) -> str:
-    """The test that exports a case, like the one of this manifest; empty where it does not follow from the name."""
+    """Return the test that exports a renamed case, by the test in a manifest; empty where the name does not tell it."""
     if not manifest.test or _DIGEST.search(case):  # the digest stands for what a folder's name cannot have
         return ""
     parts = case.partition("[")[0].split(".")
@@ -89,14 +98,14 @@ class Stray:
     path: Path
     what: str
     leftover: bool = False
-    """Whether a write or deletion that was killed left it, so that it can be deleted without loss."""
+    """Whether a killed write or deletion left it behind, so that it can be deleted without loss."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.what}"
 
 
 def strays(root: Path) -> Iterator[Stray]:
-    """All strays that can be found without reading a manifest.
+    """Yield all strays that can be found without reading a manifest.
 
     A folder in a case's folder counts as a golden, whole or damaged. Plain files beside the cases (a README,
     .gitattributes) are the user's own.
@@ -120,7 +129,10 @@ def strays(root: Path) -> Iterator[Stray]:
 
 
 def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
-    """Files in the folders of goldens that their manifests do not list, or a `GoldenError` for a bad manifest."""
+    """Yield files in the folders of goldens that their manifests do not list.
+
+    Raises `GoldenError` for a bad manifest.
+    """
     for golden in store.goldens():
         for path in sorted(golden.folder.iterdir()):
             if path.name not in {MANIFEST, *golden.manifest.files}:
@@ -131,7 +143,10 @@ def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
 
 
 def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
-    """Delete the strays that are leftovers, and no others. Returns those."""
+    """Delete the strays that are leftovers, and no others.
+
+    Returns: the deleted ones.
+    """
     leftovers = [stray for stray in candidates if stray.leftover]
     for stray in leftovers:
         # A case's folder is removed only if it is empty: a golden may have been written into it since it was listed.

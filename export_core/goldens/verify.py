@@ -1,4 +1,4 @@
-"""The check that goldens are complete, and that what they claim of themselves is true.
+"""The check that goldens are complete, and that their claims about themselves are true.
 
 Every file is as it was written, every artifact is read whole; writer, build date and conversion are those that the
 artifact's bytes and the calendar show.
@@ -26,7 +26,7 @@ from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar, ReleaseError, load_calendar
 
-MOST = 10  # Goldens that one error names: in a clone without the files of Git LFS, it would be all.
+MOST = 10  # The most goldens that one error names: in a clone without the files of Git LFS, it would be all.
 
 
 def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:
@@ -46,11 +46,20 @@ def verify_goldens(
     *,
     all_known: bool = True,
 ) -> list[Golden]:
-    """Every golden of the store. Raises `GoldenError` naming those that are not complete, or when there is none.
+    """Return every golden of the store, after checking that all are complete.
 
-    What the artifact's bytes contradict is an error too, and a date that is not the calendar's: see `check_bytes` and
-    `check_dates`. So is what `audited` says of an artifact: why it must not be compiled, empty for no problem. A matrix
-    says that of each cell itself.
+    What the artifact's bytes contradict is an error too (`check_bytes`), and so is a date that is not the calendar's
+    (`check_dates`).
+
+    Args:
+        store: all goldens.
+        calendar: all known releases.
+        audited: a function that returns why an artifact must not be compiled, empty for no problem. A matrix leaves
+            this to the audit of each cell.
+        all_known: as `check_dates` takes it.
+
+    Raises:
+        GoldenError: Goldens that are not complete, by name; or there is no golden at all.
     """
     goldens = store.goldens()
     if not goldens:
@@ -74,7 +83,7 @@ def verify_goldens(
 
 
 def no_goldens(root: Path) -> str:
-    """What is said of a folder without goldens, with what to do."""
+    """Return the sentence about a folder without goldens, with what to do."""
     expected = f"{root}: expected goldens, found none."
     # The likeliest mistake: the command was run in a subfolder of the project.
     for parent in () if root.is_absolute() else Path.cwd().parents:
@@ -87,9 +96,10 @@ def no_goldens(root: Path) -> str:
 
 
 def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
-    """Raise `GoldenError`, naming file and line, for each golden whose writer was built on another day.
+    """Raise `GoldenError`, naming file and line, for each golden whose writer was built on another day than it claims.
 
-    `all_known`: a writer that the calendar lacks is an error too, since nothing contradicts the date that it claims.
+    With `all_known`, a writer that the calendar lacks is an error too, since nothing contradicts the date that it
+    claims.
     """
     problems = []
     for golden in goldens:
@@ -110,9 +120,9 @@ def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: boo
 
 
 def check_claims(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
-    """Raise `GoldenError` for a golden whose bytes or whose date contradict what it says of itself.
+    """Raise `GoldenError` for a golden whose bytes or whose date contradict its manifest.
 
-    Raises `ArtifactError` for an artifact without a header. See `check_dates` for `all_known`.
+    Raises `ArtifactError` for an artifact without a header. `check_dates` explains `all_known`.
     """
     goldens = list(goldens)
     for golden in goldens:
@@ -121,7 +131,7 @@ def check_claims(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bo
 
 
 def is_unusual(manifest: Manifest) -> bool:
-    """Whether a golden says that its artifact is not as its writer exported it, or that no cell here runs it."""
+    """Return whether a manifest says that its artifact was changed after its export, or runs in no reader here."""
     derived = manifest.origin is not None and "writer" in manifest.origin.derived
     return manifest.converted_from is not None or derived or "cpu" not in manifest.replayed_on
 
@@ -129,8 +139,8 @@ def is_unusual(manifest: Manifest) -> bool:
 def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
     """Raise `GoldenError` where the artifact's own bytes contradict its golden.
 
-    By another writer's name, or as a converted artifact, a golden would leave its window early; with fewer platforms or
-    checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for one without a header.
+    By another writer's name, or as a converted artifact, a golden would leave its window early. With fewer platforms or
+    checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for an artifact without a header.
     """
     writer = golden.manifest.writer
     entry = calendar.jaxlib.get(writer.jaxlib)
@@ -151,7 +161,7 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
 
 
 def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> list[tuple[str, Any, Any]]:
-    """Each field of a manifest that its artifact shows too, with what it should be and what it is."""
+    """Return each field of a manifest that its artifact shows too: its name, what it should be, and what it is."""
     options, signature = manifest.options, signature_of(envelope)
     fields: list[tuple[str, Any, Any]] = [
         ("options.platforms", envelope.platforms, options.platforms),
@@ -181,10 +191,10 @@ def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
 
 
 def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) -> None:
-    """Raise `GoldenError` unless the golden lists the record of its conversion, and its artifact can be converted.
+    """Raise `GoldenError` unless the record of its conversion is listed, and its artifact can be a converted one.
 
-    `by_writer`: whether nothing in the artifact contradicts its writer. Then it has to be as `jaxexport convert`
-    encodes an envelope, which no jax does.
+    `by_writer` is whether nothing in the artifact contradicts its writer. Then it has to be encoded as `jaxexport
+    convert` encodes an envelope, which no jax does.
     """
     origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
     where = f"{golden.folder / MANIFEST}: converted_from"
@@ -207,7 +217,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
 
 
 def _line(golden: Golden, key: str) -> str:
-    """``golden.yaml:5``, the line of a key of the writer, where the file can be read."""
+    """Return the place of a key of the writer, such as ``golden.yaml:5``, or the path alone where it cannot be read."""
     path = golden.folder / MANIFEST
     try:
         lines = read_regular(path).decode(errors="replace").splitlines()
@@ -219,7 +229,7 @@ def _line(golden: Golden, key: str) -> str:
 
 
 JAX_GOLDENS = Path(__file__).with_name("data") / "jax_goldens.txt"
-"""JAX's own goldens, a line for each: the day of the data, and the SHA-256 of the module.
+"""The list of JAX's own goldens: the day of the data, and the SHA-256 of the module, a line for each.
 
 Builds between two releases wrote them, so no writer's bytes fit: they are the only goldens whose writer their bytes may
 contradict. `python -m tools.jax_goldens` adds those of a new jax.
@@ -228,7 +238,7 @@ contradict. `python -m tools.jax_goldens` adds those of a new jax.
 
 @functools.cache
 def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
-    """The days of the data that have a module, by its SHA-256."""
+    """Return the days of JAX's data in which each module is, by the module's SHA-256."""
     table: dict[str, list[datetime.date]] = {}
     for line in JAX_GOLDENS.read_text(encoding="ascii").splitlines():
         day, module = line.split()
@@ -237,7 +247,7 @@ def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
 
 
 def is_jax_golden(artifact: Artifact, writer: Writer) -> bool:
-    """Whether JAX has this module as a golden, and the writer is what stands for the build that wrote it.
+    """Return whether JAX has this module as a golden, and the writer may stand for the build that wrote it.
 
     That is a release from the day of the data on, up to the first one that this package knows.
     """

@@ -41,7 +41,7 @@ _DISABLED_CHECKS = {"platform": "the platform", "shape_assertions": "shapes", "A
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """One thing with one reason, and the cases whose goldens have it."""
+    """A thing that was accepted for one reason, and the cases whose goldens have it."""
 
     what: str  # What was accepted.
     reason: str  # Why.
@@ -67,7 +67,7 @@ def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
 
 
 def _order(name: str) -> tuple[str, datetime.date, str]:
-    """Sort key of a case, or of a golden: by case, then by the build date of its writer, unknown ones last."""
+    """Return the sort key of a case, or of a golden: by case, then its writer's build date, unknown ones last."""
     case, _, writer = name.partition("/")
     known = load_calendar().jaxlib.get(writer.partition("-")[0])
     return case, known.built if known else datetime.date.max, name
@@ -77,7 +77,7 @@ def _order(name: str) -> tuple[str, datetime.date, str]:
 
 
 def _of_each(tell: Callable[[Golden, Policy], Told]) -> Teller:
-    """Make a teller of what tells of one golden."""
+    """Return a teller for all goldens, made of a teller for one."""
 
     @functools.wraps(tell)
     def tell_all(goldens: Sequence[Golden], policy: Policy) -> Told:
@@ -148,7 +148,7 @@ def conversion(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def derived_origin(golden: Golden, _: Policy) -> Told:
-    """Tell what of a golden was derived, and which outputs another release computed."""
+    """Tell which parts of a golden were derived, and which outputs another release computed."""
     origin, writer = golden.manifest.origin, golden.manifest.writer
     if origin is None:
         return
@@ -168,7 +168,7 @@ def not_reproducible(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def own_comparison(golden: Golden, _: Policy) -> Told:
-    """Tell what golden.yaml has in place of the default, but for `exact`, which accepts less than anything else."""
+    """Tell which comparison golden.yaml has in place of the default, unless it is `exact`, the strictest."""
     own = _stored_comparison(golden)
     if own in (Comparison(), Comparison("exact")):
         return
@@ -189,7 +189,7 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
 
 
 def _stored_comparison(golden: Golden) -> Comparison:
-    """What of a golden's comparison is in golden.yaml, and not of a rule or a quirk; those are told themselves."""
+    """Return the part of a golden's comparison that is in golden.yaml, and not in a rule or a quirk."""
     how = golden.compared_as
 
     def own(name: str) -> Any:
@@ -203,7 +203,7 @@ def _stored_comparison(golden: Golden) -> Comparison:
 
 
 def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
-    """The outputs for which a golden's own tolerances accept nothing but zeros, as ``output 0``."""
+    """Return the outputs for which a golden's own tolerances accept nothing but zeros, as ``output 0``."""
     comparison = msgspec.structs.replace(own, compare=Comparison().compare)
     if comparison == Comparison():
         return []
@@ -274,7 +274,7 @@ def platform_of_writer(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def other_noise(golden: Golden, _: Policy) -> Told:
-    """Tell whose noise is not that of its writer, which calls have none, and which noise no run explains."""
+    """Tell whose noise another release measured, which calls have none, and which noise no run explains."""
     record, writer = golden.manifest.noise, golden.manifest.writer
     if record is None:
         return
@@ -301,9 +301,9 @@ def any_refusal(golden: Golden, _: Policy) -> Told:
 
 
 def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
-    """Tell what a golden does not call: what its options ask for, and what other goldens of its case call.
+    """Tell which calls a golden lacks: those that its options ask for, and those that other goldens of its case have.
 
-    Of the calls of `also` and `refused` nothing else is known here. Their test compares them with what it calls.
+    About the calls of `also` and `refused` nothing else is known here. Their test compares them with what it calls.
     """
     calls: dict[str, set[str]] = {}
     for golden in goldens:
@@ -321,7 +321,7 @@ def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
 
 
 def _expected_calls(manifest: Manifest) -> Iterator[str]:
-    """The names of calls that an export with these options adds, and the manifest has not."""
+    """Yield the names of calls that an export with these options adds, and the manifest lacks."""
     options, checks = manifest.options, manifest.checks
     order = options.vjp_order
     has_results = {check.vjp for check in checks if check.refused is None}
@@ -339,7 +339,10 @@ def _expected_calls(manifest: Manifest) -> Iterator[str]:
 
 @_of_each
 def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
-    """Tell what the bytes have and golden.yaml does not say. With a test that is an error: see `goldens/verify.py`."""
+    """Tell what an artifact has and golden.yaml does not name.
+
+    With a test that is an error: see `goldens/verify.py`.
+    """
     manifest = golden.manifest
     options, own = manifest.options, (golden.id,)
     if options.devices > 1 and not options.without_outputs:
@@ -359,7 +362,7 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
 
 
 def _artifact_of(golden: Golden, name: str) -> Any:
-    """An attribute of a golden's artifact; nothing where that cannot be read, which its cells say."""
+    """Return an attribute of a golden's artifact; nothing where it cannot be read, which its cells report."""
     try:
         value = getattr(golden.read_artifact(), name)
         return list(value) if name == "unread" else value

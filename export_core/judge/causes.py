@@ -1,4 +1,4 @@
-"""What cells that fail have in common: their failure signature, and the causes of a run.
+"""The causes of a run: what cells that fail have in common, and their failure signature.
 
 Causes, bisection, reduction and baselines all take two failures for one by the failure signature; causes, and with them
 baselines, leave out its signal.
@@ -32,7 +32,7 @@ from export_core.releases import Calendar, Release
 from export_core.releases.runtimes import known_runtimes
 
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
-"""What is a case's own in a message."""
+"""The parts of a message that belong to one case."""
 
 
 class FailureSignature(NamedTuple):
@@ -54,27 +54,30 @@ _REGISTRATION = re.compile(
     r"|register_pytree|No FFI handler registered",
     re.IGNORECASE,
 )
-"""What jax and XLA say where a process lacks a custom call's target, a pytree node or an FFI handler."""
+"""Messages of jax and XLA about a custom call's target, a pytree node or an FFI handler that a process lacks."""
 
 
 def lacks_registration(failed: Result) -> bool:
-    """Whether a cell fails since its process lacks what a library registers: no compiler and no release is to blame."""
+    """Return whether a cell fails since its process lacks what a library registers.
+
+    No compiler and no release is to blame then.
+    """
     return bool(_REGISTRATION.search(f"{failed.message}\n{failed.stderr}"))
 
 
 def failure_signature(failed: Result) -> FailureSignature:
-    """The signature of an outcome or a result that fails."""
+    """Return the signature of an outcome or a result that fails."""
     message = "" if failed.verdict is Verdict.NUMERICS else message_class(failed.message)
     return FailureSignature(failed.verdict, failed.stage, message, failed.signal)
 
 
 def message_class(message: str) -> str:
-    """The first line without what cases do not share: links, quotes, figures, names of functions and custom calls."""
+    """Return the first line without what differs between cases, such as links, quotes, figures and names."""
     return _OWN.sub("_", _first_line(message))
 
 
 def _first_line(message: str) -> str:
-    """The first line that is not empty, whole; empty for no message."""
+    """Return the first line that is not empty, whole; empty for no message."""
     return next(iter(message.strip().splitlines()), "")
 
 
@@ -114,7 +117,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> tuple[list[Result], list[Cause]]:
-    """The results of a whole run or shard, each failing one with the id of its cause; and the causes, as `causes_in`.
+    """Return the results of a whole run or shard with the ids of their causes, and the causes, as `causes_in` does.
 
     Without a `calendar`, releases that no cell of the run was read in are not known.
     """
@@ -132,10 +135,11 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
 def causes_in(
     results: Sequence[Result], calendar: Calendar | None = None, changes: Mapping[CellKey, FailingStretch] | None = None
 ) -> list[Cause]:
-    """The causes of results that have theirs: by judgement, in each different numbers last, then by number of cells.
+    """Return the causes of results that have their ids, by judgement.
 
-    A change is dated between two releases where one that is in the calendar, or a reader of the run, was built between
-    them: that golden was not run there. `changes` are those of the results, unless they are still to be found.
+    In each judgement, different numbers come last, then by number of cells. A change is dated between two releases
+    where one that is in the calendar, or a reader of the run, was built between them: that golden was not run there.
+    `changes` are those of the results, unless they are still to be found.
     """
     changes = _changes(results) if changes is None else changes
     not_replayable = {result.golden for result in results if fails_in_own_writer(result)}
@@ -155,7 +159,7 @@ def causes_in(
 
 
 def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
-    """The days on which known releases of jaxlib, or of another runtime, were built."""
+    """Return the days on which known releases of jaxlib, or of another runtime, were built."""
     if not family:
         return [calendar.jaxlib[version].built for version in calendar.versions()]
     runtime = known_runtimes().get(family)
@@ -163,7 +167,10 @@ def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
 
 
 class Point(NamedTuple):
-    """What one release gave: `group` is the same for releases that agree; the writer of a golden has no `result`."""
+    """What one release gave for a golden: `group` is equal for releases that agree.
+
+    The golden's writer has no `result`.
+    """
 
     reader: Release
     group: str
@@ -171,7 +178,10 @@ class Point(NamedTuple):
 
 
 class FailingStretch(NamedTuple):
-    """Readers of one golden that fail, neighbours by build date; `before` and `after` are those around that work."""
+    """Readers of one golden that fail, neighbours by build date.
+
+    `before` and `after` are the working ones around them.
+    """
 
     results: tuple[Result, ...]
     before: Release | None
@@ -179,7 +189,7 @@ class FailingStretch(NamedTuple):
 
 
 def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
-    """The stretches of readers that fail, of results of one golden on one platform and kind of device."""
+    """Yield the stretches of failing readers, from the results of one golden on one platform and kind of device."""
     parts = stretches(results, lambda result: "works" if result.verdict.works else "fails", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         if stretch[0].group == "fails":
@@ -188,7 +198,7 @@ def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
 
 
 def stretches(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[list[Point]]:
-    """Releases next to each other by build date that agree, of results of one golden on one platform and device.
+    """Return releases that agree, as neighbours by build date, for one golden on one platform and device.
 
     `group` says which results agree, and `written` is the group of the writer's own outputs: the writer is a point of
     its own, unless it is there as a reader.
@@ -209,18 +219,21 @@ def stretches(results: Sequence[Result], group: Callable[[Result], str], written
 
 
 def is_own_writer(result: Result) -> bool:
-    """Whether the reader of a cell is the writer of its golden: the same release on the same platform."""
+    """Return whether the reader of a cell is the writer of its golden: the same release on the same platform."""
     writer, reader = result.writer, result.reader
     return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
 
 
 def fails_in_own_writer(result: Result) -> bool:
-    """Whether the writer of a golden cannot replay it. What the audit stops, no release was asked to replay."""
+    """Return whether the writer of a golden cannot replay it.
+
+    A cell that the audit stops was not replayed. What the audit stops, no release was asked to replay.
+    """
     return result.verdict.fails and is_own_writer(result) and not result.fails_audit
 
 
 def cell_signature(result: Result) -> tuple[str, ...]:
-    """What failing cells of one cause have in common, as far as a cell alone shows it."""
+    """Return what failing cells of one cause have in common, as far as a cell alone shows it."""
     if result.upstream:
         return ("upstream", result.upstream)
     # Two runtimes have no fault in common, whatever their messages.
@@ -250,7 +263,7 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
 
 
 def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
-    """Of each cell whose message does not say what went wrong: the readers around its stretch that work."""
+    """Return, for each cell whose message does not tell the fault, the working readers around its stretch."""
     changes: dict[CellKey, FailingStretch] = {}
     for cells in Cells(results).by_series.values():
         for kind in {cell_signature(result) for result in cells if not VERDICTS[result.verdict].is_explained}:
@@ -306,7 +319,10 @@ def _cause(
 
 
 def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str, str, str, str]:
-    """The change of release in words; `since`, `before` and `mended_in` of a cause. `days` are known build dates."""
+    """Return the change of release in words, then `since`, `before` and `mended_in` of a cause.
+
+    `days` are known build dates.
+    """
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     before, after = stretch.before, stretch.after
     began, ended = _between(before, first, days), _between(last, after, days)
@@ -342,7 +358,7 @@ def _works_in(release: Release, stretch: FailingStretch) -> str:
 
 
 def _between(earlier: Release | None, later: Release | None, days: Sequence[datetime.date]) -> str:
-    """The two releases in words, where a known one was built between them; else empty."""
+    """Return the two releases in words, where a known one was built between them; else empty."""
     if earlier and later and bisect.bisect_right(days, earlier.built) < bisect.bisect_left(days, later.built):
         return f"between {release_name(earlier)} and {release_name(later)}"
     return ""

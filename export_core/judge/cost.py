@@ -1,4 +1,4 @@
-"""What calls cost: the compiler's figures of two cells compared, and their times by a rank test."""
+"""The cost of calls: the compiler's figures of two cells compared, and their times by a rank test."""
 
 import math
 import statistics
@@ -11,9 +11,9 @@ from export_core.matrix.result import Result
 from export_core.readers.worker.protocol import Cost
 
 FIGURES = Cost.__struct_fields__  # The figures of the compiler, which are the same each time.
-LEAST_STEP = 0.01  # By which part of itself a figure changes before that is a step.
+LEAST_STEP = 0.01  # The part of itself by which a figure must change to be a step.
 FEWEST_RUNS = 5  # Repetitions that both sides need: with fewer, no test can tell a slower cell from a busy machine.
-CERTAIN = 0.01  # How likely it may be that any of all the cells of a report is called slower by chance.
+CERTAIN = 0.01  # The probability that any of all the cells of a report is called slower by chance.
 
 
 class CostChange(msgspec.Struct, frozen=True, gc=False):
@@ -50,17 +50,17 @@ class RunTimes(NamedTuple):
 
 
 def cost_of(result: Result | None, figure: str) -> float | None:
-    """A figure of a cell; None where nobody says it."""
+    """Return a figure of a cell; None where the cell has none."""
     return getattr(result.cost, figure) if result and result.cost else None
 
 
 def grows(was: float, now: float, figure: str, times: float) -> bool:
-    """Whether a figure is more than so many times what it was, and not only by what is too small to count."""
+    """Return whether a figure is more than `times` its old value, and grew by more than what is too small to count."""
     return now > was * times and now - was >= _least(figure)
 
 
 def change_in(was: Result, now: Result, figure: str) -> CostChange | None:
-    """The change of a figure; None where it is less than a step, or one of the two does not say it."""
+    """Return the change of a figure; None where it is less than a step, or one of the two cells lacks it."""
     before, after = cost_of(was, figure), cost_of(now, figure)
     if before is None or after is None:
         return None
@@ -69,7 +69,7 @@ def change_in(was: Result, now: Result, figure: str) -> CostChange | None:
 
 
 def run_times(was: Result, now: Result) -> RunTimes | None:
-    """The run times of two cells compared; None where one of them was not repeated often enough.
+    """Return the run times of two cells compared; None where one of them was not repeated often enough.
 
     Mann-Whitney's test, exact for so few: it asks only whether the runs of one tend to be longer than those of the
     other, and nothing about how times are distributed.
@@ -84,12 +84,12 @@ def run_times(was: Result, now: Result) -> RunTimes | None:
 
 
 def runs_of(result: Result) -> Sequence[float]:
-    """The seconds of the repetitions of a cell."""
+    """Return the seconds of the repetitions of a cell."""
     return result.timings.runs if result.timings else ()
 
 
 def _least(figure: str) -> float:
-    """The smallest difference of a figure that counts: a compiler rounds buffers up, and names a few things anew."""
+    """Return the smallest difference of a figure that counts, since a compiler rounds buffers up."""
     if figure.endswith("bytes") or figure == "bytes_accessed":
         return 1024
     return {"run_seconds": 0, "instructions": 10, "fusions": 10}.get(figure, 1000)

@@ -31,7 +31,7 @@ class Phase(StrEnum):
 
 
 class ChangeStatus(NamedTuple):
-    """What must hold on a day."""
+    """The obligations of a declared change on a day."""
 
     phase: Phase
     new_from: datetime.date  # From when on exports may use the new target; before, they must use the old one.
@@ -59,10 +59,11 @@ class JudgedChange(msgspec.Struct, frozen=True):
 def status_of(
     change: CustomCallChange, windows: Windows, day: datetime.date, last_writer: datetime.date | None = None
 ) -> ChangeStatus:
-    """The status of a change on a day. `last_writer`: when the last writer known to export the old target was built.
+    """Return the status of a change on a day.
 
-    A writer built on D + 21 promises to run in readers built since D, which have the new target: from that day on
-    exports may use it. Where nothing replaces the old target, exports need not wait.
+    `last_writer` is when the last writer known to export the old target was built. A writer built on D + 21 promises to
+    run in readers built since D, which have the new target: from that day on exports may use it. Where nothing replaces
+    the old target, exports need not wait.
     """
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None

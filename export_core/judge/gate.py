@@ -33,7 +33,7 @@ from export_core.releases.names import title_of
 from export_core.releases.runtimes import names_runtime
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
-"""What else fails a run where `fail_on` of the policy, or --fail-on, asks for it."""
+"""Values of the policy's `fail_on`, and of --fail-on: what else fails a run."""
 
 
 class DeploymentTargetSummary(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class RunIdentity(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """What a run was, beside its results and its policy: what of its summary is not counted or judged."""
+    """The facts of a run beside its results and its policy, which nobody counts or judges."""
 
     planned: int  # The number of planned cells.
     as_of: datetime.date  # The day as of which the run was judged.
@@ -140,13 +140,13 @@ class Summary(RunFacts, frozen=True, kw_only=True):
 
 
 def facts_at_end(facts: RunFacts, seconds: float) -> RunFacts:
-    """The facts of a run that ends now, after so many seconds."""
+    """Return the facts of a run that ends now, after so many seconds."""
     now = datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0)
     return structs.replace(facts, seconds=seconds, identity=structs.replace(facts.identity, ended=now))
 
 
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
-    """What a summary says of the calendar of a run, as of its day."""
+    """Return the facts about the calendar in the summary of a run, as of its day."""
     known = calendar.as_of(as_of)
     # All that decides which readers there are and what is promised of them.
     facts = {
@@ -166,15 +166,17 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
 def summarize(
     results: Sequence[Result], policy: Policy, facts: RunFacts, causes: Sequence[Cause] | None = None
 ) -> Summary:
-    """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
+    """Count results, check known failures and declared changes of custom calls, and decide the exit code.
 
     The results have their causes; `causes` are those, unless they are still to be collected. `facts` may be a summary.
 
-    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
-    so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
-    golden that calls a new target too early is a broken promise even if no reader of this run shows it: readers of
-    those days are deployed, and not all of them are published. Raises `PolicyError` for a known failure whose globs
-    cover too much.
+    A run is incomplete if nothing was planned, a result is missing or given twice, or no cell covers what the policy
+    requires. A run without a promised cell is too, unless the policy says that it is meant or others have its other
+    shards. A golden that calls a new target too early is a broken promise even if no reader of this run shows it:
+    readers of those days are deployed, and not all of them are published.
+
+    Raises:
+        PolicyError: The globs of a known failure cover too much.
     """
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised or result.deployed))
     # A part of a run cannot show that an entry matches nothing.
@@ -227,12 +229,12 @@ def summarize(
 
 
 def broken_changes(summary: Summary) -> int:
-    """How many declared changes of custom calls are made too early, by a golden or by a reader."""
+    """Return how many declared changes of custom calls are made too early, by a golden or by a reader."""
     return sum(bool(change.broken or change.deleted) for change in summary.custom_call_changes)
 
 
 def exit_code_of(summary: Summary) -> ExitCode:
-    """The exit code that follows from everything else in a summary."""
+    """Return the exit code that follows from everything else in a summary."""
     codes = {judgement.facts.exit_code for judgement in Judgement if summary.judgements.get(judgement)}
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.unplanned or ExitCode.INCOMPLETE in codes:
@@ -247,7 +249,7 @@ def exit_code_of(summary: Summary) -> ExitCode:
 
 
 def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
-    """A sentence where cells outside the window fail otherwise than by a refusal, and the policy asks for none."""
+    """Return a sentence about cells outside the window that fail without a refusal, if the policy forbids it."""
     # A refusal is the expected end of a cell outside its window.
     failing = sum(
         result.judgement is Judgement.OUTSIDE and result.verdict.fails and result.verdict is not Verdict.REFUSED
@@ -258,7 +260,10 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
-    """A sentence where cells, as pairs of results, were a bonus in the baseline and fail now, if the policy asks."""
+    """Return a sentence about cells that were a bonus in the baseline and fail now, if the policy asks.
+
+    `cells` are pairs of results, the baseline's first.
+    """
     both = [(then, now) for then, now in cells if then and now]
     lost = sum(then.judgement is Judgement.BONUS and now.verdict.fails for then, now in both)
     text = f"{BONUS_LOST}: {plural(lost, 'cell')} that worked outside the window in the baseline failed"
@@ -266,7 +271,7 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
 
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:
-    """A policy as a summary holds it: without the passwords of URLs."""
+    """Return a policy as a summary stores it: without the passwords of URLs."""
     return cast(dict[str, Any], msgspec.to_builtins(policy.without_passwords()))
 
 
@@ -286,7 +291,10 @@ def _miscounted(planned: int, results: Sequence[Result]) -> list[str]:
 
 
 def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
-    """What no cell that ran covers, a sentence each. `platforms` are those that were asked for."""
+    """Return the requirements that no cell covers, a sentence each.
+
+    `platforms` are those that were asked for. `platforms` are those that were asked for.
+    """
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     # Cells that had to run and did not are said to be incomplete already.
     planned = bool(results) and not any(result.judgement is Judgement.INCOMPLETE for result in results)
@@ -314,7 +322,7 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
 
 
 def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
-    """A sentence where no cell of a run was promised or of a target, whatever happened to them; empty where one was."""
+    """Return a sentence if no cell of a run was promised or belongs to a deployment target; empty if one does."""
     # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):
         return ""
@@ -330,7 +338,7 @@ def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
 
 
 def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> dict[str, int]:
-    """What the promised plan of the day has and the run has not; of a part of a plan, nobody can say."""
+    """Return the promised cells of the day that the run lacks, by reader; of a part of a plan, nobody can say."""
     if facts.shard or len(results) != facts.planned:  # the latter is incomplete anyway
         return {}
     goldens = {golden: 1 for golden, built in facts.later.items() if built <= facts.as_of}
@@ -338,9 +346,9 @@ def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> di
 
 
 def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str:
-    """How old a calendar is on a day, in words; empty where the policy's `calendar_days` does not mind.
+    """Return how old a calendar is on a day, in words; empty where it is younger than the policy's `calendar_days`.
 
-    A run knows no release that is younger than its calendar, and promises nothing of it.
+    A run knows no release that is younger than its calendar, and promises nothing about it.
     """
     if not newest_built:  # of a run by an earlier version
         return ""
@@ -349,7 +357,7 @@ def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str
 
 
 def _left_out(facts: RunFacts, policy: Policy) -> str:
-    """How a run is only a part of what its project asks for: ``shard 1/7, only cases t.a``; empty where it is all.
+    """Return which part of its project's plan a run is: ``shard 1/7, only cases t.a``; empty for all of it.
 
     The readers and platforms that the policy names are the project's.
     """
@@ -383,7 +391,7 @@ def _without_modes(platforms: Iterable[str]) -> list[str]:
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
-    """The order of a finished results.jsonl: by reader, oldest build first, then case, writer and platform."""
+    """Return results as results.jsonl orders them: by reader, oldest build first, then case, writer, platform."""
 
     # All of a cell's key is in it: no two runs order the same cells differently, whichever ended first.
     def key(result: Result) -> tuple[Any, ...]:

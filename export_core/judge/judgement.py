@@ -1,4 +1,4 @@
-"""The judgement of one cell: by the table of verdict and window, by what is known of it, and by its control."""
+"""The judgement of one cell: by the table of verdict and window, by known issues, and by its control."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,10 @@ from export_core.releases.runtimes import runtime_of
 def judge_verdict(
     verdict: Verdict, *, promised: bool, required: bool = True, deployed: Sequence[str] = ()
 ) -> Judgement:
-    """The table. `required`: a cell that was not run is incomplete, also outside the window.
+    """Return the judgement of a verdict by the table.
 
-    `deployed` are deployment targets that need the cell: whatever fails there is at least owed.
+    `required` means that a cell that was not run is incomplete, also outside the window. `deployed` are deployment
+    targets that need the cell: whatever fails there is at least owed.
     """
     if verdict is Verdict.NOT_RUN and (required or deployed):
         return Judgement.INCOMPLETE
@@ -71,10 +72,10 @@ def judge(
 
 
 def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = None) -> Result:
-    """A result as a policy's windows, targets, known failures and requirements judge it. `as_of`: see `judge`.
+    """Return a result as a policy's windows, targets, known failures and requirements judge it on a day.
 
-    Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is
-    outside and of no deployment target.
+    Whatever was planned is required to run, inside the window or not, unless the policy says otherwise about cells
+    outside it and without a deployment target.
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
     window = promise_of(
@@ -107,7 +108,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
 
 
 def _is_left_out(result: Result) -> bool:
-    """Whether a runtime that is not jaxlib refused what its promise leaves out, such as a custom call."""
+    """Return whether a runtime that is not jaxlib refused what its promise leaves out, such as a custom call."""
     if not result.reader.runtime or result.verdict is not Verdict.REFUSED:
         return False
     runtime = runtime_of(result.reader.runtime)
@@ -128,7 +129,7 @@ def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.dat
     Args:
         results: All results of a run, each judged by `policy`.
         policy: The policy.
-        as_of: See `judge`.
+        as_of: The day, as `judge` takes it.
 
     Returns:
         The results in their order.
@@ -154,9 +155,9 @@ def _by_control(
 
 
 def may_be_devices_limit(result: Result) -> bool:
-    """Whether a compiler says that it cannot do a program, and not that something is missing beside the program.
+    """Return whether a compiler says that it cannot do a program, and not that something is missing beside it.
 
-    A crash and a timeout say nothing, and a golden that was written on the device itself has run there.
+    A crash and a timeout show nothing, and a golden that was written on the device itself has run there.
     """
     is_compilers = result.platform != "cpu" and (result.verdict, result.stage) == (Verdict.ERROR, Stage.COMPILE)
     has_run = result.mode is Mode.RUN and result.writer.platform == result.platform
@@ -164,7 +165,10 @@ def may_be_devices_limit(result: Result) -> bool:
 
 
 def _control_of(result: Result, own: Result | None) -> Control:
-    """What the cell of the golden's own writer shows of a failing cell; `own` is None where the run has none."""
+    """Return what the cell of the golden's own writer shows about a failing cell.
+
+    `own` is None where the run has none.
+    """
     if own is None or own.verdict is Verdict.NOT_RUN:
         return Control.NOT_RUN
     if own.verdict.works:

@@ -1,4 +1,4 @@
-"""What is known of failing cells: upstream issues; the policy's known failures, and what of them is no longer true."""
+"""The known reasons of failing cells: upstream issues; the policy's known failures, and which of those are stale."""
 
 import datetime
 import re
@@ -31,18 +31,18 @@ class Scope(NamedTuple):
 
 
 def scope_of(result: Result) -> Scope:
-    """The scope of a cell that was judged."""
+    """Return the scope of a cell that was judged."""
     return Scope(result.case, result.writer.jaxlib, result.reader.name, result.platform)
 
 
 def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailure | None:
-    """The entry that lists this cell and says exactly how it fails, or None."""
+    """Return the known failure that lists this cell and says exactly how it fails, or None."""
     scope = scope_of(result)
     return next((entry for entry in known if covers(entry, scope) and _fails_so(entry, result)), None)
 
 
 def covers(entry: KnownFailure, scope: Scope) -> bool:
-    """Whether an entry is about this cell."""
+    """Return whether an entry is about this cell."""
     named = ((scope.case, entry.cases), (scope.writer, entry.writers), (scope.reader, entry.readers))
     has_platform = scope.platform in entry.platforms
     return has_platform and all(any(matches(name, pattern) for pattern in patterns) for name, patterns in named)
@@ -65,7 +65,7 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
 
 
 def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
-    """The scopes of the cells of a plan that are promised, or that a deployment target has to run."""
+    """Yield the scopes of the cells of a plan that are promised, or that a deployment target has to run."""
     for cell in cells:
         if cell.decides:
             manifest = cell.golden.manifest
@@ -73,9 +73,9 @@ def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
 
 
 def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:
-    """What is no longer true of the policy's known failures and quirks, a sentence for each defect.
+    """Return what is no longer true about the policy's known failures and quirks, a sentence for each defect.
 
-    `whole`: the run had every golden with its window, so that an entry that matches no cell is a leftover.
+    `whole` is whether the run had every golden with its window, so that an entry that matches no cell is a leftover.
     """
     results = list(results)
     problems = []
@@ -91,10 +91,10 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
 
 
 def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, *, whole: bool) -> Iterator[str]:
-    """What is no longer true of one known failure.
+    """Yield what is no longer true about one known failure.
 
-    Outside the window only wrong numbers break a promise, and only what a deployment target has to run is owed: no
-    other cell there is one that an entry can be about.
+    Outside the window only wrong numbers break a promise, and only what a deployment target has to run is owed: an
+    entry can be about no other cell there.
     """
     excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     counted = (result for result in results if result.promised or result.deployed or result.judgement in excusable)
@@ -128,7 +128,7 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
 
 
 def expired(policy: Policy, as_of: datetime.date) -> list[str]:
-    """Which known failures and quirks have expired as of a day, or were added in the future, a sentence each.
+    """Return which known failures and quirks have expired as of a day, or were added in the future, a sentence each.
 
     An expired entry still excuses its cells: they fail as before. An entry may be `added` after `as_of`, which can be a
     day of the past, but not after today: that would postpone its end.
@@ -147,7 +147,7 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
 
 
 def entry_name(table: str, number: int, entry: Any) -> str:
-    """How a message names an entry of a table: its file and line, and whose it is or what it is called."""
+    """Return the name of an entry in messages: its file and line, and its owner or its own name."""
     location = f"{entry.location}: " if entry.location else ""
     owner = f"; owner {entry.owner}, {entry.issue}" if hasattr(entry, "owner") else ""
     about = getattr(entry, "reason", "") or getattr(entry, "name", "")
@@ -159,7 +159,7 @@ def _fails_so(entry: KnownFailure, result: Result) -> bool:
 
 
 def _cells(results: Sequence[Result]) -> str:
-    """Every cell by name, those of one golden together."""
+    """Return every cell by name, those of one golden together."""
     ordered = sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built))
     return "; ".join(
         f"{golden} on {platform} in {titles(result.reader for result in cells)}"
@@ -168,7 +168,10 @@ def _cells(results: Sequence[Result]) -> str:
 
 
 def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) -> str:
-    """The id of the first entry that a failing cell shows; empty for none. Few entries need to read the artifact."""
+    """Return the id of the first known issue that a failing cell shows; empty for none.
+
+    Few need to read the artifact. Few entries need to read the artifact.
+    """
     consumers, built = consumers_of(result.reader.family or JAXLIB), str(result.reader.built)
     for issue in issues:
         if issue.consumer not in consumers or result.verdict not in issue.shown_by:
@@ -193,7 +196,10 @@ _STAGES = [*Stage]
 
 
 def _is_concerned(result: Result, golden: Golden, concerns: Concerns | None) -> bool:
-    """Whether an entry is about the artifact of a cell. What a result has not stored is read from the artifact."""
+    """Return whether an entry is about the artifact of a cell, read from the artifact where the result lacks the facts.
+
+    What a result has not stored is read from the artifact.
+    """
     if concerns is None:
         return True
     asked = concerns.given

@@ -84,5 +84,5 @@ def _readers_of_day(
 
 
 def _names_several(text: str) -> bool:
-    """Whether a text is a runtime, or a range of its releases, which means other releases on another day."""
+    """Return whether a text is a runtime, or a range of its releases, which means other releases on another day."""
     return names_runtime(text) and "==" not in text

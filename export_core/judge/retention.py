@@ -11,13 +11,13 @@ from export_core.releases import Calendar, Windows, promise
 
 
 def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
-    """The first day on which a new jaxlib is no longer promised to run what a jaxlib built on `written` wrote."""
+    """Return the first day on which no new jaxlib is promised to run what a jaxlib built on `written` wrote."""
     # The last day of a window is still in it.
     return written + datetime.timedelta(days=windows.backward_days + 1)
 
 
 def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
-    """The jaxlib versions that the policy names as deployed, in targets on that day or at all, or as readers."""
+    """Return the jaxlib versions that the policy names as deployed, in targets on that day or at all, or as readers."""
     # Versions of jaxlib only: words such as `window`, and other runtimes, begin with a letter. A wheel file is a
     # release candidate: it is tried, not deployed.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
@@ -27,7 +27,7 @@ def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
 
 
 def retirement_day(reader: datetime.date, written: Sequence[datetime.date], windows: Windows) -> datetime.date | None:
-    """The first day on which a reader may be retired, or None where it is promised to run nothing that was written.
+    """Return the first day on which a reader may be retired, or None where it is promised to run nothing.
 
     From that day on no new jaxlib is promised to run what the reader's own release exports, nor any golden that the
     reader is promised to run: nothing is lost by not running it any more.
@@ -39,7 +39,7 @@ def retirement_day(reader: datetime.date, written: Sequence[datetime.date], wind
 def live_readers(
     written: Sequence[datetime.date], calendar: Calendar, windows: Windows, day: datetime.date, in_use: Sequence[str]
 ) -> list[str]:
-    """The readers to run on a day, oldest build first: those in use, and those that may not be retired yet.
+    """Return the readers to run on a day, oldest build first: those in use, and those that may not be retired yet.
 
     Raises `ReleaseError` for one in use that the calendar lacks that day, and for a day before the first release.
     """
@@ -53,12 +53,12 @@ def live_readers(
 def retention_status(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date
 ) -> Iterator[tuple[Golden, list[str]]]:
-    """Every golden with the reasons why it must stay on a day, as sentences; without one it may be pruned.
+    """Yield every golden with the reasons why it must stay on a day, as sentences; without one it may be pruned.
 
-    A golden must stay while a jaxlib built that day must run it, while it is in the window of a live reader, while a
-    deployment target has to run its case, also one whose obligation has yet to begin, while it calls
-    a custom-call target that may not be deleted yet, when it is pinned, and when it is its case's last by a writer of
-    its platform.
+    A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. It
+    must stay while a deployment target has to run its case, also one whose obligation has yet to begin. And it must
+    stay while it calls a custom-call target that may not be deleted yet. It also stays when it is pinned, and when it
+    is its case's last by a writer of its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})
@@ -91,6 +91,6 @@ def retention_status(
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:
-    """The first day on which the old target of a change may be deleted; these goldens show its last writer."""
+    """Return the first day on which the old target of a change may be deleted; these goldens show its last writer."""
     calling = [golden.manifest.writer.built for golden in goldens if change.old in golden.manifest.custom_calls]
     return status_of(change, windows, change.introduced, max(calling, default=None)).delete_from

@@ -1,4 +1,4 @@
-"""What of a policy matches nothing in the whole project: a misspelled name there looks just like a rule that holds.
+"""The names in a policy that match nothing in the whole project: a misspelled name looks just like a rule that holds.
 
 `PATTERNS` has every key that can match nothing. A test compares it with the keys of the policy: a new one is in it, or
 in `OTHER_KEYS`.
@@ -69,7 +69,7 @@ class ReportedBy(Enum):
 
 
 class Unmatched(NamedTuple):
-    """One pattern that matches nothing, in a sentence."""
+    """A pattern that matches nothing, in a sentence."""
 
     text: str
     reported_by: ReportedBy = ReportedBy.NO_RUN
@@ -77,14 +77,14 @@ class Unmatched(NamedTuple):
     pattern: str = ""  # Of a deployment target: the pattern itself.
 
     def is_reported(self, *, whole: bool) -> bool:
-        """Whether the report of a run says so, of all cells (`whole`) or of a part of them."""
+        """Return whether a run reports it, at the end of a run of all cells (`whole`) or of a part of them."""
         return self.reported_by is ReportedBy.ALL_RUNS or (whole and self.reported_by is ReportedBy.WHOLE_RUNS)
 
 
 NO_BASELINE = (
     f"{BONUS_LOST}: no baseline says what was a bonus, so nothing is checked. `jaxexport judge --baseline OLD` does."
 )
-"""What is said of a run that has no baseline, where the policy asks whether a bonus is lost."""
+"""The sentence for a run without a baseline, where the policy asks whether a bonus is lost."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _AllReaders:
 
 
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
-    """Every pattern and name in a policy that matches no golden, reader or target.
+    """Return every pattern and name in a policy that matches no golden, reader or target.
 
     `goldens` are all of the project: of a part of them, most patterns match nothing.
     """
@@ -160,9 +160,9 @@ def _lacking(
 def targets_without_golden(
     patterns: Sequence[str], goldens: Sequence[Golden], calendar: Calendar, as_of: datetime.date
 ) -> list[str]:
-    """A sentence for each target on the newest stable list that a pattern names and no golden calls.
+    """Return a sentence for each target on the newest stable list that a pattern names and no golden calls.
 
-    The list is that of the newest release on that day. Raises `PolicyError` for a pattern that matches no target of it.
+    The list is that of the newest release on that day. Raises `PolicyError` for a pattern that matches no target in it.
     """
     release = calendar.release(calendar.as_of(as_of).newest())
     stable = stable_targets(release.jax)
@@ -176,7 +176,7 @@ def targets_without_golden(
 
 
 def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
-    """A sentence for each pin that matches no golden: its pattern is misspelled, or its golden is gone."""
+    """Return a sentence for each pin that matches no golden: its pattern is misspelled, or its golden is gone."""
     return [
         f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
         for number, pin in enumerate(policy.retention.pinned)
@@ -219,7 +219,7 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
-    """What no golden has together, in an entry each of whose patterns matches one: cases and writers, or platform."""
+    """Yield pairs of an entry's patterns that match goldens, but none together: cases with writers or platform."""
     own = [golden.manifest for golden in goldens if _any_matches([golden.manifest.case], getattr(entry, "cases", "*"))]
     if isinstance(entry, DeploymentTarget):
         if not any(entry.platform in manifest.replayed_on for manifest in own):
@@ -237,7 +237,7 @@ def _any_matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
 
 
 def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterable[str]]) -> list[str]:
-    """The patterns that match none of the names that a key of the policy is about."""
+    """Return the patterns that match none of the names that a key of the policy is about."""
     return [
         pattern
         for pattern in patterns
@@ -247,7 +247,10 @@ def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterab
 
 
 def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]) -> Iterator[str]:
-    """The entries that are about a case and not about the same case by its new name; `writers` are its goldens'."""
+    """Yield the entries about a case that are not about it under its new name.
+
+    `writers` are those of its goldens.
+    """
 
     def loses(pattern: str, before: str, after: str) -> bool:
         return matches(before, pattern) and not matches(after, pattern)

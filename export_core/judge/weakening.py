@@ -65,13 +65,16 @@ MARKER = "the marker"
 
 
 def _spread(*groups: tuple[Any, Sequence[tuple[Any, str]]]) -> dict[Field, Any]:
-    """Each field of these groups with what is said of its group. Raises `ValueError` for one that is given twice."""
+    """Return each field of these groups with the entry of its group.
+
+    Raises `ValueError` for one that is given twice.
+    """
     fields: dict[Field, Any] = {}
-    for said, kinds in groups:
+    for entry, kinds in groups:
         for kind, names in kinds:
             for name in names.split():
-                if fields.setdefault((kind, name), said) is not said:
-                    raise ValueError(f"{kind}: {name} is given twice")
+                if fields.setdefault((kind, name), entry) is not entry:
+                    raise ValueError(f"expected each field once, found {kind}: {name} twice")
     return fields
 
 

@@ -26,7 +26,7 @@ DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
 class About:
-    """What entries ask of one artifact, its derivatives included."""
+    """The properties of one artifact, its derivatives included, that entries ask about."""
 
     def __init__(self, artifact: Artifact):
         self.artifact = artifact
@@ -36,7 +36,7 @@ class About:
         """What `Measured` says of it, by runtime and the places of its releases: many releases share an answer."""
 
     def is_concerned(self, entry: Entry) -> bool:
-        """Whether an entry is about it."""
+        """Return whether an entry is about it."""
         if entry.id not in self._concerning:
             self._concerning[entry.id] = is_concerned(self, entry.concerns)
         return self._concerning[entry.id]
@@ -77,7 +77,7 @@ class About:
         return {name: frozenset(types) for name, types in found.items()} | ({CALL: self.calls} if self.calls else {})
 
     def has_use(self, glob: str, pattern: str) -> bool:
-        """Whether an operation is used with element types in which a regular expression is found."""
+        """Return whether an operation is used with element types in which a regular expression is found."""
         if not _any_matches(self.operations, [glob.partition("(")[0]]):  # without a walk over the module
             return False
         named = [types for name, types in self.uses.items() if _matches(name, glob)]
@@ -144,21 +144,28 @@ def _names(tables: Tables, text: str) -> bool:
 
 
 def _without_version(name: str) -> str:
-    """The name of an operation of VHLO as StableHLO has it: ``stablehlo.sort`` for ``vhlo.sort_v1``."""
+    """Return the name of an operation of VHLO as StableHLO has it: ``stablehlo.sort`` for ``vhlo.sort_v1``."""
     dialect, _, operation = name.partition(".")
     stem, _, version = operation.rpartition("_v")
     return f"stablehlo.{stem}" if dialect == "vhlo" and stem and version.isdigit() else name
 
 
 def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
-    """Whether a glob matches a name. Most globs are names: those need no look at each name."""
+    """Return whether a glob matches a name.
+
+    Most globs are names: those need no look at each name. Most globs are names: those need no look at each name.
+    """
     return any(
         glob in names if _SPECIAL.isdisjoint(glob) else any(_matches(name, glob) for name in names) for glob in globs
     )
 
 
 def _matches(name: str, glob: str) -> bool:
-    """Whether a glob matches. Most are names, or end with a star: those cost no regular expression, 0.3 ms each."""
+    """Return whether a glob matches.
+
+    Most are names, or end with a star, which need no slow regular expression. Most are names, or end with a star: those
+    cost no regular expression, 0.3 ms each.
+    """
     stem = glob.removesuffix("*")
     if not _SPECIAL.isdisjoint(stem):
         return fnmatchcase(name, glob)
@@ -166,7 +173,10 @@ def _matches(name: str, glob: str) -> bool:
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    """Whether a regular expression is found. One of letters and digits alone is a text."""
+    """Return whether a regular expression is found.
+
+    One of letters and digits alone is a text. One of letters and digits alone is a text.
+    """
     return pattern in text if not pattern or pattern.isalnum() else re.search(pattern, text) is not None
 
 
@@ -182,9 +192,9 @@ HOLDS: Mapping[str, Callable[[About, Any], bool]] = {
     "types": lambda about, pattern: re.search(pattern, about.types) is not None,
     "uses": lambda about, uses: any(about.has_use(*use) for use in uses),
 }
-"""How each key of an entry's `concerns` is answered, the cheapest question first."""
+"""The check of each key of an entry's `concerns`, the cheapest first."""
 
 
 def is_concerned(about: About, concerns: Mapping[str, Any]) -> bool:
-    """Whether an artifact has all that an entry is about."""
+    """Return whether an artifact has all that an entry is about."""
     return all(holds(about, concerns[key]) for key, holds in HOLDS.items() if key in concerns)

@@ -33,10 +33,10 @@ class Entry(NamedTuple):
     since: str  # The build date of the first release that has it; empty where all older ones have it.
     mended: str  # The build date of the first release that no longer has it; empty for none.
     written_before: str  # The build date of the first writer whose artifacts do not have it; empty for any writer.
-    concerns: Mapping[str, Any]  # What of an artifact it is about, by the keys of `concerns.py`.
+    concerns: Mapping[str, Any]  # The properties of an artifact that it is about, by the keys of `concerns.py`.
 
     def holds_for(self, built: str, platform: str, settings: tuple[str, ...]) -> bool:
-        """Whether a release of its consumer that was built on a day has it, on a platform and under these settings."""
+        """Return whether a release of its consumer built on a day has it, on a platform with these settings."""
         return (
             (not self.since or built >= self.since)
             and (not self.mended or built < self.mended)
@@ -54,7 +54,7 @@ def _rows() -> dict[str, list[list[Any]]]:
 
 
 def consumers_of(name: str) -> tuple[str, ...]:
-    """The consumers whose entries hold for a consumer: itself, and what it is made of."""
+    """Return the consumers whose entries hold for a consumer: itself, and what it is made of."""
     return name, *_PARTS.get(name, ())
 
 

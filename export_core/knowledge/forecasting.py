@@ -1,4 +1,4 @@
-"""What a consumer will do with an artifact, from its bytes and from what is known of the consumer; nothing is run.
+"""The forecast of what a consumer will do with an artifact, from its bytes and from known issues; nothing is run.
 
 Four answers: does it load the artifact, compile it, run it, and give its writer's numbers. Each is `YES`, `NO`,
 `YES_BUT` (on a condition, or not each time) or `UNKNOWN`, with reasons. What does not load does not run, so that an
@@ -24,17 +24,20 @@ _FROM_BEST = (YES, YES_BUT, UNKNOWN, NO)
 
 LOADS, COMPILES, RUNS, NUMBERS = range(4)
 _QUESTION = {"read": LOADS, "deserialize": LOADS, "module": LOADS, "lower": COMPILES, "compile": COMPILES, "run": RUNS}
-"""The first question whose answer an entry spoils, by its stage. Of the last one, `compare`, only the numbers."""
+"""The first question whose answer an entry spoils, by its stage.
+
+Of the last stage, `compare`, only the numbers. Of the last one, `compare`, only the numbers.
+"""
 
 ONE_DEVICE = "it runs artifacts for one device, and this one is for {}"
-"""What is said of another runtime than jaxlib, with the number of devices."""
+"""The sentence about another runtime than jaxlib, with the number of devices."""
 X64, DEVICES = "jax_enable_x64", "devices"
-"""What a reader of jaxlib may have: 64-bit numbers, and as many devices as an artifact needs."""
-MATRIX = (X64, DEVICES)  # What the cells of a matrix have.
+"""The abilities of a reader of jaxlib: 64-bit numbers, and as many devices as an artifact needs."""
+MATRIX = (X64, DEVICES)  # The abilities of a reader in a matrix.
 
 
 class Reason(NamedTuple):
-    """Why an answer is no yes."""
+    """A reason why an answer is not yes."""
 
     text: str  # What happens, or what is not known, without a full stop.
     todo: str = ""  # What to do, a sentence; empty where the text says it.
@@ -52,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """What a reader will do with an artifact on a platform."""
+    """The forecast of what a reader will do with an artifact on a platform."""
 
     reader: Reader  # The reader.
     platform: str  # The platform.
@@ -88,13 +91,13 @@ class Forecast(NamedTuple):
 
 
 def usual_platform(artifact: Artifact) -> str:
-    """The platform that is meant where none is named: the CPU if it was exported for it, else its first one."""
+    """Return the platform that is meant where none is named: the CPU if the artifact is for it, else its first one."""
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
     return "cpu" if "cpu" in platforms or not platforms else platforms[0]
 
 
 def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: Sequence[str] = ()) -> Forecast:
-    """Say what one reader will do with an artifact.
+    """Return what one reader will do with an artifact.
 
     Args:
         artifact: The artifact.
@@ -111,7 +114,7 @@ _ALL = (Answer(YES),) * 4  # Of most readers nothing is known that spoils an ans
 def forecasts(
     artifact: Artifact, readers: Iterable[Reader], platform: str = "", settings: Sequence[str] = ()
 ) -> Iterator[Forecast]:
-    """Say what each of these readers will do with an artifact, as `forecast` does."""
+    """Yield what each of these readers will do with an artifact, as `forecast` does."""
     platform, about = platform or usual_platform(artifact), About(artifact)
     for load in loads(artifact, readers):
         if load.ok is False:  # what it does not load, it does not run
@@ -131,7 +134,7 @@ def forecasts(
 
 
 def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
-    """The four answers, each with the reasons of those before it that are as bad."""
+    """Yield the four answers, each with the reasons of those before it that are as bad."""
     before: list[tuple[str, Reason]] = []
     for own in found:
         before += own
@@ -142,7 +145,7 @@ def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
 def _by_bytes(
     about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
-    """What the bytes say beside whether it loads, each with the first question whose answer it spoils."""
+    """Yield what the bytes show beside whether it loads, each with the first question whose answer it spoils."""
     artifact = about.artifact
     envelope, devices = artifact.envelope, about.devices
     if reader.release.runtime:
@@ -190,8 +193,8 @@ def _by_bytes(
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
         yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
-        said = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
-        yield COMPILES, YES_BUT, Reason(said)
+        need = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
+        yield COMPILES, YES_BUT, Reason(need)
     elif devices > 1 and DEVICES not in settings:
         yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
 
@@ -199,7 +202,7 @@ def _by_bytes(
 def _by_entry(
     entry: Entry, about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
-    """What an entry says that concerns an artifact, with the first question whose answer it spoils."""
+    """Yield the reason of an entry that concerns an artifact, with the first question whose answer it spoils."""
     # A release outside the calendar can have it or not.
     built = reader.release.built
     if not entry.holds_for(built or entry.since or "0", platform, settings) or not about.is_concerned(entry):
@@ -218,7 +221,10 @@ def _by_entry(
 
 
 def _written_before(entry: Entry, about: About) -> str:
-    """Whether an artifact is by a writer of an entry: `YES_BUT` where only some of the possible writers are."""
+    """Return whether an artifact is by a writer of an entry.
+
+    `YES_BUT` means that only some of the possible writers are.
+    """
     if not entry.written_before:
         return YES
     from export_core.artifact.writers import find_writer

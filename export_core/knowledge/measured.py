@@ -1,4 +1,4 @@
-"""What other runtimes were seen to run: operations with their element types, in releases whose cells passed."""
+"""The operations that other runtimes were seen to run, with their element types, in releases whose cells passed."""
 
 import functools
 import json
@@ -11,7 +11,7 @@ MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # n
 
 
 class Measured(NamedTuple):
-    """What was seen in the releases of one runtime."""
+    """The operations that releases of one runtime were seen to run."""
 
     releases: tuple[str, ...]  # Those that ran, oldest build first.
     operations: Mapping[str, Mapping[str, list[int]]]
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
         ]
 
     def unseen(self, needed: Mapping[str, frozenset[str]], places: frozenset[int]) -> dict[str, frozenset[str]]:
-        """Return what of an artifact nobody saw in the releases at these places: operations with element types."""
+        """Return the operations of an artifact, with element types, that no release at these places was seen to run."""
         found = {}
         for name, types in needed.items():
             if new := frozenset(of for of in types or ("",) if not self._is_seen(name, of, places)):
@@ -53,10 +53,10 @@ class Measured(NamedTuple):
         )
 
     def places(self, release: str) -> frozenset[int]:
-        """Return the places of the releases that speak for one; that of none, which no operation has, where none does.
+        """Return the places of the releases that speak for one; empty where none does, as no operation has that.
 
-        A release that did not run counts as one that has what both its neighbours have: so none that is newer than all
-        that ran has anything. The releases between two are known by their versions.
+        A release that did not run counts as having what both its neighbours have: so none that is newer than all that
+        ran has anything. The releases between two are known by their versions.
         """
         if release in self.releases:
             return frozenset((self.releases.index(release),))
@@ -73,7 +73,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @functools.cache
 def measured() -> Mapping[str, Measured]:
-    """What was seen in each runtime that is not jaxlib, by its name."""
+    """Return the operations that each runtime other than jaxlib was seen to run, by its name."""
     with open(MEASURED, "rb") as file:  # noqa: PTH123
         content = json.loads(file.read())
     return {

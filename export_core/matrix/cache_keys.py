@@ -33,14 +33,14 @@ _CORE = Path(__file__).parents[1]
 
 
 class ExecutionKeys:
-    """Names what a cell runs: its request, with the SHA-256 of each file of the golden in the place of its path."""
+    """The names of what cells run: a request, with the SHA-256 of each file of the golden in the place of its path."""
 
     def __init__(self, limits: CellLimits) -> None:
         self._limits = limits
         self._keys: dict[tuple[str, str, str, str], str] = {}
 
     def of(self, cell: Cell) -> str:
-        """A digest of all that a cell runs in its reader, but not of the outputs that are expected."""
+        """Return a digest of all that a cell runs in its reader, but not of the outputs that are expected."""
         # Which calls a cell makes depends on its runtime too, and on nothing else of its reader.
         name = (cell.golden.id, cell.platform, cell.mode, cell.reader.family)
         if name not in self._keys:
@@ -52,7 +52,7 @@ class ExecutionKeys:
 
 
 class OutcomeKeys:
-    """Names an outcome by the content of all that decides it."""
+    """The keys of outcomes, by the content of all that decides them."""
 
     def __init__(self, options: ReplayOptions) -> None:
         self._calendar = options.calendar
@@ -63,7 +63,7 @@ class OutcomeKeys:
         self._readers: dict[int, tuple[Environment, str]] = {}
 
     def of(self, cell: Cell, environment: Environment) -> str:
-        """The key of a cell in an environment whose content is known."""
+        """Return the key of a cell in an environment whose content is known."""
         golden = cell.golden
         if golden.id not in self._expected:
             # Messages say what set a tolerance, such as a line of the policy: where that moves, they change.
@@ -85,15 +85,16 @@ class OutcomeKeys:
 
 
 def expected_content(manifest: Manifest) -> str:
-    """A hash of what a golden says and expects, without its name, its packages and the files for the eye only."""
+    """Return a hash of what a golden contains and expects, without name, packages and files for the eye."""
     files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
     return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
 
 
 def runs_code_outside_the_key(golden: Golden) -> bool:
-    """Whether replaying a golden runs a user's code that no key holds: what registers or compares may use anything.
+    """Return whether replaying a golden runs a user's code that no key covers.
 
-    A module to register is in the golden, and so in the key: that is enough where the module is self-contained.
+    Code that registers or compares may use anything. A module to register is in the golden, and so in the key: that is
+    enough where the module is self-contained.
     """
     if ":" in golden.compared_as.comparison.compare:
         return True
@@ -108,7 +109,7 @@ def runs_code_outside_the_key(golden: Golden) -> bool:
 
 @functools.cache
 def hash_of_code() -> str:
-    """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
+    """Return a hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
     # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
     executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
     names = "artifact", "base", "goldens", "matrix", "numbers", "policy", "readers", "releases", *executors
@@ -122,7 +123,10 @@ def hash_of_code() -> str:
 
 @functools.cache
 def machine() -> str:
-    """What of this machine decides numbers. A cache may be on a disk that several machines share."""
+    """Return the properties of this machine that decide numbers: several machines may share a cache.
+
+    A cache may be on a disk that several machines share.
+    """
     processor = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -135,12 +139,12 @@ def machine() -> str:
 
 
 def tool() -> str:
-    """Which code of this project runs here: its version and a hash."""
+    """Return which code of this project runs here: its version and a hash."""
     return f"{version('pytest-jaxexport')} ({hash_of_code()[:12]})"
 
 
 def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
-    """The value, with each path below `folder` replaced by the hash that the manifest has for that file."""
+    """Return the value, with each path below `folder` replaced by the hash that the manifest has for that file."""
     if isinstance(value, str):
         name = os.path.relpath(value, folder) if value.startswith(folder + os.sep) else ""
         # A file that no manifest lists is its own content, and shared with nobody.
@@ -166,7 +170,7 @@ __future__ abc collections contextlib copy dataclasses enum functools inspect it
 numpy operator re string types typing
 """
 IMPORTS = frozenset(_IMPORTS.split())
-"""What it may import: packages whose content is in the key, and modules of the standard library that read nothing."""
+"""The imports of a self-contained module: packages in the key, and standard modules that read nothing."""
 _REACHES = """
 DataSource __builtins__ __file__ __import__ __loader__ __spec__ breakpoint compilation_cache ctypes ctypeslib
 datetime64 environ eval exec fromfile fromregex genfromtxt getenv import_module io load load_library loadtxt memmap open
@@ -177,7 +181,7 @@ REACHES = frozenset(_REACHES.split())
 
 
 def is_self_contained(source: bytes) -> bool:
-    """Whether a module imports only `IMPORTS` and uses no name of `REACHES`: then the same bytes do the same again.
+    """Return whether a module imports only `IMPORTS` and uses no name of `REACHES`: then equal bytes behave equally.
 
     Anything else may load a library, or read a file, a variable or the time. This check is for honest code; it is no
     protection against code that tries to get around it.

@@ -55,10 +55,10 @@ class Environments(Protocol):
     """The environments of a run's readers."""
 
     def find(self, placement: Placement) -> Environment | None:
-        """The environment of a placement if it is built; nothing is built, started or waited for."""
+        """Return the environment of a placement if it is built; nothing is built, started or waited for."""
 
     def build(self, placement: Placement) -> Environment:
-        """An `EnvironmentProvider`."""
+        """Return the environment of a placement, as an `EnvironmentProvider` does."""
 
 
 def replay_unknown(
@@ -69,7 +69,7 @@ def replay_unknown(
     replay: Replay,
     notify: Notify = ignore,
 ) -> Generator[Replayed, None, None]:
-    """Each cell with its outcome: those that the cache has, then those of a replay, which are stored.
+    """Yield each cell with its outcome: those that the cache has, then those of a replay, which are stored.
 
     No environment is built or started if every cell of it is known. Unless `options.cache`, every cell is run, and its
     outcome stored all the same.
@@ -105,7 +105,10 @@ class _KnownOutcomes:
         self._not_cached = {name for name, golden in goldens.items() if runs_code_outside_the_key(golden)}
 
     def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Replayed, None, list[Cell]]:
-        """The outcomes that the cache has of these cells. Returns the cells that it does not have."""
+        """Yield cells with the outcomes that the cache has.
+
+        Returns the cells that it does not have. Returns the cells that it does not have.
+        """
         keys = {cell.key: key for cell in cells if (key := self.key(cell))}
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
         cached = self._cache.get(tuple(keys.values()))
@@ -121,13 +124,13 @@ class _KnownOutcomes:
         return unknown
 
     def build(self, placement: Placement) -> Environment:
-        """An `EnvironmentProvider` that remembers what it gave."""
+        """Return an environment, and remember it."""
         self._builds[placement] += 1
         self._environments[placement] = environment = self._build(placement)
         return environment
 
     def key(self, cell: Cell) -> str:
-        """The name of a cell's outcome; empty if it is not stored, and while its environment is not built.
+        """Return the key of a cell's outcome; empty if it is not stored, and while its environment is not built.
 
         Outcomes of an environment that was asked for again, because something broke, are not stored: nobody knows which
         of them come from the broken one. Nor are those of an accelerator, since no key has the version of its driver.
@@ -175,11 +178,11 @@ def replay_here(
 
 
 class OutcomeCache:
-    """Outcomes by key, until `close`.
+    """The stored outcomes by key, until `close`.
 
-    It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache.
-    A row that is not as it was written is none; a file that is broken is removed, and a new one begun. `given` is how
-    many outcomes it has given so far.
+    It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache. A
+    row that is damaged counts as missing; a file that is broken is removed, and a new one begun. `given` is how many
+    outcomes it has given so far.
     """
 
     def __init__(self, folder: Path, notify: Notify = ignore) -> None:
@@ -192,7 +195,11 @@ class OutcomeCache:
         self._open()
 
     def get(self, keys: Sequence[str]) -> dict[str, Result]:
-        """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
+        """Return the outcomes of these keys.
+
+        A timeout depends on the moment more than on the cell, and is left out. A timeout says more of the moment than
+        of the cell, and is left out.
+        """
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
         outcomes = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
         self.given += len(outcomes)
@@ -221,7 +228,7 @@ class OutcomeCache:
         self._connection = None
 
     def _guarded(self, do: Callable[[sqlite3.Connection], Value]) -> Value | None:
-        """Do something with the database; None without one, and where it fails."""
+        """Return the result of `do` with the database; None without one, and where it fails."""
         if self._connection is None:
             return None
         try:
@@ -263,7 +270,7 @@ class OutcomeCache:
 
 
 def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[Result, int]]:
-    """The outcomes that are stored under these keys, each with its day."""
+    """Return the outcomes that are stored under these keys, each with its day."""
     outcomes: dict[str, tuple[Result, int]] = {}
     for start in range(0, len(keys), _AT_ONCE):
         batch = keys[start : start + _AT_ONCE]
@@ -274,7 +281,7 @@ def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[
 
 
 def _decoded(key: str, data: bytes) -> Result | None:
-    """The outcome of a row; None where it is not as it was written, or an older version wrote it otherwise."""
+    """Return the outcome of a row; None where it is damaged, or an older version wrote it in another form."""
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         return None
     try:
@@ -284,7 +291,7 @@ def _decoded(key: str, data: bytes) -> Result | None:
 
 
 def _other_verdict(outcome: Result, last: Result, day: int) -> str:
-    """Which other verdict there was on that day; empty where it was this one, or where the limits explain it."""
+    """Return which other verdict there was on that day; empty for the same one, or where the limits explain it."""
     if last.verdict is outcome.verdict:
         return ""
     # A cell that ended after more seconds than the earlier run gave it does not contradict that timeout.

@@ -1,6 +1,6 @@
-"""How a run compares a golden: as it recorded, or as its test's marker says, under a policy's rules and quirks.
+"""The comparison of a golden in a run: as it recorded, or as its marker says, under a policy's rules and quirks.
 
-Rules of the table `numbers` and quirks on top of them are applied before cells are planned, since the keys of stored
+Rules of the table `numbers` are applied before cells are planned, and quirks on top of them. The keys of stored
 outcomes and what is sent to other machines follow from the goldens.
 """
 
@@ -20,12 +20,15 @@ from export_core.policy.entries import NumbersRule, Quirk, matches
 
 
 def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[ComparedGolden]:
-    """The goldens as they are compared under a policy. Raises `MatrixError` as `apply_quirks`."""
+    """Return the goldens as they are compared under a policy.
+
+    Raises `MatrixError` as `apply_quirks`.
+    """
     return apply_quirks([under_rules(golden, policy.numbers) for golden in goldens], policy.quirks)
 
 
 def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> ComparedGolden:
-    """A golden, compared by the first rule that matches it, or as before where none does."""
+    """Return a golden, compared by the first rule that matches it, or as before where none does."""
     how = golden.compared_as
     if rule := rule_of(golden.manifest, numbers):
         comparison = Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
@@ -34,12 +37,12 @@ def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> ComparedGolde
 
 
 def rule_of(manifest: Manifest, numbers: Sequence[NumbersRule]) -> NumbersRule | None:
-    """The first rule that matches a golden, or None."""
+    """Return the first rule that matches a golden, or None."""
     return next((rule for rule in numbers if rule_matches(rule, manifest)), None)
 
 
 def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
-    """Whether a rule is about a golden, by its case and its writer."""
+    """Return whether a rule is about a golden, by its case and its writer."""
     writer = manifest.writer
     return any(matches(manifest.case, pattern) for pattern in rule.cases) and any(
         matches(name, pattern) for name in (writer.jaxlib, writer.id) for pattern in rule.writers
@@ -47,28 +50,31 @@ def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
 
 
 def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
-    """``eigh, rtol 0.001``; ``the default`` where nothing is set."""
+    """Return a comparison in words, such as ``eigh, rtol 0.001``; ``the default`` where nothing is set."""
     comparator = [] if comparison.compare == Comparison().compare else [comparison.compare]
     return ", ".join([*comparator, *tolerances_in_words(comparison)]) or "the default"
 
 
 def quirks_of(manifest: Manifest, quirks: Iterable[Quirk]) -> list[Quirk]:
-    """The quirks of this golden."""
+    """Return the quirks of this golden."""
     return [quirk for quirk in quirks if is_about(quirk, manifest.case, manifest.writer.jaxlib, manifest.writer.id)]
 
 
 def is_about(quirk: Quirk, case: str, jaxlib: str, writer: str) -> bool:
-    """Whether a quirk relaxes the golden of this case by this writer, whose id is the name of the golden's folder."""
+    """Return whether a quirk relaxes the golden of a case by a writer.
+
+    The id of the writer is the name of the golden's folder.
+    """
     return quirk.case == case and any(fnmatch.fnmatchcase(name, quirk.writer) for name in (jaxlib, writer))
 
 
 def relaxation(quirk: Quirk) -> str:
-    """What a quirk relaxes, in words: ``rtol 0.001, custom call my_target``."""
+    """Return what a quirk relaxes, in words, such as ``rtol 0.001, custom call my_target``."""
     return ", ".join([*tolerances_in_words(quirk), *(f"custom call {target}" for target in quirk.allow)])
 
 
 def tolerances_in_words(entry: Quirk | NumbersRule | Comparison | Tolerance) -> list[str]:
-    """Each tolerance that is set: ``rtol 0.001``, or ``rtol float32 0.001, float64 1e-06``."""
+    """Return each tolerance that is set, such as ``rtol 0.001``, or ``rtol float32 0.001, float64 1e-06``."""
     words = []
     for name in AMOUNTS:
         value = getattr(entry, name)
@@ -80,12 +86,15 @@ def tolerances_in_words(entry: Quirk | NumbersRule | Comparison | Tolerance) -> 
 
 
 def source_name(entry: Quirk | NumbersRule) -> str:
-    """How messages about numbers name an entry of a policy: ``export_compat.yaml:12``, in whichever folder it is."""
+    """Return the name of a policy's entry in messages about numbers: ``export_compat.yaml:12``, without its folder."""
     return Path(entry.location).name or "policy"
 
 
 def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[ComparedGolden]:
-    """The goldens with what quirks relax. Raises `MatrixError` for a tolerance that the comparator does not look at."""
+    """Return the goldens with what quirks relax.
+
+    Raises `MatrixError` for a tolerance that the comparator does not look at.
+    """
     return [_relax(golden, quirks_of(golden.manifest, quirks)) for golden in goldens]
 
 
@@ -110,10 +119,13 @@ def _relax(golden: Golden, quirks: Sequence[Quirk]) -> ComparedGolden:
 
 
 def _override(own: Any, quirk: Any) -> Any:
-    """A tolerance by dtype leaves the other dtypes as they were, if those are given by dtype too."""
+    """Return a tolerance with a quirk's.
+
+    One by dtype leaves the other dtypes as they were, if those are by dtype too.
+    """
     return {**own, **quirk} if isinstance(own, Mapping) and isinstance(quirk, Mapping) else quirk
 
 
 def _by_dtype(amount: Any, source: Any) -> Any:
-    """What set a tolerance, for each dtype that the tolerance names, if it names some."""
+    """Return what set a tolerance, for each dtype that the tolerance names, if it names some."""
     return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source

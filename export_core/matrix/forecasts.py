@@ -32,7 +32,7 @@ class CellForecasts:
         return Terms(calendar_entries(self._calendar))
 
     def of(self, cell: Cell) -> str:
-        """The forecast of a cell: `yes`, or another answer with its reasons.
+        """Return the forecast of a cell: `yes`, or another answer with its reasons.
 
         Empty where the golden must be refused, or its artifact cannot be read.
         """
@@ -42,7 +42,7 @@ class CellForecasts:
         return self._texts.get(cell.key, "")
 
     def _of_golden(self, cells: Sequence[Cell]) -> Iterator[tuple[CellKey, str]]:
-        """The forecasts of cells of one golden on one platform."""
+        """Yield the forecasts of cells of one golden on one platform."""
         golden, platform = cells[0].golden, cells[0].platform
         if platform in golden.manifest.options.refused_on:
             return
@@ -63,6 +63,6 @@ class CellForecasts:
 
 
 def in_words(answer: Answer) -> str:
-    """An answer with its reasons: ``no: LAPACK calls crash in a fresh process (lapack-cold-process)``."""
+    """Return an answer with its reasons: ``no: LAPACK calls crash in a fresh process (lapack-cold-process)``."""
     reasons = "; ".join(map(str, answer.reasons))
     return answer.answer if answer.answer == YES or not reasons else f"{answer.answer}: {reasons}"

@@ -1,4 +1,4 @@
-"""What happened to a cell: its outcome, and how that follows from its artifact, and from what its worker replied.
+"""The outcome of a cell, and how it follows from its artifact, and from its worker's reply.
 
 What counts as refused, or as the need of a driver, is in data/: messages with the releases that say them. The same
 words from any other release are an error, which is judged.
@@ -41,8 +41,8 @@ from export_core.releases.runtimes import runtime_of
 from export_core.releases.stable_targets import promised_by, stable_targets
 
 _DATA = Path(__file__).with_name("data")
-_SAID = [name for name in Reply.__struct_fields__ if name in Result.__struct_fields__]
-"""What a reply says of a cell that its result says too, under the same names; stage and message may become others."""
+_SHARED = [name for name in Reply.__struct_fields__ if name in Result.__struct_fields__]
+"""The fields of a reply that a result has too, under the same names; stage and message may become others."""
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
 
@@ -51,7 +51,7 @@ A library does not kill its own process by them: a person does, or the system wh
 
 
 def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = None) -> str:
-    """Why this artifact must not be compiled anywhere; empty if no problems were found.
+    """Return why an artifact must not be compiled anywhere; empty if no problems were found.
 
     A part that this reader does not know stops it, and a target that the writer's release never promised. A target that
     the reader's release has dropped since is run: whether the promise holds is what the cell is to show. A converted
@@ -88,7 +88,7 @@ def audit_golden(
 
 
 def foreseen_note(cell: Cell) -> str:
-    """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
+    """Return the forecast for a golden on a platform other than the CPU; empty where its artifact cannot be read."""
     if cell.platform == "cpu":
         return ""
     promised, reader = stable_targets(cell.reader.jax), cell.reader.title
@@ -102,7 +102,10 @@ _artifact = functools.lru_cache(maxsize=256)(read)  # Many cells replay one gold
 
 
 def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
-    """What a reply says of a cell, unless it is a `machine_fault`. Raises `InfrastructureFault` for lost outputs."""
+    """Return the outcome of a cell by its reply, unless the reply is a `machine_fault`.
+
+    Raises `InfrastructureFault` for lost outputs.
+    """
     if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
         reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
         reason = reason or (signal_name(reply.signal) if reply.signal else reply.end)
@@ -124,7 +127,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
 
 
 def machine_fault(reply: Reply) -> str:
-    """The fault of the machine, and not of the artifact, that caused this reply; empty where the artifact did."""
+    """Return the fault of the machine that caused this reply; empty where the artifact caused it."""
     if reply.end == "fault":
         return f"{reply.type}: {reply.message}" if reply.type else reply.message or ""
     if reply.signal in SENT_FROM_OUTSIDE:
@@ -133,12 +136,12 @@ def machine_fault(reply: Reply) -> str:
 
 
 def not_run(cell: Cell, problem: str) -> Result:
-    """The outcome of a cell of which nothing is known."""
+    """Return the outcome of a cell that was not run, with the problem."""
     return new_result(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Result:
-    """The outcome of a cell whose calls all ended."""
+    """Return the outcome of a cell whose calls all ended."""
     try:
         results = check_calls(cell, reply, outputs, options)
     except GoldenError as error:  # outputs that are gone, or cannot be read
@@ -160,7 +163,7 @@ def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Res
 
 
 def _failed(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> tuple[Verdict, str]:
-    """The verdict and message of a cell that raised an exception."""
+    """Return the verdict and message of a cell that raised an exception."""
     message = reply.message or ""
     if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
         way = ". The policy's reader_packages installs what readers need" if "ModuleNotFoundError" in message else ""
@@ -179,7 +182,7 @@ def _failed(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> 
 
 
 def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict, str]:
-    """The verdict and message of a cell that failed in another runtime, whose compiler may say why on stderr alone."""
+    """Return the verdict and message of a cell that failed in another runtime, maybe with stderr."""
     # Without the folder of its module, which is another one each time.
     message = f"{_call(reply)}{reply.type}: {reply.message}".replace(f"{outputs}/", "")
     errors = [line for line in reply.stderr.replace(f"{outputs}/", "").splitlines() if "error:" in line.lower()]
@@ -190,20 +193,20 @@ def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict
 
 
 def _ended(cell: Cell, reply: Reply, verdict: Verdict, message: str, stage: Stage | None = None) -> Result:
-    """An outcome with what the reply has of its process; `stage` is the reply's unless given."""
-    said = {name: getattr(reply, name) for name in _SAID} | {"stderr": without_credentials(reply.stderr)}
+    """Return an outcome with the facts of the reply's process; `stage` is the reply's unless given."""
+    shared = {name: getattr(reply, name) for name in _SHARED} | {"stderr": without_credentials(reply.stderr)}
     return new_result(
-        cell, **{**said, "stage": stage or reply.stage, "message": without_credentials(message)}, verdict=verdict
+        cell, **{**shared, "stage": stage or reply.stage, "message": without_credentials(message)}, verdict=verdict
     )
 
 
 def _call(reply: Reply) -> str:
-    """The start of a message: which call of the cell it is about, where it is not the plain one."""
+    """Return the start of a message: which call of the cell it is about, where it is not the plain one."""
     return f"{reply.check}: " if reply.check else ""
 
 
 def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
-    """The targets of an artifact that does not compile, where the message names none.
+    """Return the custom-call targets of an artifact that does not compile, where the message names none.
 
     A compiler that cannot read a kernel does not say to which custom call it belongs.
     """
@@ -218,7 +221,7 @@ def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
 
 @dataclass(frozen=True)
 class CallResults:
-    """What the calls of a cell gave."""
+    """The results of a cell's calls, compared with the golden."""
 
     difference: Difference  # The largest errors of all calls.
     problem: str = ""  # What is wrong; empty if nothing is.
@@ -227,25 +230,25 @@ class CallResults:
 
     @property
     def found(self) -> dict[str, Any]:
-        """What of this a result has, by its field."""
+        """Return the fields of a result that follow from it."""
         difference = self.difference
         errors = {
             name: _finite(getattr(difference, name)) for name in ("max_abs_error", "max_rel_error", "max_noise_error")
         }
-        said = {"allowed": difference.tolerance, "looks_like": difference.kind, "error_grid": difference.grid}
-        return {**errors, **said, "outputs": self.outputs, "as_written": self.as_written}
+        described = {"allowed": difference.tolerance, "looks_like": difference.kind, "error_grid": difference.grid}
+        return {**errors, **described, "outputs": self.outputs, "as_written": self.as_written}
 
 
 def _finite(error: float | None) -> float | None:
-    """An error if it is finite, else None: JSON has no infinity, and the message says it."""
+    """Return an error if it is finite, else None: JSON has no infinity, and the message has it."""
     return error if error is not None and math.isfinite(error) else None
 
 
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
-    """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
+    """Compare what a worker brought back with the golden.
 
-    After one that does not look like rounding, only the bits of later calls are of interest. Of what was only compiled,
-    there are only refusals to compare.
+    The first call that differs is the `problem`. After one that does not look like rounding, only the bits of later
+    calls count. In a cell that was only compiled, there are only refusals to compare.
     """
     problem = ""
     differences: list[Difference] = []
@@ -276,7 +279,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
 
 
 def _sharding_problem(cell: Cell, reply: Reply) -> str:
-    """Which output of a call is sharded differently than its writer saw; empty if none is."""
+    """Return which output of a call is sharded differently than its writer saw; empty if none is."""
     manifest = cell.golden.manifest
     if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or cell.reader.runtime:
         return ""
@@ -293,7 +296,7 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
 
 
 def _largest(differences: list[Difference]) -> Difference:
-    """The largest errors of all calls so far; where they are, of the first that differs."""
+    """Return the largest errors of all calls so far; where they are, of the first that differs."""
     errors = largest_errors(differences)
     for name in ("max_abs_error", "max_rel_error") if differences else ():
         errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
@@ -313,45 +316,51 @@ class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since: datetime.date | None = None
     until: datetime.date | None = None
 
-    def is_said(self, text: str, built: datetime.date) -> bool:
-        """Whether a release built on this day is known to say this."""
+    def is_from(self, text: str, built: datetime.date) -> bool:
+        """Return whether a release built on this day is known for this text."""
         known = (self.since is None or self.since <= built) and (self.until is None or built <= self.until)
         return known and bool(re.search(self.message, text))
 
 
 class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What jax releases raise on purpose: "I do not take this artifact". Their days are those of jax."""
+    """A message by which jax releases refuse an artifact on purpose.
+
+    Its days are those of jax. Their days are those of jax.
+    """
 
     stage: str
     exception: str
 
 
 class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What releases say in compile mode where only a driver or a device could help. Their days are those of jaxlib."""
+    """A message in compile mode where only a driver or a device could help.
+
+    Its days are those of jaxlib. Their days are those of jaxlib.
+    """
 
     platform: str
     stages: tuple[str, ...]
 
 
 def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
-    """The table's entry for this error, or None: then it is no refusal but an error."""
+    """Return the table's entry for this error, or None: then it is no refusal but an error."""
     entries = (entry for entry in load_refusals() if (entry.stage, entry.exception) == (stage, exception))
-    return next((entry for entry in entries if entry.is_said(message, jax_built)), None)
+    return next((entry for entry in entries if entry.is_from(message, jax_built)), None)
 
 
 def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
-    """The table's entry for this error in compile mode, or None: then it is an error of the artifact."""
+    """Return the table's entry for this error in compile mode, or None: then it is an error of the artifact."""
     entries = (entry for entry in load_driver_needs() if platform == entry.platform and stage in entry.stages)
-    return next((entry for entry in entries if entry.is_said(message, built)), None)
+    return next((entry for entry in entries if entry.is_from(message, built)), None)
 
 
 @functools.cache
 def load_refusals() -> tuple[Refusal, ...]:
-    """The table of refusals."""
+    """Return the table of refusals."""
     return msgspec.yaml.decode((_DATA / "refusals.yaml").read_bytes(), type=tuple[Refusal, ...])
 
 
 @functools.cache
 def load_driver_needs() -> tuple[NeedsDriver, ...]:
-    """The table of what cannot be compiled without a driver."""
+    """Return the table of messages about a missing driver."""
     return msgspec.yaml.decode((_DATA / "driverless.yaml").read_bytes(), type=tuple[NeedsDriver, ...])

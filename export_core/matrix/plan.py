@@ -1,4 +1,4 @@
-"""The plan of a run: its cells, in order; and the parts of it, which machines run without knowing of each other."""
+"""The plan of a run: its cells, in order; and the parts of it that machines run without knowing each other."""
 
 import datetime
 import fnmatch
@@ -67,9 +67,12 @@ def make_plan(
 
     `targets` are those of the policy in force on that day: what has to run there is planned too.
 
-    Raises `MatrixError` when nothing is left to run, since an empty plan must never look like a success; `CompareError`
-    for a comparator that does not exist (a user's own is imported, by `user_code` or in a process for this plan alone);
-    `GoldenError` for a golden whose date is not the calendar's; and `ReleaseError` for a reader that does not exist.
+    Raises:
+        MatrixError: Nothing is left to run, since an empty plan must never look like a success.
+        CompareError: A comparator does not exist. A user's own is imported, by `user_code` or in a process for this
+            plan alone.
+        GoldenError: A golden's date is not the calendar's.
+        ReleaseError: A reader does not exist.
     """
     modes = dict(map(parse_platform, selection.platforms))
     known = known_releases(selection, calendar)
@@ -118,7 +121,10 @@ def _cells(
     windows: Windows,
     deployed: Sequence[DeploymentTarget],
 ) -> tuple[Cell, ...]:
-    """The cells of these goldens; `deployed` are the targets in force. Raises `MatrixError` if there is none."""
+    """Return the cells of these goldens; `deployed` are the targets in force.
+
+    Raises `MatrixError` if there is none.
+    """
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
@@ -145,7 +151,10 @@ def _cells(
 def _asked_for(
     cells: tuple[Cell, ...], readers: Readers, selection: Selection, deployed: Sequence[DeploymentTarget]
 ) -> tuple[Cell, ...]:
-    """The cells that --touching and --only ask for; in the readers of deployment targets, what has to run there."""
+    """Return the cells that --touching and --only ask for.
+
+    In the readers of deployment targets, what has to run there.
+    """
     targets = "; ".join(f"{target.location} {target.name}: {', '.join(target.cases)}".strip() for target in deployed)
     why = (
         f"no deployment target of the policy has to run a selected golden ({targets}). Name other --readers or "
@@ -173,7 +182,10 @@ def _asked_for(
 
 
 def _some(cells: Iterable[Cell], why: str) -> tuple[Cell, ...]:
-    """These cells. Raises `MatrixError`, which says why, where there is none."""
+    """Return these cells.
+
+    Raises `MatrixError`, with the reason `why`, where there is none.
+    """
     if cells := tuple(cells):
         return cells
     raise MatrixError(f"The plan is empty: {why}")
@@ -188,13 +200,16 @@ def _has_cell(golden: Golden, platform: str, reader: Release) -> bool:
 
 
 def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
-    """To run is to compare: a golden without outputs is compiled, also where its platform is."""
+    """Return the mode of a golden on a platform.
+
+    To run is to compare: a golden without outputs is compiled, also where its platform is.
+    """
     options = golden.manifest.options
     return Mode.COMPILE if options.without_outputs and platform not in options.refused_on else mode
 
 
 def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
-    """Sentences on goldens without a cell on these platforms, and on those that were exported for more of them."""
+    """Return sentences about goldens without a cell on these platforms, or exported for more of them."""
     tested = [golden for golden in goldens if not modes.keys().isdisjoint(golden.manifest.replayed_on)]
     others = [left for golden in tested if (left := {*golden.manifest.options.platforms} - modes.keys())]
     sentences = []
@@ -212,7 +227,7 @@ def _untested(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
 
 
 def _of_later_writers(later: Mapping[str, datetime.date], as_of: datetime.date) -> str:
-    """A sentence on goldens whose writers did not exist on the day; empty for none."""
+    """Return a sentence about goldens whose writers did not exist on the day; empty for none."""
     if not later:
         return ""
     what = "1 golden was written by a later release" if len(later) == 1 else f"{len(later)} goldens by later releases"
@@ -226,7 +241,10 @@ def _platforms(goldens: Sequence[Golden]) -> str:
 def _select_goldens(
     goldens: Sequence[Golden], selection: Selection, calendar: Calendar, as_of: datetime.date
 ) -> list[Golden]:
-    """The selected goldens. Raises `MatrixError` if a writer or a case has none, or none is left on that day."""
+    """Return the selected goldens.
+
+    Raises `MatrixError` if a writer or a case has none, or none is left on that day.
+    """
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "
@@ -262,7 +280,10 @@ def _select_goldens(
 
 
 def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
-    """A sentence with the pattern for the cases of a test file or a node id of pytest; empty where it is neither."""
+    """Return a sentence with the pattern for the cases of a test file or a pytest node id.
+
+    Empty where the text is neither.
+    """
     named = re.compile(rf"(.*/)?{re.escape(test.removeprefix('./'))}(?=$|::|\[)")
     nodes = {golden.manifest.case: match[0] for golden in goldens if (match := named.match(golden.manifest.test or ""))}
     patterns = []
@@ -281,7 +302,7 @@ def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:
-    """The plan of one shard, in the order of the plan.
+    """Return the plan of one shard, in the order of the plan.
 
     Raises `MatrixError` where a shard would have no cell: one that runs nothing must not look like a success.
     """
@@ -294,12 +315,12 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
 
 
 def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
-    """Cut cells into `count` parts, none of them empty: the same for the same cells, on every machine.
+    """Cut cells into `count` parts, none of them empty: equal for equal cells, on every machine.
 
-    A reader on a platform stays in one part where there are at least as many of them as parts, and no part has an
-    environment to build that another has: the largest go first, each to the part that has the fewest cells so far.
-    Where there are fewer, each part has one reader, and those with most cells are cut into most pieces, of equal size
-    but for one cell.
+    A reader on a platform stays in one part where there are at least as many of them as parts. So no part has an
+    environment to build that another has. The largest go first, each to the part that has the fewest cells so far.
+    Where there are fewer, each part has one reader. Those with most cells are cut into most pieces, of equal size but
+    for one cell.
     """
     # Numbers and not cells: each part is put back into the order of the plan.
     groups: dict[tuple[str, str, str], list[int]] = {}
@@ -311,7 +332,7 @@ def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
 
 
 def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
-    """Whole groups in `count` parts: the largest first, each into the part with the fewest cells so far."""
+    """Return whole groups in `count` parts: the largest first, each into the part with the fewest cells so far."""
     parts: list[list[int]] = [[] for _ in range(count)]
     # With its number, so that equal parts are taken in the same order on every machine.
     smallest = [(0, number) for number in range(count)]
@@ -323,7 +344,7 @@ def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
 
 
 def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
-    """Groups cut into `count` pieces in all: one more cut at a time, in the group with the largest pieces."""
+    """Return groups cut into `count` pieces: one more cut at a time, in the group with the largest pieces."""
     pieces = [1] * len(groups)
     largest = [(-float(len(group)), number) for number, group in enumerate(groups)]
     heapq.heapify(largest)

@@ -45,22 +45,30 @@ MOST_IDLE = 4
 that stays has about 100 MB of memory, with a process for its next cell."""
 
 EnvironmentProvider = Callable[[Placement], Environment]
-"""Gives the environment of a placement, or raises `EnvironmentFailed`. Called from several threads."""
+"""A function that returns the environment of a placement, or raises `EnvironmentFailed`.
+
+It is called from several threads.
+"""
 
 Replayed = tuple[Cell, Result]  # A cell, in the mode in which it was run, and its outcome.
 Finish = Callable[[Cell, Result], None]
-Notify = Callable[[str], None]  # Called with a line about what happens beside the cells, from several threads.
+Notify = Callable[
+    [str], None
+]  # A function for a line about what happens beside the cells, called from several threads.
 Look = Callable[[Cell, Reply, Path], None]
-"""Called with each reply that came and the folder of the outputs, before they are compared; from several threads."""
+"""A function that sees each reply, before outputs are compared.
+
+It gets the cell, the reply and the folder of the outputs, from several threads.
+"""
 
 
 def ignore(*_: object) -> None:
-    """The callback that does nothing."""
+    """Do nothing: the default callback."""
 
 
 @dataclass(frozen=True)
 class _Attempt:
-    """Cells of one placement that run the same; each is compared with its own golden."""
+    """A try of cells of one placement that run the same; each is compared with its own golden."""
 
     cells: tuple[Cell, ...]
     problem: str = ""  # Why an earlier attempt was lost, if one was.
@@ -163,7 +171,10 @@ class _Replay:
         return self.provider(placement)
 
     def _execution(self, cell: Cell) -> object:
-        """Names what a cell runs; where modules are dumped, each cell has a folder of its own and runs on its own."""
+        """Return what identifies the run of a cell.
+
+        Where modules are dumped, each cell has a folder of its own and runs on its own.
+        """
         return cell.key if self.options.dump else self.executions.of(cell)
 
     def _run_group(self, cells: list[Cell], environment: Future[Environment]) -> None:
@@ -221,7 +232,11 @@ class _Replay:
             retries = self._retry(retries, environment, finish)
 
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
-        """The cells that may run, as attempts. Those that run the same are one: goldens may differ in outputs alone."""
+        """Return the cells that may run, as attempts.
+
+        Those that run the same are one: goldens may differ in outputs alone. Those that run the same are one: goldens
+        may differ in outputs alone.
+        """
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
             if audited := self._stopped_by_audit(cell):
@@ -239,7 +254,10 @@ class _Replay:
             self.notify(f"{environment.release.title}: trying {count} again: {reason}")
 
     def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
-        """The second attempt at cells. Returns those that the worker was not given."""
+        """Return the second attempt at cells, after the first was lost.
+
+        Returns those that the worker was not given. Returns those that the worker was not given.
+        """
         if self.stopping.is_set():
             return attempts
         try:
@@ -298,7 +316,7 @@ class _Replay:
             self.device_slots.release()
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
-        """A worker. Raises `WorkerDied` when two in a row do not start."""
+        """Return a worker. Raises `WorkerDied` when two in a row do not start."""
         if environment.folder:
             share(environment.folder, self.compiled[: -self.limits.jobs - 1 : -1])
         try:
@@ -370,7 +388,10 @@ class _Replay:
         return []
 
     def _outcome(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Result:
-        """What a reply says of a cell. Raises `InfrastructureFault` where it says nothing of it."""
+        """Return the outcome of a cell by its reply.
+
+        Raises `InfrastructureFault` where the reply does not tell it.
+        """
         try:
             reply = future.result()
             if self.look:
@@ -396,10 +417,10 @@ class _Replay:
 
 
 def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
-    """Cells in groups of one placement: those that decide the gate, of all placements, then the others of each.
+    """Return cells in groups of one placement: those that decide the gate, of all placements, then the others of each.
 
     The gate's answer must not wait for cells that it does not depend on. A cell that runs the same as a deciding one of
-    its placement, which `execution` names, is in that one's group: what runs the same is run once.
+    its placement, as `execution` shows, is in that one's group: equal cells are run once.
     """
     named = [(cell, (cell.placement, execution(cell))) for cell in cells]
     deciding = {name for cell, name in named if cell.decides}
@@ -454,7 +475,10 @@ class _Inspected:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def damage(self) -> str:
-        """Return what of it is damaged, empty for nothing. All of its files are read, so only once."""
+        """Return which part of it is damaged, empty for none.
+
+        All of its files are read, so only once. All of its files are read, so only once.
+        """
         with self.lock:
             if self.damaged is None:
                 self.damaged = give_up_damaged(self.environment)
@@ -462,7 +486,10 @@ class _Inspected:
 
 
 class Repairs:
-    """Damaged environments of a run. `provider` gives an environment, `notify` reports one that is built again."""
+    """The damaged environments of a run, which are built again; `notify` reports each.
+
+    `provider` gives an environment, `notify` reports one that is built again.
+    """
 
     def __init__(self, provider: EnvironmentProvider, notify: Notify) -> None:
         self._provider = provider
@@ -471,7 +498,7 @@ class Repairs:
         self._lock = threading.Lock()
 
     def damage(self, environment: Environment) -> str:
-        """Return what of an environment is damaged, empty for nothing."""
+        """Return which part of an environment is damaged, empty for none."""
         with self._lock:
             handed_out = (known for known in self._inspected if known.environment is environment)
             if (inspected := next(handed_out, None)) is None:
@@ -495,7 +522,7 @@ _PLAIN = "0.npz"  # The outputs of the plain call, in the folder of a cell.
 
 @dataclass(frozen=True)
 class Ran:
-    """A cell that was run, and what it gave."""
+    """A cell that was run, with its outputs."""
 
     outcome: Result
     outputs: tuple[Leaf, ...] = ()  # Those of its plain call; empty unless it ran.

@@ -1,4 +1,4 @@
-"""How the cells of a replay are run: what is the same for all of them."""
+"""The options of a replay, which are equal for all its cells."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -16,7 +16,7 @@ from export_core.releases import Calendar
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What is the same for all cells of a replay."""
+    """The options of a replay, which are equal for all its cells."""
 
     calendar: Calendar  # Dates the readers' jax, for the table of refusals.
     policy: Policy = field(default_factory=Policy)  # Accepted custom calls, and the tolerances of platforms.
@@ -42,9 +42,9 @@ class SayRemedy(Protocol):
 
 
 def opened(user_code: UserCode | None, policy: Policy, limits: CellLimits) -> AbstractContextManager[UserCode]:
-    """A process for users' comparators: the given one, which stays open, or one for this use alone.
+    """Return a process for users' comparators: the given one, which stays open, or one for this use alone.
 
-    That one has the variables that the policy adds, and an answer of it may take as long as a cell may.
+    The latter has the variables that the policy adds, and an answer of it may take as long as a cell may.
     """
     if user_code:
         return nullcontext(user_code)

@@ -16,10 +16,14 @@ def reproduce_command(
     added: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """The shell command that runs one cell of a plan again, just as it was run; `options` of `reproduce_options`.
+    """Return the shell command that runs one cell of a plan again, just as it was run.
 
-    `added` are the names of variables that the policy adds to those of cells. `variables` are those of the process that
-    ran the cell; None is this process.
+    Args:
+        plan: the plan.
+        cell: the cell.
+        options: those of `reproduce_options`.
+        added: the names of variables that the policy adds to those of cells.
+        variables: those of the process that ran the cell; None is this process.
     """
     golden = cell.golden.manifest
     reader = plan.spelled.get(cell.reader, cell.reader.name)
@@ -31,5 +35,8 @@ def reproduce_command(
 
 
 def with_settings(command: str, added: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
-    """A shell command with the variables before it that decide its cells. See `shell_settings`."""
+    """Return a shell command with the variables before it that decide its cells.
+
+    See `shell_settings`. See `shell_settings`.
+    """
     return " ".join([*shell_settings(os.environ if variables is None else variables, added), command])

@@ -35,7 +35,7 @@ Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode and r
 
 
 class Control(StrEnum):
-    """What the release that wrote a golden makes of it for the device of a cell, in the same run."""
+    """The outcome of a golden in the release that wrote it, for the device of a cell, in the same run."""
 
     ALIKE = "fails alike"  # The compiler of that device cannot do it, whichever release asks.
     OTHERWISE = "fails otherwise"
@@ -44,7 +44,7 @@ class Control(StrEnum):
 
 
 class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
-    """The release that exported it, always of jaxlib, and where."""
+    """The release that exported a golden, always of jaxlib, and the platform."""
 
     # Once more, and not by keyword only: so a file has them in the order of the contract, the platform before the day.
     jax: str  # The version of its jax.
@@ -58,24 +58,30 @@ class WriterOf(Release, frozen=True, gc=False, omit_defaults=True):
 
 
 def release_name(release: Release) -> str:
-    """``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``; jax only where it has another number."""
+    """Return the name of a release, such as ``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``.
+
+    It has jax only where that has another number.
+    """
     jax = "" if release.jax == release.jaxlib else f" with jax {release.jax}"
     return f"{release.title}{jax} (built {release.built})"
 
 
 def by_build_date(releases: Iterable[Release]) -> list[str]:
-    """The names of releases, each once, oldest build first, jaxlib before other runtimes."""
+    """Return the names of releases, each once, oldest build first, jaxlib before other runtimes."""
     by_date = sorted({*releases}, key=lambda release: release.date_order)
     return list(dict.fromkeys(release.name for release in by_date))
 
 
 def titles(readers: Iterable[Release]) -> str:
-    """``jaxlib 0.9.2, 0.12.0.1, tensorflow 2.21.0``: readers in a sentence, in the order of `by_build_date`."""
+    """Return readers in a sentence, in the order of `by_build_date`: ``jaxlib 0.9.2, 0.12.0.1, tensorflow 2.21.0``."""
     return title_of(", ".join(by_build_date(readers)))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Results, or others, by what they have in common, each group in their order. Groups of a run: `run.Run`."""
+    """Return results, or others, by what they have in common, each group in their order.
+
+    Groups of a run: `run.Run`. Groups of a run: `run.Run`.
+    """
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -84,12 +90,12 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 @functools.cache  # many thousand results share a writer: each is in memory once
 def writer_of(writer: Writer) -> WriterOf:
-    """The writer of a golden as a result names it."""
+    """Return the writer of a golden as a result names it."""
     return WriterOf(jax=writer.jax, jaxlib=writer.jaxlib, built=writer.built, platform=writer.platform)
 
 
 def _of_cell(cell: Cell) -> dict[str, Any]:
-    """What a result says of its cell, whatever happened."""
+    """Return the fields of a result that follow from its cell, whatever happened."""
     manifest = cell.golden.manifest
     return {
         "case": manifest.case,
@@ -106,19 +112,22 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
 
 
 def is_of_cell(result: Result, cell: Cell) -> bool:
-    """Return whether all that a result says of its cell is so. The mode may be another one: what was done."""
+    """Return whether a result fits its cell in all fields.
+
+    The mode may be another one: what was done. The mode may be another one: what was done.
+    """
     return all(getattr(result, name) == value for name, value in _of_cell(cell).items() if name != "mode")
 
 
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, Release, str, Mode]:
-    """The first fields of whatever is said of one cell: case, golden, writer, reader, platform, mode."""
+    """Return the first fields of every record of one cell: case, golden, writer, reader, platform, mode."""
     case, writer = cell.golden.manifest.case, writer_of(cell.golden.manifest.writer)
     return case, cell.golden.id, writer, cell.reader, cell.platform, cell.mode
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
 def _interned(value: Hashable) -> Any:
-    """The first of all equal values: it is in memory once, whichever results have it."""
+    """Return the first of all equal values: it is in memory once, whichever results have it."""
     return value
 
 
@@ -273,7 +282,7 @@ def for_cell(outcome: Result, cell: Cell) -> Result:
 
 
 def shared_result(result: Result) -> Result:
-    """A result with the parts in memory once that others have too: releases of a year often say the same figures."""
+    """Return a result with the parts that others have too in memory once, since figures are often equal."""
     parts = {name: _interned(getattr(result, name)) for name in _SHARED}
     if result.timings:  # most of a result's memory are these numbers, which have few digits
         seconds = msgspec.structs.asdict(result.timings).items()

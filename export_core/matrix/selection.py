@@ -43,12 +43,12 @@ class Readers:
     spelled: dict[Release, str]  # How a person names each of them.
     for_targets: frozenset[Release] = frozenset()  # Those that only run what the policy's targets have to run.
     for_writers: Mapping[Release, frozenset[datetime.date]] = field(default_factory=dict)
-    """Those that only run the goldens of some writers, with the build dates of these."""
+    """The readers that only run the goldens of some writers, with the build dates of these."""
 
 
 @dataclass(frozen=True)
 class KnownReleases:
-    """A calendar with what wheels and indexes add."""
+    """A calendar with the releases that wheels and indexes add."""
 
     calendar: Calendar
     files: dict[str, Wheel]  # The wheels that are named as readers, by that name.
@@ -63,10 +63,12 @@ def selection_by_policy(policy: Policy) -> Selection:
 
 
 def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
-    """The calendar, extended by the wheels and the nightlies of a selection.
+    """Return the calendar, extended by the wheels and the nightlies of a selection.
 
-    Raises `MatrixError` where no reader is named, an index is neither a URL nor a folder, or a wheel has another date
-    than the calendar, and `ReleaseError` for a wheel that cannot be dated.
+    Raises:
+        MatrixError: No reader is named, an index is neither a URL nor a folder, or a wheel has another date than the
+            calendar.
+        ReleaseError: A wheel cannot be dated.
     """
     # No release is called by letters alone.
     for text in selection.named or (selection.readers,):
@@ -104,7 +106,10 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
 
 
 def _jaxlib_wheel(path: str) -> Wheel:
-    """The wheel that is named as a reader. Raises `MatrixError` for one of another package."""
+    """Return the wheel that is named as a reader.
+
+    Raises `MatrixError` for a wheel of another package.
+    """
     if (wheel := read_wheel(Path(path))).name == "jaxlib":
         return wheel
     raise MatrixError(
@@ -114,7 +119,7 @@ def _jaxlib_wheel(path: str) -> Wheel:
 
 
 def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
-    """The calendar with the nightlies among these readers: an index has them, and a version names its day."""
+    """Return the calendar with the nightlies among these readers: an index has them, and a version names its day."""
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
     for text in named:
@@ -136,7 +141,7 @@ def choose_readers(
     as_of: datetime.date,
     targets: Sequence[DeploymentTarget] = (),
 ) -> Readers:
-    """The readers of a selection for goldens written on these build dates, oldest build first, as of a day.
+    """Return the readers of a selection for goldens written on these build dates, oldest build first, as of a day.
 
     `targets` are those of the policy that are in force that day. Raises `ReleaseError` for a reader that does not
     exist, cannot be dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
@@ -174,7 +179,7 @@ def _spelled(
     written: Collection[datetime.date],
     existing: Calendar,
 ) -> dict[Release, str]:
-    """The readers that --readers names, each as a person names it; without those of deployment targets."""
+    """Return the readers that --readers names, each as a person names it; without those of deployment targets."""
     spelled: dict[Release, str] = {}
     newest = existing.newest()  # an error if the day is before the first release
     for text in (newest if name == NEWEST else name for name in selection.named):
@@ -191,7 +196,10 @@ def _spelled(
 
 
 def _in_range(text: str, calendar: Calendar) -> list[str]:
-    """The jaxlib releases of a range such as ``>=0.11,<0.12``. Raises `MatrixError` for no range or an empty one."""
+    """Return the jaxlib releases of a range such as ``>=0.11,<0.12``.
+
+    Raises `MatrixError` for no range or an empty one.
+    """
     try:
         chosen = [*SpecifierSet(text).filter(calendar.versions(), prereleases=True)]
     except InvalidSpecifier:
@@ -202,7 +210,7 @@ def _in_range(text: str, calendar: Calendar) -> list[str]:
 
 
 def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:
-    """The release before each writer, with the jax that it had until then, and the build dates of such writers.
+    """Return the release before each writer, with the jax that it had until then, and the build dates of such writers.
 
     Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
     """
@@ -215,7 +223,7 @@ def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[R
 
 
 def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | None = None) -> Release:
-    """The release that `0.12.0.1`, `0.11.2-jax0.12.0.1`, `tensorflow==2.21.0` or a wheel among `files` names.
+    """Return the release that `0.12.0.1`, `0.11.2-jax0.12.0.1`, `tensorflow==2.21.0` or a wheel among `files` names.
 
     Raises `ReleaseError` where it names none.
     """
@@ -227,13 +235,13 @@ def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | Non
 
 
 def _in_order(release: Release) -> tuple[str, datetime.date, Version, tuple[str, ...], Version]:
-    """Sort key: jaxlib first, then each runtime, by build date and version, each by default first."""
+    """Return the sort key of readers: jaxlib first, then each runtime, by build date and version, defaults first."""
     version, jax = version_key(release.version), version_key(release.jax or "0")
     return release.family, release.built, version, release.settings, jax
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
-    """What ``--readers window`` means for goldens written on these build dates.
+    """Return the readers that ``--readers window`` means for goldens written on these build dates.
 
     These are every release with at least one promised cell, the newest, and the release just before each writer:
     published pairs seldom fall into the forward window, and that release is what is deployed when a writer is new.

@@ -11,7 +11,7 @@ from export_core.base.exit_code import ExitCode
 
 
 class Verdict(StrEnum):
-    """What happened."""
+    """The verdict of a cell: what happened."""
 
     PASS = "pass"  # It ran, and its outputs are those that the writer saw, within the tolerance.
     COMPILED = "compiled"  # It was compiled for a described device, and not run. Never called a pass.
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class FindingKind:
-    """What a finding is: findings of a kind are shown together, and the kinds by `rank`, the lowest first."""
+    """A kind of findings, which are shown together; kinds are shown by `rank`, the lowest first."""
 
     title: str
     rank: int
@@ -56,12 +56,12 @@ class FindingKind:
 
 
 def failing(title: str, to_do: str = "") -> FindingKind:
-    """A kind of finding that fails a run."""
+    """Return a kind of finding that fails a run."""
     return FindingKind(title, 0, "bold red", ExitCode.BROKEN, "error", to_do)
 
 
 def missing(title: str) -> FindingKind:
-    """A kind of finding that leaves a run without an answer."""
+    """Return a kind of finding that leaves a run without an answer."""
     return FindingKind(title, 1, "bold magenta", ExitCode.INCOMPLETE, "warning")
 
 
@@ -71,7 +71,10 @@ NUMBERS_MOVED = failing(
     "Find the operation that rounds in another way: `{}`. Compare both releases with a reference in double "
     "precision: `{}`. If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason.",
 )
-"""What is broken, and looks like rounding. What to do needs the commands `reduce` and `explain` of the cell."""
+"""The finding for broken cells whose numbers look like rounding.
+
+What to do needs the commands `reduce` and `explain` of the cell.
+"""
 NOT_REPLAYABLE = failing(
     "NOT REPLAYABLE",
     "Check the test before you blame a release: in a new process, its own writer gives another result. "
@@ -82,7 +85,7 @@ AUDIT_FAILED = failing(
     "No release is to blame, and no date excuses it: export without this call, or allow it with a reason (`allow` in "
     "the policy or in the marker). `jaxexport audit CASE/WRITER` shows all that the audit finds.",
 )
-"""What the audit stopped before anything was compiled, in whichever window."""
+"""The finding for what the audit stopped before anything was compiled, in whichever window."""
 OTHER_PROCESSOR = failing(
     "OTHER PROCESSOR",
     "Replay it on the processor that wrote it, without settings that choose other instructions. If it passes there, no "
@@ -94,11 +97,14 @@ OTHER_NUMBERS = failing(
     "OTHER NUMBERS",
     "This runtime promises nothing, and a silently wrong number is never fine: `{}` asks which side is right.",
 )
-"""Other numbers in a runtime that promises nothing. What to do needs the command `explain` of the cell."""
+"""The finding for other numbers in a runtime that promises nothing.
+
+What to do needs the command `explain` of the cell.
+"""
 ALLOW_NUMBERS = "If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason."
-"""What else to do about other numbers, unless they are garbage."""
+"""The further advice about other numbers, unless they are garbage."""
 NOT_TO_ALLOW = "No rule allows such numbers: they are not finite, zero, or far beyond the range of the expected ones."
-"""What is said in place of `ALLOW_NUMBERS` where the numbers are garbage."""
+"""The advice in place of `ALLOW_NUMBERS` where the numbers are garbage."""
 DEVICE_LIMIT = FindingKind(
     "DEVICE LIMIT",
     3,
@@ -107,12 +113,12 @@ DEVICE_LIMIT = FindingKind(
     to_do="Change the program or the platform, or choose another device (`--target`). Where this device has to run it "
     "all the same, list it under `deployed` in the policy: then it fails the run.",
 )
-"""What an accelerator's compiler does not do, in the release that wrote the golden either."""
+"""The finding for what an accelerator's compiler cannot do, in the release that wrote the golden either."""
 RUN_CONTROL = (
     "Run the release that wrote it for this device too (`--readers {}`): where it fails alike, the device cannot do "
     "it, and no release is to blame."
 )
-"""What to do first where nobody knows whether a failure is a `DEVICE_LIMIT`."""
+"""The first advice where nobody knows whether a failure is a `DEVICE_LIMIT`."""
 FAIL_ON = failing("FAIL ON")
 MISSING_RESULT = missing("INCOMPLETE")
 NOTHING_PROMISED = missing("NOTHING PROMISED")
@@ -121,12 +127,12 @@ STALE_LIST = FindingKind("STALE LIST", 2, "bold yellow", ExitCode.STALE, "error"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgementFacts:
-    """What a judgement says, how it looks, and what follows from it."""
+    """The meaning of a judgement, how it looks, and what follows from it."""
 
-    meaning: str  # In a sentence that explains.
-    short: str  # In a legend, and behind a number of cells.
-    symbol: str  # In Markdown. Shapes differ where colours are not told apart.
-    style: str  # In a terminal.
+    meaning: str  # Its meaning, in a sentence that explains.
+    short: str  # Its meaning in a legend, and behind a number of cells.
+    symbol: str  # Its sign in Markdown. Shapes differ where colours are not told apart.
+    style: str  # Its style in a terminal.
     badness: int  # For the comparison of two runs: more is worse, and 0 is fine.
     works: bool = False  # Whether such a cell works.
     mark: str = ""  # Behind the verdict in a table; a letter is apart from the word.
@@ -279,7 +285,7 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictFacts:
-    """What a verdict says, and what it means inside and outside the window."""
+    """The words of a verdict, and its meaning inside and outside the window."""
 
     phrase: str  # The predicate of a sentence about a cell.
     short: str  # In a legend, or as a title.

@@ -1,8 +1,8 @@
-"""Comparing outputs with those that the writer saw: whether they agree, and how far off they are.
+"""The comparison of outputs with those that the writer saw: whether they agree, and how far off they are.
 
-Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal; floats and complex numbers
-may differ by some times the noise that the writer measured, or, where somebody asked for that, by ``atol + rtol *
-abs(expected)`` or by some units in the last place; NaN equals NaN, infinities must agree in sign.
+Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal. Floats and complex numbers
+may differ by some times the noise that the writer measured. Where somebody asked for that, they may differ by ``atol +
+rtol * abs(expected)`` or by some units in the last place. NaN equals NaN, infinities must agree in sign.
 """
 
 from __future__ import annotations
@@ -60,19 +60,21 @@ class DifferingElement:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far outputs are from the expected ones.
+    """The distance of outputs from the expected ones.
 
-    The errors are the largest over all outputs, inf where one side is not finite. What is said of one output is said of
-    the first that is out of tolerance.
+    The errors are the largest over all outputs, inf where one side is not finite. Facts of one output are those of the
+    first that is out of tolerance.
     """
 
     ok: bool  # Whether all are within tolerance.
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     max_ulp: int | None = None  # In units in the last place, over floats that are finite on both sides; None for none.
-    problem: str = ""  # Of shapes, dtypes or the number of outputs, or by a user's own comparator: all that is said.
+    problem: str = (
+        ""  # The only fact where shapes, dtypes or the number of outputs differ, or a user's own comparator found it.
+    )
     output: int | None = None  # The number of the output.
-    of_type: str = ""  # Its dtype and shape, or what was made of several.
+    of_type: str = ""  # Its dtype and shape, or those of what was made from several outputs.
     mismatched: int = 0  # How many of its elements differ.
     total: int = 0  # How many elements it has.
     worst: DifferingElement | None = None
@@ -153,7 +155,7 @@ def compare_leaves(
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """How the outputs of a call are compared: derivatives are no factorizations, whatever the function gives."""
+    """Return how the outputs of a call are compared: derivatives are no factorizations, whatever the function gives."""
     return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
 
 
@@ -171,7 +173,7 @@ class GoldenOutputs:
         return call_noise(self.golden)
 
     def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
-        """The difference of a call's outputs from the expected ones, which the file that the check names has."""
+        """Return the difference of a call's outputs from the expected ones, which the file that the check names has."""
         manifest = self.golden.manifest
         noise, platforms = self._noise.get(check.outputs or "", NO_NOISE), (manifest.writer.platform, self.platform)
         how = self.golden.compared_as
@@ -181,7 +183,7 @@ class GoldenOutputs:
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
-    """The first difference that is not ok, or else the first, with the largest errors of all."""
+    """Return the first difference that is not ok, or else the first, with the largest errors of all."""
     if not differences:
         return Difference(True, 0.0, 0.0)
     shown = next((difference for difference in differences if not difference.ok), differences[0])
@@ -190,7 +192,7 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
 
 
 def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
-    """The largest error of each kind over these outputs or calls, by field; None where none has one."""
+    """Return the largest error of each kind over these outputs or calls, by field; None where none has one."""
     return {
         name: max((error for one in differences if (error := getattr(one, name)) is not None), default=None)
         for name in ERRORS
@@ -198,14 +200,14 @@ def largest_errors(differences: Sequence[Difference]) -> dict[str, Any]:
 
 
 def kind_of_all(differences: Sequence[Difference]) -> str:
-    """What those look like that are out of tolerance: the first garbage, else what is not rounding, else rounding."""
+    """Return the kind of the outputs that are out of tolerance: the first garbage, else no rounding, else rounding."""
     kinds = [difference.kind for difference in differences if not difference.ok]
     worse = [kind for kind in kinds if not kind.startswith(ROUNDING)]
     return next((kind for kind in worse if kind.startswith(GARBAGE)), next(iter(worse or kinds), ""))
 
 
 def rules_in_words(differences: Sequence[Difference]) -> str:
-    """By which rules these outputs or calls were compared, each once."""
+    """Return the rules by which these outputs or calls were compared, each once."""
     return "; ".join(dict.fromkeys(difference.tolerance for difference in differences if difference.tolerance))
 
 
@@ -281,7 +283,10 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
 
 
 def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:
-    """Compare large arrays piece by piece; None where they differ, since what is said of that is about all elements."""
+    """Return the difference of large arrays, compared piece by piece.
+
+    None where they differ, which needs all elements.
+    """
     want, got = expected.reshape(-1), actual.reshape(-1)
     noise = None if rule.noise is None else rule.noise.reshape(-1)
     whole = Whole.of(want, noise) if expected.dtype.name in FLOATS else None
@@ -297,7 +302,10 @@ def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Di
 
 
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
-    """Absolute and relative error of each element as float64; inf where exactly one side is NaN or infinite."""
+    """Return absolute and relative error of each element as float64.
+
+    They are inf where exactly one side is NaN or infinite.
+    """
     want, got = to_double(expected), to_double(actual)
     with np.errstate(all="ignore"):
         # 64 bits do not fit into a double. The larger minus the smaller as unsigned, modulo 2**64, is their exact
@@ -312,7 +320,7 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
 
 
 def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
-    """A line for each way in which elements are NaN or infinite on one side only, or another infinity."""
+    """Return a line for each way in which elements are NaN or infinite on one side only, or another infinity."""
     sides = []
     for values in (to_double(expected), to_double(actual)):
         is_nan, is_infinite = np.isnan(values), np.isinf(values) & ~np.isnan(values)
@@ -331,7 +339,7 @@ def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ComparedElements:
-    """What a rule says of each element."""
+    """The judgement of each element by a rule."""
 
     bad: Array  # Those that it refuses.
     words: str  # What it allows.
@@ -389,7 +397,7 @@ class Rule:
         return ComparedElements(bad, words, limit, np.where(finite, in_noise, np.where(equal, 0.0, np.inf)))
 
     def _largest(self, expected: Array) -> Array:
-        """The largest finite magnitude of the whole array."""
+        """Return the largest finite magnitude of the whole array."""
         return np.asarray(self.whole.largest) if self.whole else largest(to_double(expected), expected.ndim)
 
 
@@ -404,7 +412,7 @@ class Rules:
     sources: Sources = field(default_factory=dict)  # What set the parts of the comparison.
 
     def of(self, dtype: str, output: int | None = None) -> Rule:
-        """The rule for an array of this dtype: an output, or for None something that is made of outputs."""
+        """Return the rule for an array of this dtype: an output, or for None an array made from outputs."""
         if self.comparison.compare == "exact":
             return Rule(dtype, bits=str(self.sources.get("compare", GOLDEN)))
         noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
@@ -422,7 +430,7 @@ class Rules:
 
 
 def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> ComparedElements:
-    """Integers and booleans: equal but for those that jump in the writer's own runs."""
+    """Compare integers and booleans: equal but for those that jump in the writer's own runs."""
     unequal, error = expected != actual, np.abs(to_double(actual) - to_double(expected))
     limit = factor * noise
     bad = unequal & ((noise == 0) | (error > limit))
@@ -431,13 +439,13 @@ def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> Co
 
 
 def same(want: Array, got: Array) -> Array:
-    """Equal, or both NaN: a complex number is NaN when either part is, as in NumPy."""
+    """Return where elements are equal, or both NaN: a complex number is NaN when either part is, as in NumPy."""
     equal: Array = (want == got) | (np.isnan(want) & np.isnan(got))
     return equal
 
 
 def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array) -> ComparedElements:
-    """Which elements are out of tolerance."""
+    """Return which elements are out of tolerance."""
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything

@@ -1,4 +1,4 @@
-"""What kind of difference it is: a pattern, lost precision, rounding or garbage; and how errors are distributed.
+"""The kind of a difference: a pattern, lost precision, rounding or garbage; and how errors are distributed.
 
 A pattern (another sign, a factor, an offset, transposed) predicts what each element should be instead of the expected
 value. It is named only if nearly all elements that differ are what it predicts, and if that is no chance: an element
@@ -31,12 +31,17 @@ _DECADES = (1, 10, 100, 1000)
 _LARGEST_FLOAT16 = 65520.0  # what is beyond becomes infinite
 
 _TYPES = (("bfloat16", 8), ("TensorFloat-32 or float16", 11), ("float32", 24))
-"""Narrower types and the bits of their mantissas. The two in the middle round alike."""
+"""Narrower types and the bits of their mantissas.
+
+The two in the middle round alike. The two in the middle round alike.
+"""
 
 _PRECISION = {"float64": 53, "complex128": 53, "float32": 24, "complex64": 24, "float16": 11}
 _LEVELS = {8: (-9.9, -6.0), 11: (-12.9, -11.0), 24: (-25.9, -20.0)}
-"""Where the base-2 logarithm of the median error is, relative to the values: one rounding gives 1.5 less than the bits,
-products and sums of rounded numbers some more."""
+"""The range of the base-2 logarithm of the median relative error, by bits.
+
+One rounding gives 1.5 less than the bits, products and sums of rounded numbers some more.
+"""
 _BETWEEN = (-14.4, -5.0)  # Where it may be by several causes: sums in float16, means in bfloat16.
 _ENOUGH = 16  # elements whose distribution says something
 _SMALLEST_FLOAT16 = 2.0**-24
@@ -48,7 +53,10 @@ _FAR = (
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the elements that differ look like, and a histogram of the errors. Empty where nothing is to be said."""
+    """The likely kind of a difference, and a histogram of the errors; empty where neither is known.
+
+    Empty where nothing is to be said.
+    """
 
     looks_like: str = ""
     histogram: str = ""
@@ -61,11 +69,11 @@ class Diagnosis:
 
 
 def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "") -> Diagnosis:
-    """What is wrong with `actual`, an array of the shape and dtype of `expected`.
+    """Return the kind of difference between `actual` and `expected`, arrays of one shape and dtype.
 
     `limit` is the allowed error of each element, as float64 of the same shape; None where elements must be equal.
-    `dtype` is in what the arrays were computed, where it is not theirs: parts of factorizations are made in doubles.
-    A pattern is named only if it explains nearly all elements that differ; of large arrays a sample is looked at.
+    `dtype` is that of the computation, where it is not theirs: parts of factorizations are made in doubles. A pattern
+    is named only if it explains nearly all elements that differ; of large arrays a sample is looked at.
     """
     dtype = dtype or expected.dtype.name
     with np.errstate(all="ignore"):
@@ -120,7 +128,10 @@ class _Elements:
         return self.want.size == 1 or bool((np.abs(self.want - self.want[0]) > self.allowed).any())
 
     def fit(self, predicted: Array, cost: float = _FIXED_PATTERN_BITS, allowed: Array | None = None) -> float:
-        """The share of the elements that a pattern explains; 0 where choosing it costs as many bits as it shows."""
+        """Return the share of the elements that a pattern explains.
+
+        0 where choosing it costs as many bits as it shows.
+        """
         allowed = np.maximum(self.allowed if allowed is None else allowed, self.close * np.abs(predicted))
         fits = np.abs(self.got - predicted) <= allowed
         bits = np.log2(np.clip(np.abs(self.got - self.want) / allowed, 1.0, 2**_MOST_BITS))[fits].sum()
@@ -128,13 +139,13 @@ class _Elements:
 
 
 def _steps(dtype: str) -> tuple[float, float]:
-    """The relative step of a float type and its smallest normal number; 0 for integers."""
+    """Return the relative step of a float type and its smallest normal number; 0 for integers."""
     info = finfo(dtype) if dtype in FLOATS else None
     return (float(info.eps), float(info.smallest_normal)) if info else (0.0, 0.0)
 
 
 def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
-    """What NaN and infinities on one side only look like; empty where a count of them says all."""
+    """Return what NaN and infinities on one side only look like; empty where a count of them is enough."""
     want, got, finite = want[one_sided], got[one_sided], want[np.isfinite(want)]
     if (np.isnan(want) & (got == 0)).mean() >= _NEARLY_ALL:
         return NAN_TO_ZERO
@@ -148,7 +159,7 @@ def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
 
 
 def _beyond_range(elements: _Elements) -> str:
-    """How far numbers are beyond the range of the expected ones, as text; empty where none is by orders."""
+    """Return how far numbers are beyond the range of the expected ones, as text; empty where none is by orders."""
     sizes = np.abs(elements.expected)
     largest = float(sizes.max(initial=0.0, where=np.isfinite(sizes)))
     far = (np.abs(elements.got) > _FAR * largest) & (np.abs(elements.got - elements.want) > _FAR * elements.allowed)
@@ -158,7 +169,7 @@ def _beyond_range(elements: _Elements) -> str:
 
 
 def _pattern(elements: _Elements) -> str:
-    """The pattern that explains the elements that differ, as text; empty where none does."""
+    """Return the pattern that explains the elements that differ, as text; empty where none does."""
     errors = np.abs(elements.got - elements.want)
     if np.median(errors / np.abs(elements.want)) <= elements.close:  # rounding, which many patterns fit
         return ""
@@ -172,7 +183,7 @@ def _pattern(elements: _Elements) -> str:
 
 
 def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
-    """The patterns, each with the share of the elements that it explains."""
+    """Yield the patterns, each with the share of the elements that it explains."""
     want, got, fit = elements.want, elements.got, elements.fit
     # Exactly 0 is no chance in floats; an integer has few values that it can be.
     bits = _MOST_BITS if elements.eps else np.log2(np.abs(want) + 1).mean()
@@ -203,7 +214,7 @@ def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
 
 
 def _simple(factor: complex) -> float:
-    """The small whole number, or one divided by such a number, that a factor is close to; 0 for none."""
+    """Return the small whole number, or one divided by such a number, that a factor is close to; 0 for none."""
     for value, invert in ((factor, False), (1 / factor if factor else 0.0, True)):
         whole = round(value.real) if abs(value) < 1e4 else 0
         if whole not in (0, 1) and abs(value - whole) <= 1e-3 * abs(value):
@@ -218,7 +229,10 @@ def _median(values: Array) -> complex:
 
 
 def _transposed(elements: _Elements) -> Iterator[tuple[str, float]]:
-    """Two axes exchanged: nearly all elements that do not differ are then what they would be, too."""
+    """Yield the exchange of two axes, with the share of the elements that it explains.
+
+    Nearly all elements that do not differ must fit it, too.
+    """
     shape = elements.expected.shape
     for one, other in itertools.combinations(range(len(shape)), 2):
         if not shape[one] == shape[other] > 1:
@@ -237,7 +251,7 @@ def _transposed(elements: _Elements) -> Iterator[tuple[str, float]]:
 
 
 def _without_pattern(elements: _Elements, dtype: str) -> str:
-    """Lost precision or rounding, else how large the errors are; empty for a few elements, or equal ones."""
+    """Return lost precision or rounding, else how large the errors are; empty for a few elements, or equal ones."""
     if elements.eps and (lost := _lost_precision(elements, dtype)):
         return lost
     if elements.want.size < _FEW or not elements.vary or dtype == "bool":
@@ -248,7 +262,7 @@ def _without_pattern(elements: _Elements, dtype: str) -> str:
 
 
 def _lost_precision(elements: _Elements, dtype: str) -> str:
-    """What the errors of an array of floats look like, as text; empty where they look like neither."""
+    """Return the loss of precision that the errors of floats look like, as text; empty where they look like none."""
     expected, actual = elements.expected.reshape(-1), elements.actual.reshape(-1)
     if expected.size > _SAMPLE:
         sample = np.random.default_rng(0).integers(0, expected.size, _SAMPLE)
@@ -259,7 +273,7 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
     types = [(name, bits) for name, bits in _TYPES if bits < _PRECISION.get(dtype, 0)]
 
     def representable(values: Array, bits: int) -> float:
-        """The share of numbers with so few bits."""
+        """Return the share of numbers with so few bits."""
         parts = np.concatenate([values.real, values.imag]) if values.dtype.kind == "c" else values
         mantissas = np.ldexp(np.frexp(parts)[0], bits)
         return float((mantissas == np.rint(mantissas)).mean())
@@ -274,7 +288,7 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
 
 
 def _rounding(elements: _Elements, want: Array, got: Array) -> str:
-    """Errors near what is allowed, small beside the largest element, several of about that size, of both signs.
+    """Return text for rounding: errors near the allowed ones, small beside the largest element, alike, of both signs.
 
     `want` and `got` are elements of the whole array.
     """
@@ -299,7 +313,7 @@ def _rounding(elements: _Elements, want: Array, got: Array) -> str:
 
 
 def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
-    """The type that makes errors of this size."""
+    """Return the type that makes errors of this size."""
     if want.size < _ENOUGH or not _is_random(want, got):
         return ""
     size = math.sqrt(float(np.square(np.abs(want)).mean()))
@@ -318,7 +332,10 @@ def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
 
 
 def _is_random(want: Array, got: Array) -> bool:
-    """Whether errors have both signs, also among neighbours in size: those of another formula depend on the value."""
+    """Return whether errors have both signs, also among neighbours in size.
+
+    Those of another formula depend on the value.
+    """
     order = np.argsort(want.real, kind="stable")
     signs = (got - want).real[order] > 0
     is_mixed = signs.size < _ENOUGH or (signs[1:] != signs[:-1]).mean() >= 0.25
@@ -330,7 +347,10 @@ def _power(value: float) -> str:
 
 
 def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, dtype: str) -> str:
-    """How many elements have errors of which size: in units of what is allowed, else of the last place or of 1."""
+    """Return how many elements have errors of which size.
+
+    The unit is the allowed error, else the last place or 1.
+    """
     if error.size <= _SMALL or dtype == "bool":
         return ""
     units, name = error, "errors"

@@ -1,4 +1,4 @@
-"""Elements of arrays: in double precision, how many units in the last place they are apart, a digest of their bits."""
+"""Elements of arrays in double precision, their distance in units in the last place, and a digest of their bits."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,31 +9,34 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, narrow_dtypes
 
 DIGEST_BYTES = 8
-"""Digests are only compared among the readers of one golden: 64 bits are enough to tell some hundred apart."""
+"""The length of digests. They are only compared among the readers of one golden: 64 bits are enough."""
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 def finfo(dtype: str) -> "np.finfo[np.floating]":
-    """What is known of a float type, also of the narrow ones, which NumPy does not know and `ml_dtypes` brings."""
+    """Return the facts of a float type, also of the narrow ones, which NumPy lacks and `ml_dtypes` brings."""
     info: np.finfo[np.floating] = narrow_dtypes().finfo(dtype)
     return info
 
 
 def to_double(values: Array) -> Array:
-    """The values in double precision, real or complex, so that computing with them adds no errors that count."""
+    """Return the values in double precision, real or complex, so that computing with them adds no errors that count."""
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
 def largest(values: Array, axes: int) -> Array:
-    """The largest finite magnitude over the last `axes` axes, 0 where there is none. Those axes stay, with size 1."""
+    """Return the largest finite magnitude over the last `axes` axes, 0 where there is none.
+
+    Those axes stay, with size 1.
+    """
     last = tuple(range(-axes, 0))
     magnitudes = np.abs(np.where(np.isfinite(values), values, 0))
     return np.asarray(magnitudes.max(axis=last, keepdims=True, initial=0.0), np.float64)
 
 
 def ulp_distance(one: Array, other: Array) -> Array:
-    """Units in the last place between elements of one floating-point dtype, as uint64.
+    """Return units in the last place between elements of one floating-point dtype, as uint64.
 
     Neighbours are 1 apart, the two zeros 0. A complex number is as far away as the farther of its parts. An infinity is
     the neighbour of the largest number; NaN lies beyond it, so that a distance from NaN means nothing.
@@ -50,10 +53,10 @@ def ulp_distance(one: Array, other: Array) -> Array:
 
 
 def _steps_from_zero(values: Array) -> tuple[Array, Array]:
-    """How many numbers each element is away from zero, and which elements have the sign bit set.
+    """Return how many numbers each element is away from zero, and which elements have the sign bit set.
 
     In every format but one the highest bit is the sign, and the others, read as an integer, count the numbers up from
-    zero: the exponent is above the mantissa, so that the next integer is the next number, also from one exponent to the
+    zero. The exponent is above the mantissa, so that the next integer is the next number, also from one exponent to the
     next.
     """
     bits = np.asarray(values, order="C").view(f"u{values.dtype.itemsize}").astype(np.uint64)
@@ -64,7 +67,10 @@ def _steps_from_zero(values: Array) -> tuple[Array, Array]:
 
 
 def bits_of(leaves: Sequence[Leaf]) -> bytes:
-    """A digest of flat outputs by dtype, shape and bytes of each, in order: NaN payloads and signs of zeros count."""
+    """Return a digest of flat outputs by dtype, shape and bytes of each, in order.
+
+    NaN payloads and signs of zeros count.
+    """
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for leaf in leaves:
         # The text ends the leaf before it: bytes of one array are never taken for those of the next.
@@ -74,5 +80,8 @@ def bits_of(leaves: Sequence[Leaf]) -> bytes:
 
 
 def bits_of_calls(calls: Sequence[bytes]) -> str:
-    """The digest of several calls by the digests of each, as hexadecimal digits; empty where there is no call."""
+    """Return the digest of several calls by the digests of each, as hexadecimal digits.
+
+    Empty where there is no call.
+    """
     return hashlib.blake2b(b"".join(calls), digest_size=DIGEST_BYTES).hexdigest() if calls else ""

@@ -41,7 +41,7 @@ class Sides:
     actual: Factors
 
     def masks(self) -> list[Part]:
-        """Where outputs are not finite, element by element: in a product one NaN would hide everything else."""
+        """Return parts for outputs that are not finite, by element: in a product one NaN would hide everything else."""
 
         def zero_if_finite(values: Array) -> Array:
             return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
@@ -53,17 +53,20 @@ class Sides:
         ]
 
     def output(self, what: str, of: int) -> Part:
-        """A vector that is an output itself."""
+        """Return a part for a vector that is an output itself."""
         want = self.expected[of]
         return Part(what, to_double(want), to_double(self.actual[of]), want.dtype.name, largest(want, 1), of)
 
     def matrix(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
-        """A matrix made of factors. Each of a batch is measured by its own largest element."""
+        """Return a part for a matrix made of factors.
+
+        Each of a batch is measured by its own largest element. Each of a batch is measured by its own largest element.
+        """
         matrix = make(self.expected)
         return Part(what, matrix, make(self.actual), self.expected[of].dtype.name, largest(matrix, 2))
 
     def orthonormal(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
-        """A^H A, the inner products of columns: the identity where they are orthonormal."""
+        """Return a part for A^H A, the inner products of columns: the identity where they are orthonormal."""
 
         def products(outputs: Factors) -> Array:
             columns = to_double(make(outputs))
@@ -72,11 +75,11 @@ class Sides:
         return replace(self.matrix(what, products, of), is_identity=True)
 
     def equal(self, what: str, make: Callable[[Factors], Array]) -> Part:
-        """A property that must be equal, without any tolerance."""
+        """Return a part for a property that must be equal, without any tolerance."""
         return Part(what, make(self.expected), make(self.actual), "bool")
 
     def excess(self, what: str, make: Callable[[Factors], Array], of: int, scale: Array) -> Part:
-        """By how much something is too large, more than 0, which it is not in a right factorization."""
+        """Return a part for how much something is too large, more than 0, which it is not in a right factorization."""
         expected, actual = (np.maximum(make(side), 0.0) for side in (self.expected, self.actual))
         return Part(what, expected, actual, self.expected[of].dtype.name, scale)
 
@@ -85,7 +88,10 @@ Comparator = Callable[[Sides], list[Part]]
 
 
 def eigh(sides: Sides) -> list[Part]:
-    """Eigenvalues in order; vectors by V diag(w) V^H and V^H V. NumPy gives (w, V), lax (V, w)."""
+    """Return parts for eigenvalues in order; for vectors V diag(w) V^H and V^H V.
+
+    NumPy gives (w, V), lax (V, w). NumPy gives (w, V), lax (V, w).
+    """
     # Values have one axis less than vectors, so their order shows in any batch.
     values, vectors = (0, 1) if sides.expected[0].ndim < sides.expected[1].ndim else (1, 0)
 
@@ -102,7 +108,7 @@ def eigh(sides: Sides) -> list[Part]:
 
 
 def svd(sides: Sides) -> list[Part]:
-    """Singular values in order; the vectors by U diag(s) V^H, U^H U and V^H V."""
+    """Return parts for singular values in order; for the vectors U diag(s) V^H, U^H U and V^H V."""
     count = sides.expected[1].shape[-1]  # with full_matrices there are more vectors, which the product does not show
 
     def rebuilt(outputs: Factors) -> Array:
@@ -119,7 +125,10 @@ def svd(sides: Sides) -> list[Part]:
 
 
 def qr(sides: Sides) -> list[Part]:
-    """Q R, Q^H Q, and that R is upper triangular. A permutation is one of columns."""
+    """Return parts for Q R, Q^H Q, and that R is upper triangular.
+
+    A permutation is one of columns. A permutation is one of columns.
+    """
 
     def rebuilt(outputs: Factors) -> Array:
         product = to_double(outputs[0]) @ to_double(outputs[1])
@@ -127,7 +136,7 @@ def qr(sides: Sides) -> list[Part]:
 
     # R's rows may turn, so only the magnitudes of its diagonal say whether the pivots were the largest.
     def growth(outputs: Factors) -> Array:
-        """By how much |R|'s diagonal grows; with pivoting it must not."""
+        """Return by how much |R|'s diagonal grows; with pivoting it must not."""
         return np.diff(np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1)), axis=-1)
 
     parts = [
@@ -143,7 +152,7 @@ def qr(sides: Sides) -> list[Part]:
 
 
 def lu(sides: Sides) -> list[Part]:
-    """A from P A = L U, and that no element of L exceeds 1.
+    """Return parts for A from P A = L U, and that no element of L exceeds 1.
 
     Of rows that tie for a pivot either may be chosen, so pivots and permutations may differ as long as they belong
     together.
@@ -178,14 +187,17 @@ def lu(sides: Sides) -> list[Part]:
 
 
 def schur(sides: Sides) -> list[Part]:
-    """Q T Q^H, Q^H Q, and T's form: triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues."""
+    """Return parts for Q T Q^H, Q^H Q, and T's form.
+
+    T is triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues.
+    """
 
     def rebuilt(outputs: Factors) -> Array:
         triangle, vectors = (to_double(output) for output in outputs)
         return vectors @ triangle @ adjoint(vectors)
 
     def misformed(outputs: Factors) -> Array:
-        """Where the first diagonal below the main one is not zero and should be.
+        """Return where the first diagonal below the main one is not zero and should be.
 
         A 2x2 block is right for a pair of complex eigenvalues only: its discriminant is negative, and blocks do not
         overlap.
@@ -210,7 +222,7 @@ def schur(sides: Sides) -> list[Part]:
 
 
 def eig(sides: Sides) -> list[Part]:
-    """Eigenvalues in any order; vectors of any phase by their norms and V diag(w) V^-1.
+    """Return parts for eigenvalues in any order, and for vectors of any phase their norms and V diag(w) V^-1.
 
     Left vectors make another matrix in this way, which is as unique as that of the right ones.
     """
@@ -253,7 +265,10 @@ FACTORIZATIONS = {
 
 
 def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
-    """The parts that a comparator of factors compares. Raises `CompareError` where the outputs are no such factors."""
+    """Return the parts that a comparator of factors compares.
+
+    Raises `CompareError` where the outputs are no such factors.
+    """
     factorization = FACTORIZATIONS[name]
     try:
         if len(expected) in factorization.counts and all(output.dtype.kind in "fciu" for output in expected):
@@ -269,7 +284,10 @@ ORTHONORMAL = 0.01  # How far the inner products of vectors may be from those of
 
 
 def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
-    """Whether a writer's outputs have the shapes of factors and orthonormal vectors: masked, cut or NaN ones do not."""
+    """Return whether a writer's outputs have the shapes of factors and orthonormal vectors.
+
+    Masked, cut or NaN ones do not.
+    """
     factors = [outputs[output] for output in group.outputs]
     try:
         parts = parts_of(group.compare, factors, factors)
@@ -280,17 +298,23 @@ def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
 
 
 WORST_CONDITION = 100.0
-"""Errors of eigenvectors grow by their condition number when the matrix is rebuilt. A larger growth is not allowed for
-unless the user gives an rtol: it would accept anything of a matrix that is nearly defective."""
+"""The most that errors of eigenvectors may grow when the matrix is rebuilt.
+
+They grow by their condition number. A larger growth is not allowed for unless the user gives an rtol: it would accept
+anything of a matrix that is nearly defective.
+"""
 
 
 def adjoint(matrix: Array) -> Array:
-    """The conjugate transpose of each matrix."""
+    """Return the conjugate transpose of each matrix."""
     return np.conj(np.swapaxes(matrix, -1, -2))
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """The order of rows after the swaps of LAPACK's pivots, counted from 0. Pivots out of range are clipped."""
+    """Return the order of rows after the swaps of LAPACK's pivots, counted from 0.
+
+    Pivots out of range are clipped.
+    """
     # Another comparison reports pivots out of range: this one must not crash before it does.
     batch, steps = pivots.shape[:-1], pivots.shape[-1]
     chosen = np.clip(pivots, 0, max(rows - 1, 0)).astype(np.int64).reshape(int(np.prod(batch)), steps)
@@ -309,7 +333,7 @@ def undo_permutation(matrix: Array, permuted: Array, axis: int) -> Array:
 
 
 def match_eigenvalues(expected: Array, actual: Array) -> Array:
-    """For each expected eigenvalue the index of the actual one that belongs to it: the sum of distances is least.
+    """Return for each expected eigenvalue the index of the actual one that belongs to it, with the least distances.
 
     Sorting would not do: where real parts nearly tie, an error in the last place exchanges the members of conjugate
     pairs.
@@ -336,7 +360,10 @@ def match_eigenvalues(expected: Array, actual: Array) -> Array:
 
 
 def condition_number(vectors: Array) -> Array:
-    """Condition number of each matrix of vectors, at most WORST_CONDITION; it broadcasts with the matrices."""
+    """Return the condition number of each matrix of vectors, at most WORST_CONDITION.
+
+    It broadcasts with the matrices.
+    """
     if vectors.size == 0:
         return np.ones((*vectors.shape[:-2], 1, 1))
     finite = np.isfinite(vectors).all(axis=(-2, -1), keepdims=True)
@@ -345,7 +372,7 @@ def condition_number(vectors: Array) -> Array:
 
 
 def matrix_from_eigen(values: Array, vectors: Array) -> Array:
-    """V diag(w) V^-1; NaN where a vector is not finite."""
+    """Return V diag(w) V^-1; NaN where a vector is not finite."""
     if vectors.size == 0:
         return vectors
     finite = np.isfinite(vectors).all(axis=(-2, -1), keepdims=True)

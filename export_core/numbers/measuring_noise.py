@@ -69,31 +69,31 @@ OTHER, ELSEWHERE = 64.0, 0.01
 It is more than `OTHER` times what its moves do to it, and more than `ELSEWHERE` times the largest number.
 """
 
-NOT_ROUNDED = "NotMovedError"  # What the worker raises where nothing is rounded, so that there is nothing to move.
+NOT_ROUNDED = "NotMovedError"  # The error of the worker where nothing is rounded, so that there is nothing to move.
 
 
 @dataclass(frozen=True)
 class MeasuredNoise:
-    """What was measured of a golden."""
+    """The noise of a golden as it was measured."""
 
     record: NoiseRecord  # For its manifest.
     data: bytes  # Its noise.npz.
     proves_nothing: bool  # Whether the noise of every output is so large that no wrong number would be seen.
-    remarks: tuple[Remark, ...] = ()  # What other inputs show that the golden does not. They are not stored.
+    remarks: tuple[Remark, ...] = ()  # What other inputs show about the golden. They are not stored.
 
 
 def with_noise(
     manifest: Manifest, files: Mapping[str, bytes], measured: MeasuredNoise
 ) -> tuple[Manifest, dict[str, bytes]]:
-    """The manifest and the files of a golden, with its noise."""
+    """Return the manifest and the files of a golden, with its noise."""
     hashes = {**manifest.files, NOISE: sha256(measured.data)}
     return replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
 
 
 def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
-    """The noise that is stored of a golden that is about to be written: of one that is the same in everything else.
+    """Return the stored noise for a golden that is about to be written: of one that is the same in everything else.
 
-    See `as_stored`. None where there is none, or it was measured by another release or on another processor.
+    None where there is none, or it was measured by another release or on another processor. See `as_stored`.
     """
     generations = store.generations(manifest.case)
     golden = next((golden for golden in generations if golden.manifest.writer.id == manifest.writer.id), None)
@@ -115,7 +115,7 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
 
 
 def not_measured(golden: Golden) -> str:
-    """Why no environment can measure the noise of this golden; empty where one may."""
+    """Return why no environment can measure the noise of this golden; empty where one may."""
     manifest = golden.manifest
     if manifest.options.without_outputs:
         return "it has no outputs"
@@ -124,15 +124,15 @@ def not_measured(golden: Golden) -> str:
 
 
 def lacks_noise(golden: Golden) -> bool:
-    """Whether a golden has no noise, and `jaxexport goldens verify --noise` could measure it."""
+    """Return whether a golden has no noise, and `jaxexport goldens verify --noise` could measure it."""
     return golden.manifest.noise is None and not not_measured(golden)
 
 
 class OtherKernel:
     """A process whose LAPACK computes with another kernel of OpenBLAS, as another processor has it.
 
-    It is warm, as all that is measured: a cold one dies at a LAPACK call of jaxlib up to 0.9.2.
-    It is started for the first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
+    It is warm, as all that is measured: a cold one dies at a LAPACK call of jaxlib up to 0.9.2. It is started for the
+    first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,10 @@ class OtherKernel:
         self.close = self._workers.close
 
     def run(self, golden: Golden, environment: Environment, request: Request) -> tuple[str, dict[str, Path]]:
-        """Run the calls of a golden, if it calls LAPACK: the kernel and the outputs by call; none where a run fails."""
+        """Run the calls of a golden, if it calls LAPACK.
+
+        Return the kernel and the outputs by call, none where a run fails.
+        """
         core = other_openblas_core(environment.variables)
         if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
             return "", {}
@@ -219,7 +222,7 @@ def measure_noise(
 
 
 def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
-    """The variants of a call, such as ``vjp1/inside 0``: first those that need no new program, then by program."""
+    """Yield the variants of a call, such as ``vjp1/inside 0``, first those that need no new program."""
     folder.mkdir(parents=True)
     prefix = f"{check.name}/" if check.name else ""
     inputs = from_npz(Path(check.inputs))
@@ -229,7 +232,7 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
         return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
 
     def write_moved(seed: int, ulps: int) -> str:
-        """Inputs moved by up to so many units; the given ones where none moves."""
+        """Write inputs moved by up to so many units, and return their file; the given ones where none moves."""
         if not has_floats:
             return check.inputs
         generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
@@ -248,13 +251,13 @@ def _write_variants(check: CheckRequest, folder: Path) -> Iterator[VariantReques
 
 
 def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:
-    """Whether two variants run one rewritten program: that of their call."""
+    """Return whether two variants run one rewritten program: that of their call."""
     calls = {variant.name.rpartition("/")[0] for variant in (one, other)}
     return len(calls) == 1 and bool(one.numbers and other.numbers)
 
 
 def _ending(reply: Reply) -> str:
-    """How a process ended that did not say "ok", in a line."""
+    """Return how a process ended that did not answer "ok", in a line."""
     if reply.end in ("timeout", "memory"):
         timeout = f"took more than {LIMIT:g} seconds of processor time"
         return {"timeout": timeout, "memory": "used more memory than a cell may"}[reply.end]
@@ -274,7 +277,7 @@ def _measured(
     kernel: str,
     by_kernel: Mapping[str, Path],
 ) -> MeasuredNoise:
-    """The noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
+    """Return the noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
     noises: list[tuple[Sequence[Leaf], Noise]] = []
     jumping: dict[str, tuple[int, int]] = {}
     run: set[str] = set()
@@ -328,10 +331,10 @@ def _measured(
 
 
 def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
-    """Whether the rewritten program of a call, in these runs, is another one: far from the plain one without moves.
+    """Return whether the rewritten program of a call, in these runs, computes something else than the plain one.
 
-    Farther than its moves make it move, many times over, and by a part of the largest number. So it was in releases
-    that took a transposed matrix for one that is not.
+    Then it is farther from it than its moves make it move, many times over, and by a part of the largest number. So it
+    was in releases that took a transposed matrix for one that is not.
     """
     outputs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name in names}
     still = next((name for name in names if _variant(name) == UNOPTIMIZED), "")
@@ -350,7 +353,10 @@ def _computes_something_else(check: CheckRequest, names: Sequence[str]) -> bool:
 
 
 def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
-    """The reasons why runs failed, by run; by kind of run (``vjp1/inside``) where all of a kind failed alike."""
+    """Return the reasons why runs failed, by run.
+
+    They are by kind of run (``vjp1/inside``) where all of a kind failed alike.
+    """
     counts = {"moved": MOVED, **{name: count for name, count, _ in INSIDE_RUNS}}
     reasons = {name: _line(text) for name, text in failed.items() if not text.startswith(NOT_ROUNDED)}
     alike = Counter((name.rpartition(" ")[0], text) for name, text in reasons.items())
@@ -360,7 +366,7 @@ def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
 
 
 def _variant(name: str) -> str:
-    """The variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
+    """Return the variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
     return name.rpartition("/")[2]
 
 
@@ -368,7 +374,7 @@ Measured = tuple[Golden, MeasuredNoise | str]
 
 
 def measure_goldens(goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]) -> Iterator[Measured]:
-    """Each golden with its noise or why there is none: first those that no environment can measure, then by writer."""
+    """Yield each golden with its noise or why there is none, first those that no environment can measure."""
     calendar = policy.calendar()
     by_writer: dict[Release, list[Golden]] = {}
     for golden in goldens:
@@ -389,7 +395,7 @@ def _of_writer(
     environments: ReaderEnvironments,
     notify: Callable[[str], None],
 ) -> Iterator[Measured]:
-    """The noise of one writer's goldens, measured in its release, or in the first later one that runs them."""
+    """Yield the noise of one writer's goldens, measured in its release, or in the first later one that runs them."""
     left = {golden.id: golden for golden in goldens}
     reasons: dict[str, str] = {}
     for release in releases:
@@ -415,7 +421,10 @@ def _of_writer(
 def _in_release(
     goldens: Sequence[Golden], environment: Environment, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
-    """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
+    """Yield each of these goldens with its noise in an environment.
+
+    Raises `WorkerDied` when its worker does not start.
+    """
     jobs = CellLimits().jobs
     worker, other = start_worker(environment, jobs), OtherKernel()
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="noise")
@@ -436,7 +445,10 @@ def _in_release(
 def add_noise(
     store: GoldenStore, goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]
 ) -> Iterator[str]:
-    """Measure the noise of stored goldens and store it with them. Yields what is said of each."""
+    """Measure the noise of stored goldens and store it with them.
+
+    Yields a line about each.
+    """
     known = 0
     for golden, measured in measure_goldens(goldens, policy, notify):
         if isinstance(measured, str):

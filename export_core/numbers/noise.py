@@ -35,7 +35,7 @@ FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/
 FACTOR_OF_INPUTS = 8.0  # How many times where only inputs were moved: such noise is less.
 
 UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.0))
-"""Noise that every element has at least, in units in the last place of its value: by the size of such a unit.
+"""The least noise of every element, in units in the last place of its value, by the size of such a unit.
 
 The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer: a unit of
 theirs is an eighth of the value or half of it, which is no rounding. They must be equal unless they jump: a value that
@@ -59,10 +59,10 @@ LARGE = 0.1  # Noise above this part of the largest number of the output: the el
 
 
 def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
-    """The noise of each output: how far its elements move between the plain run and any other.
+    """Return the noise of each output: how far its elements move between the plain run and any other.
 
     None for what is no number: keys and float0. An element that is not finite in another run is left out there: moving
-    an input across a pole says nothing of a reader, whose inputs are exact.
+    an input across a pole shows nothing about a reader, whose inputs are exact.
     """
     wanted = [leaf.numpy() for leaf in plain]
     noises = [None if leaf.dtype in KEYS or leaf.dtype == "float0" else np.zeros(leaf.shape) for leaf in plain]
@@ -76,10 +76,10 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
 
 
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
-    """Floats, each moved by up to so many units in the last place up or down or not at all; all else as it is.
+    """Return floats, each moved by up to so many units in the last place up or down or not at all; all else unchanged.
 
-    Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite, and
-    types of 8 bits and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
+    Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite, and types
+    of 8 bits and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
     """
     if leaf.dtype not in FLOATS or leaf.data.itemsize == 1:
         return leaf
@@ -95,7 +95,7 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
 
 
 def count_undecided(leaf: Leaf, noise: Array) -> int:
-    """How many elements of an output would not show a wrong number: their noise is large beside its largest magnitude.
+    """Return how many elements of an output would not show a wrong number, since their noise is large.
 
     It is the noise that they are judged by, with all its floors. An output that is zero in all runs has none: any other
     number would be seen.
@@ -110,7 +110,7 @@ def count_undecided(leaf: Leaf, noise: Array) -> int:
 
 
 def scale_of(leaves: Iterable[Leaf]) -> float:
-    """The largest finite magnitude of floats."""
+    """Return the largest finite magnitude of floats."""
     arrays = (leaf.numpy().reshape(-1) for leaf in leaves if leaf.dtype in FLOATS)
     pieces = (array[start : start + PIECE] for array in arrays for start in range(0, array.size, PIECE))
     return max((float(_finite_magnitudes(piece).max()) for piece in pieces), default=0.0)
@@ -118,14 +118,14 @@ def scale_of(leaves: Iterable[Leaf]) -> float:
 
 @dataclass(frozen=True)
 class Whole:
-    """What a piece of an array needs to know of all its elements."""
+    """The facts about a whole array that a piece of it needs."""
 
     largest: float  # Their largest finite magnitude.
     lent: float  # The noise that they lend each other.
 
     @classmethod
     def of(cls, expected: Array, noise: Array | None) -> Whole:
-        """What pieces of a flat array have to know, which is read in pieces itself."""
+        """Return the facts of a flat array that its pieces need, read in pieces itself."""
         spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
         largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
         return cls(largest, 0.0 if noise is None else float(_lent(noise)))
@@ -138,11 +138,14 @@ def noise_with_floors(
     scale: Array | None = None,
     whole: Whole | None = None,
 ) -> Array:
-    """The noise that elements are judged by: what was measured, or lent by others, and at least that of rounding.
+    """Return the noise that elements are judged by: measured, or lent by others, and at least that of rounding.
 
-    `expected` are the outputs that the writer saw, or what was made of them in double precision, and `noise` what was
-    measured of each; `dtype` is that of the outputs. `scale`, which broadcasts with them, is the magnitude whose last
-    place counts where it is larger than the element. `whole` is given where these are a piece of an array.
+    Args:
+        expected: the outputs that the writer saw, or arrays made from them in double precision.
+        noise: the measured noise of each.
+        dtype: that of the outputs.
+        scale: the magnitude whose last place counts where it is larger than the element. It broadcasts with them.
+        whole: given where these are a piece of an array.
     """
     magnitudes = np.maximum(_finite_magnitudes(expected), 0.0 if scale is None else scale)
     info, eps = finfo(dtype), float(finfo(dtype).eps)
@@ -160,16 +163,17 @@ def _units(eps: float) -> float:
 
 
 def _finite_magnitudes(values: Array) -> Array:
-    """The magnitudes as float64, 0 where they are not finite."""
+    """Return the magnitudes as float64, 0 where they are not finite."""
     magnitudes = np.abs(to_double(values))
     return np.where(np.isfinite(magnitudes), magnitudes, 0.0)
 
 
 def _lent(noise: Array) -> Array:
-    """What other elements lend to one whose few samples were lucky: a quarter of an output has less noise than this.
+    """Return the noise that other elements lend to one whose few samples were lucky.
 
-    Times how much larger the largest of as many normal draws as there are elements is than that of `DRAWS`, √(2 ln n):
-    among 10,000 elements the one that a reader moves farthest is beyond what any was moved by in the writer's runs.
+    A quarter of an output has less noise than this. It is multiplied by how much larger the largest of as many normal
+    draws as there are elements is than that of `DRAWS`, √(2 ln n). Among 10,000 elements the one that a reader moves
+    farthest is beyond what any was moved by in the writer's runs.
     """
     if not noise.size:
         return np.asarray(0.0)
@@ -178,15 +182,19 @@ def _lent(noise: Array) -> Array:
 
 ULPS = 64  # By how many units the amplified runs move, a power of two below 128.
 SMOOTH = 16.0
-"""Up to this many times its noise an element may move for each unit and is smooth: it has more noise than was seen."""
+"""The most times its noise that a smooth element may move for each unit: it has more noise than was seen."""
 
 JUMPS = 128.0  # Beyond this many times it jumps.
 PART = 0.5
-"""The part of a jump that counts as noise. With `FACTOR` times the noise an element may be off by twice its jump."""
+"""The part of a jump that counts as noise.
+
+With `FACTOR` times the noise an element may be off by twice its jump. With `FACTOR` times the noise an element may be
+off by twice its jump.
+"""
 
 
 def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None) -> tuple[Array | None, int]:
-    """The noise of an output, None where it must be equal; and how many of its elements jump.
+    """Return the noise of an output, None where it must be equal; and how many of its elements jump.
 
     `leaf` is the output of the plain run. Its elements move by `near` with units of one, and by `far` with units of
     `ULPS`: all 0 where there are no such runs. Of integers, booleans and floats of 8 bits and fewer each element that
@@ -223,7 +231,7 @@ NO_NOISE = CallNoise()  # Of a golden whose writer measured none.
 
 
 def call_noise(golden: Golden) -> dict[str, CallNoise]:
-    """The noise of each file of outputs of a golden by its name; empty where none was measured."""
+    """Return the noise of each file of outputs of a golden by its name; empty where none was measured."""
     if (record := golden.manifest.noise) is None:
         return {}
     factors = {
@@ -247,7 +255,7 @@ WHAT_TO_DO = (
     "what to compare: compare='shape', or a tolerance or comparator of your own, in the marker or in the policy's "
     "`numbers`."
 )
-"""Why an output would not show a wrong number, and what its author can do."""
+"""The advice about an output that would not show a wrong number."""
 
 _BY_NOISE = Comparison().compare
 _MOST = 4  # Outputs of a golden that are named.
@@ -256,12 +264,16 @@ _MOST = 4  # Outputs of a golden that are named.
 def undecided_outputs(
     golden: Golden, noise: Mapping[str, Noise], jumping: Jumping, outputs: Mapping[str, Sequence[Leaf]] | None = None
 ) -> Undecided:
-    """The outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
+    """Return the outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
 
     Elements that jump are not among them: they are named by themselves, and are what the writer saw in most readers.
-    `jumping` says by call and output how many do, of how many. `noise` is that of each file of outputs as noise.npz has
-    it: it is rounded there, so that what was measured would give other counts. `outputs` are the arrays of these files,
-    where they have been read.
+
+    Args:
+        golden: the golden.
+        noise: that of each file of outputs as noise.npz has it: it is rounded there, so that the measured one would
+            give other counts.
+        jumping: by call and output how many elements jump, of how many.
+        outputs: the arrays of these files, where they have been read.
     """
     undecided: Undecided = {}
     paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
@@ -287,12 +299,15 @@ def undecided_outputs(
 
 
 def output_name(call: str, number: int) -> str:
-    """How records and messages name an output of a call: ``vjp1/0``, and ``0`` of the plain one."""
+    """Return the name of an output of a call in records and messages: ``vjp1/0``, and ``0`` of the plain one."""
     return f"{call}/{number}".removeprefix("/")
 
 
 def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
-    """The place of each flat result in the tree of results; of the derivative of that order, by what it is one."""
+    """Return the path of each flat result in the tree of results.
+
+    For the derivative of that order, it is the path of what it is a derivative by.
+    """
     arguments, results = leaf_paths(golden.manifest, golden.read_artifact())
     for _ in range(order):
         cotangents = [f"the cotangent of {path}" for path in results]
@@ -302,7 +317,7 @@ def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
 
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
-    """Whether half of the elements of every output would not show a wrong number: no wrong number would be seen."""
+    """Return whether half of the elements of every output would not show a wrong number."""
     outputs = sum(leaf.data.size > 0 for file in golden.calls for leaf in from_npz(golden.folder / file))
     return 0 < sum(2 * output.elements >= output.of for output in undecided.values()) == outputs
 
@@ -335,13 +350,13 @@ def _problems(golden: Golden) -> Sequence[str]:
 
 
 def proves_nothing_text(record: NoiseRecord) -> str:
-    """Why a golden is refused of which no output would show a wrong number, and what to do."""
+    """Return why a golden is refused of which no output would show a wrong number, and what to do."""
     undecided = "; ".join(_undecided(record.undecided_outputs))
     return f"the numbers of this golden would prove nothing: {undecided}. {WHAT_TO_DO}"
 
 
 def noise_text(record: NoiseRecord) -> str:
-    """In a line: how the noise was measured, and what it shows."""
+    """Return a line about how the noise was measured, and what it shows."""
     inside = record.inside + record.amplified
     parts = [f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {inside} moved inside"]
     if record.failed:
@@ -352,7 +367,7 @@ def noise_text(record: NoiseRecord) -> str:
 
 
 def knows_inputs_only(record: NoiseRecord) -> bool:
-    """Whether what is rounded inside some call could not be moved, or was not by an older version."""
+    """Return whether what is rounded inside some call could not be moved, or was not by an older version."""
     kinds = {name.rpartition("/")[2] for name in record.failed}
     return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
 
@@ -360,7 +375,7 @@ def knows_inputs_only(record: NoiseRecord) -> bool:
 def unexplained_noise(golden: Golden) -> str:
     """Return the largest noise that no run in golden.yaml explains, in words; empty where there is none.
 
-    Only noise without a run that moved what is rounded inside is looked at: moved inputs alone give a few units, and no
+    Only noise without a run that moved what is rounded inside is looked at. Moved inputs alone give a few units, and no
     run at all gives none.
     """
     record = golden.manifest.noise
@@ -380,13 +395,13 @@ def unexplained_noise(golden: Golden) -> str:
 
 
 def _in_units(leaf: Leaf, noise: Array) -> float:
-    """The largest noise in units in the last place of the output's largest element; infinite for no floats."""
+    """Return the largest noise in units in the last place of the output's largest element; infinite for no floats."""
     unit = float(finfo(leaf.dtype).eps) * scale_of([leaf]) if leaf.dtype in FLOATS else 0.0
     return float(noise.max()) / unit if unit else math.inf
 
 
 def outputs_to_name(record: NoiseRecord) -> list[str]:
-    """What a writer must know of the outputs: some show nothing, or may not be equal in another release."""
+    """Return lines for a writer about outputs that show nothing, or may not be equal in another release."""
     unstable = (
         f"output {name}: {plural(count, 'element')} must be equal, but differed in some runs"
         for name, count in record.unstable.items()
@@ -400,9 +415,9 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
-    """The outputs of these goldens that would not show a wrong number, wholly or where they jump, each in a line.
+    """Return the outputs of these goldens that would not show a wrong number, wholly or where they jump.
 
-    They are counted in the noise and the outputs that the goldens have, whatever golden.yaml says of them.
+    They are counted in the noise and the outputs that the goldens have, whatever golden.yaml claims about them.
     """
     lines = []
     for golden in goldens:
@@ -430,10 +445,10 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
 
 
 def not_seen(golden: Golden) -> dict[str, float]:
-    """Below which part of the largest number of an output errors are not seen, by output and its place in the tree.
+    """Return the part of an output's largest number below which errors are not seen, by output and its path.
 
-    By the largest noise of its elements, but for those that show nothing or jump. Only of floats that are compared by
-    noise, and that have a number other than 0.
+    It follows from the largest noise of its elements, but for those that show nothing or jump. Only floats that are
+    compared by noise, and that have a number other than 0, are among them.
     """
     parts: dict[str, float] = {}
     outputs, how = golden.outputs_of_calls(), call_noise(golden)
@@ -456,7 +471,7 @@ def not_seen(golden: Golden) -> dict[str, float]:
 
 
 def not_seen_text(parts: Mapping[str, float], most: int) -> str:
-    """Below which errors outputs show nothing, those with the largest parts first; empty for no outputs."""
+    """Return below which errors outputs show nothing, those with the largest parts first; empty for no outputs."""
     ranked = sorted(parts.items(), key=lambda item: -item[1])
     named = [f"{part:.1g} in {name}" for name, part in ranked[:most]]
     more = [f"less in {plural(len(ranked) - most, 'more output')}"] if len(ranked) > most else []

@@ -11,10 +11,10 @@ from export_core.numbers.user_code import UserCode
 
 
 def without_values(golden: Golden) -> str:
-    """Return why the outputs of a golden show nothing of what its function computes; empty where one element does.
+    """Return why the outputs of a golden show nothing about its function; empty where one element shows something.
 
-    Derivatives do not count, as where a golden is written: those of a function that only gives NaN may be numbers.
-    Raises `GoldenError` for outputs that cannot be read.
+    Derivatives do not count, as where a golden is written: those of a function that only gives NaN may be numbers. It
+    raises `GoldenError` for outputs that cannot be read.
     """
     problem = ""
     for file, check in golden.calls.items():

@@ -19,7 +19,7 @@ from export_core.numbers.elements import to_double
 OTHERS = 16  # Runs in which all inputs are others of the same kind.
 SHRINK = (2.0**-6, 2.0**-12, 2.0**-20)  # Runs with numbers that many times smaller: what is saturated no longer is.
 MOST_ALONE = 32  # Runs in which one input changes alone, or a group of them where there are more inputs.
-MOST_ROUNDS = 6  # So many times each input changes alone, at most.
+MOST_ROUNDS = 6  # The most times that each input changes alone.
 FEWEST = 4  # Runs that are made however large the arrays are.
 
 FEW_VALUES = 8  # Integers with no more different values than this stay, where numbers are made smaller.
@@ -44,7 +44,11 @@ class OtherRun:
 
 
 def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
-    """Up to `most` runs with the inputs of each. `used` are the numbers of the inputs that the program takes."""
+    """Yield up to `most` runs with the inputs of each.
+
+    `used` are the numbers of the inputs that the program takes. `used` are the numbers of the inputs that the program
+    takes.
+    """
     used = [number for number in used if inputs[number].data.size and inputs[number].dtype != "float0"]
     groups = [group.tolist() for group in np.array_split(np.asarray(used, int), min(len(used), MOST_ALONE) or 1)]
     most = max(most, FEWEST)
@@ -69,9 +73,9 @@ def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterat
 
 
 def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """A leaf of the same kind: in the range of the given one, with its signs; integers and booleans from among it.
+    """Return a leaf of the same kind, in the range of the given one, with its signs.
 
-    What has one value in all elements, and so may be a mask or padding, keeps it if it is zero, an integer or a
+    A leaf with one value in all elements, which may be a mask or padding, keeps it if it is zero, an integer or a
     boolean. The turns differ, since no change suits every function: a count is the same for numbers in another order, a
     correlation for larger ones, and only some leave a matrix positive definite.
     """
@@ -114,7 +118,7 @@ def _other(leaf: Leaf, turn: int, seed: int) -> Leaf:
 
 
 def _other_scalar(leaf: Leaf, turn: int) -> Leaf:
-    """One number: a float some part of it, an integer the one before or after it, a boolean its opposite."""
+    """Return one other number: a part of a float, a neighbour of an integer, the opposite of a boolean."""
     if leaf.dtype == "bool":
         return Leaf(leaf.dtype, leaf.data ^ (turn % 2 == 0))
     if leaf.dtype in FLOATS:
@@ -125,7 +129,7 @@ def _other_scalar(leaf: Leaf, turn: int) -> Leaf:
 
 
 def _next_integer(leaf: Leaf, *, down: bool) -> Leaf:
-    """Integers of one value, each the one before or after it with the same sign."""
+    """Return integers of one value, each the one before or after it with the same sign."""
     values = leaf.numpy()
     first = int(values.reshape(-1)[0])
     smallest, largest = limits(leaf.dtype)
@@ -141,13 +145,17 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
-    """The elements in another order, or drawn from among them, so that some are there more often and some not."""
+    """Return the elements in another order, or drawn from among them, so that some repeat."""
     flat = leaf.data.reshape(-1)
     return Leaf(leaf.dtype, (random.choice(flat, flat.size) if again else random.permutation(flat)).reshape(leaf.shape))
 
 
 def _smaller(leaf: Leaf, factor: float) -> Leaf:
-    """The leaf with numbers so much nearer to zero. Scalars stay, which others may be divided by, and few integers."""
+    """Return the leaf with numbers so much nearer to zero.
+
+    Scalars stay, which others may be divided by, and few integers. Scalars stay, which others may be divided by, and
+    few integers.
+    """
     if leaf.data.size == 1 or leaf.dtype == "bool" or leaf.dtype in KEYS:
         return leaf
     if leaf.dtype in FLOATS:
@@ -159,7 +167,7 @@ def _smaller(leaf: Leaf, factor: float) -> Leaf:
 
 
 def _changed(leaf: Leaf, turn: int, seed: int) -> Leaf:
-    """The leaf with all elements changed so much that whatever depends on it is another: of the same kind or not."""
+    """Return the leaf with all elements changed so much that whatever depends on it changes too."""
     random = np.random.default_rng([100 + turn, seed])
     if _is_key(leaf):
         return Leaf(leaf.dtype, random.integers(0, 1 << 32, leaf.data.shape, np.uint32))
@@ -184,7 +192,7 @@ def _wide(dtype: str) -> str:
 
 
 def _as(leaf: Leaf, values: Array) -> Leaf:
-    """Values in double precision as a leaf of that dtype."""
+    """Return values in double precision as a leaf of that dtype."""
     with np.errstate(all="ignore"):
         return Leaf(leaf.dtype, np.asarray(values, leaf.numpy().dtype).view(leaf.data.dtype))
 
@@ -205,7 +213,7 @@ def has_one_value(values: Array) -> bool:
 
 
 def _has_two_values(values: Array) -> bool:
-    """Whether it may be a mask: it has two values at most."""
+    """Return whether it may be a mask: it has two values at most."""
     flat = values.reshape(-1)
     rest = flat[~equal(flat, flat[:1])]
     return not rest.size or has_one_value(rest)
@@ -218,5 +226,5 @@ def equal(one: Array, other: Array) -> Array:
 
 
 def same(one: Leaf, other: Leaf) -> Array:
-    """Compare the elements of two leaves. See `equal`."""
+    """Compare the elements of two leaves, as `equal` does. See `equal`."""
     return equal(one.numpy(), other.numpy())

@@ -1,11 +1,11 @@
-"""Finding what a golden cannot show: outputs that are the same whatever goes in, inputs without effect, saturation.
+"""Finding what a golden cannot show: outputs that are the same for all inputs, inputs without effect, saturation.
 
-When noise is measured, the compiled program also runs with other inputs of the same kind: numbers between those that
-were given, integers and booleans from among them, other PRNG keys. An output that is equal in all these runs, or has
-one value in all its elements, would also be equal if what is computed before a mask or a ReLU were wrong. So would
-one that is saturated: at the bounds of the function that makes it, such as 0 and 1 for a softmax.
+When noise is measured, the compiled program also runs with other inputs of the same kind. These are numbers between
+those that were given, integers and booleans from among them, other PRNG keys.
 
-A golden is stored all the same: what is found is only said.
+An output may be equal in all these runs, or have one value in all its elements. It would also be equal if what is
+computed before a mask or a ReLU were wrong. So would one that is saturated: at the bounds of the function that makes
+it, such as 0 and 1 for a softmax. A golden is stored all the same, with a remark.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SATURATED: Mapping[Bounds, str] = {
 }
 """The advice for a saturated output, by the function that makes it."""
 
-MOST_LINES = 8  # Lines that are said of a golden.
+MOST_LINES = 8  # The most lines of remarks on a golden.
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Remark:
 
 
 class Output:
-    """An output of the plain run, and what other runs say of it."""
+    """An output of the plain run, and what other runs show about it."""
 
     def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf
@@ -76,7 +76,7 @@ class Output:
         self.is_other_in_a_call = False  # Whether a further call of the golden gives something else.
 
     def see(self, run: OtherRun, leaf: Leaf) -> None:
-        """Take in what another run gave."""
+        """Take in the output of another run."""
         values = leaf.numpy()
         finite = self._finite(values)
         alike = equal(values, self.values)
@@ -102,11 +102,11 @@ class Output:
                 self.bounds = ()
 
     def see_moved(self, leaf: Leaf) -> None:
-        """Take in what inputs gave that were moved by a unit in the last place."""
+        """Take in the output for inputs that were moved by a unit in the last place."""
         self.depends |= bool((self.finite & ~same(leaf, self.leaf)).any())
 
     def see_call(self, leaf: Leaf) -> None:
-        """Take in what a further call of the golden gives, which may have another shape."""
+        """Take in the output of a further call of the golden, which may have another shape."""
         if leaf.shape == self.leaf.shape:
             self.is_other_in_a_call |= not same(leaf, self.leaf).all()
         else:
@@ -120,7 +120,7 @@ class Output:
         return np.asarray(np.isfinite(values if values.dtype.kind in "fc" else values.astype(np.float32)))
 
     def _few(self) -> tuple[float, ...]:
-        """The few values that nearly all elements have; none where there are more."""
+        """Return the few values that nearly all elements have; none where there are more."""
         if self.leaf.dtype == "bool" or self.leaf.dtype in KEYS or self.values.dtype.kind == "c":
             return ()
         flat = self.values.reshape(-1)
@@ -132,7 +132,7 @@ class Output:
         return tuple(sorted(float(value) for value in values[most] if math.isfinite(value)))
 
     def remark(self, names_of_constant: Mapping[int, str]) -> str:
-        """What it does not show and what to do; empty where nothing is to be said.
+        """Return what the output does not show and what to do; empty where there is nothing to report.
 
         `names_of_constant` are the inputs that have one value in all elements, by number.
         """
@@ -176,7 +176,10 @@ class Output:
         return self.leaf.dtype in FLOATS and bool(self.few) and not self.is_other_in_a_call
 
     def saturated(self, made: Bounded) -> str:
-        """What is said where its elements are at the bounds of what makes it; empty where too many are not."""
+        """Return the advice where its elements are at the bounds of the function that makes it.
+
+        Empty where too many are not.
+        """
         values = to_double(self.values).reshape(-1)
         # Nothing follows from the elements that a select fills. A softmax with masked elements has zeros there itself.
         values = values[~np.isin(values, [fill for fill in made.fills if fill or made.by != "a softmax"])]
@@ -196,7 +199,7 @@ class Output:
 
 
 def _is_bound(value: object, dtype: str) -> bool:
-    """Whether a value is what a mask, a ReLU, a comparison or a limit gives, whatever is before it."""
+    """Return whether a value is what a mask, a ReLU, a comparison or a limit gives, whatever is before it."""
     if dtype == "bool" or value in (0, 1, -1):
         return True
     if dtype not in FLOATS:
@@ -207,7 +210,7 @@ def _is_bound(value: object, dtype: str) -> bool:
 
 
 def _for_other_values(value: object, dtype: str) -> str:
-    """What to do where all elements of an output have this value."""
+    """Return what to do where all elements of an output have this value."""
     if dtype == "bool":
         return f"choose inputs for which some are {not bool(value)}"
     if value == 0:
@@ -232,7 +235,7 @@ def _nothing(numbers: Collection[int]) -> Mapping[int, Bounded]:
 
 @dataclass(frozen=True)
 class Seen:
-    """A golden's plain call, and what other runs of it gave: what its remarks follow from."""
+    """A golden's plain call, and its results in other runs: what its remarks follow from."""
 
     inputs: Sequence[Leaf]
     used: Sequence[int]  # The numbers of the inputs that the program takes.
@@ -244,7 +247,7 @@ class Seen:
     bounded: Callable[[Collection[int]], Mapping[int, Bounded]] = _nothing  # What makes outputs that have bounds.
 
     def remarks(self) -> tuple[Remark, ...]:
-        """What the golden does not show."""
+        """Return what the golden does not show."""
         outputs = [Output(leaf) for leaf in self.outputs]
         kinds: set[InputsKind] = set()
         without_effect: dict[int, bool] = {}
@@ -299,7 +302,7 @@ def _is_constant(leaf: Leaf) -> bool:
 
 
 def _all_alike(leaf: Leaf) -> str:
-    """What is said of an input where all have one value in all their elements, so that no other one is like them."""
+    """Return the remark on an input with one value in all its elements, so that no other input is like it."""
     what = f"all {plural(leaf.data.size, 'element')} of this input are {_text(leaf.numpy().reshape(-1)[0])}"
     return f"{what}: choose numbers that differ, which show how outputs depend on them"
 
@@ -308,7 +311,7 @@ def _all_alike(leaf: Leaf) -> str:
 
 
 def leaf_paths(manifest: Manifest, artifact: Artifact) -> tuple[list[str], list[str]]:
-    """The path of each flat argument and of each flat result, such as `args[0]['w']` and `result['loss']`."""
+    """Return the path of each flat argument and of each flat result, such as `args[0]['w']` and `result['loss']`."""
     if flattened := manifest.flattened:
         return list(flattened.inputs), list(flattened.outputs)
     if (envelope := artifact.envelope) is None:
@@ -318,9 +321,9 @@ def leaf_paths(manifest: Manifest, artifact: Artifact) -> tuple[list[str], list[
 
 
 class OtherInputs:
-    """The runs of a golden's plain call with other inputs, and what they show. They need no compilation.
+    """The runs of a golden's plain call with other inputs, and what they show.
 
-    None of them says anything of the golden's noise, and one that fails is left out.
+    They need no compilation. None of them counts for the golden's noise, and one that fails is left out.
     """
 
     def __init__(self, golden: Golden, plain: CheckRequest, folder: Path) -> None:
@@ -364,7 +367,10 @@ class OtherInputs:
         return is_own
 
     def remarks(self, moved: Iterable[VariantRequest]) -> tuple[Remark, ...]:
-        """What the golden does not show. `moved` are runs with inputs moved by a unit in the last place."""
+        """Return what the golden does not show.
+
+        `moved` are runs with inputs moved by a unit in the last place.
+        """
         if self._golden.compared_as.comparison.compare == "shape":
             return ()  # no number of it is compared
         checks = self._golden.manifest.checks
@@ -383,17 +389,20 @@ class OtherInputs:
 
 
 def is_named(leaf: str, names: Iterable[str]) -> bool:
-    """Whether one of these names is that of a leaf, or of a part of the tree that holds it."""
+    """Return whether one of these names is that of a leaf, or of a part of the tree that holds it."""
     return any(leaf == name or leaf.startswith((f"{name}[", f"{name}.")) for name in names)
 
 
 def unknown_leaves(names: Iterable[str], leaves: Sequence[str]) -> list[str]:
-    """The names that are neither leaves nor parts of the tree that holds them."""
+    """Return the names that are neither leaves nor parts of the tree that holds them."""
     return [name for name in names if not any(is_named(leaf, [name]) for leaf in leaves)]
 
 
 def remark_lines(remarks: Iterable[Remark], constant: Iterable[str] = ()) -> list[str]:
-    """The remarks in lines, except on leaves that are meant to be constant. Leaves with one text share a line."""
+    """Return the remarks in lines, except on leaves that are meant to be constant.
+
+    Leaves with one text share a line.
+    """
     constant = tuple(constant)
     leaves: dict[str, list[str]] = {}
     for remark in remarks:
@@ -408,4 +417,4 @@ MEANT = (
     "Where a leaf is meant to be constant, such as a step counter or a gradient that is zero, name it in the marker: "
     "export_compat(constant=(\"result['step']\",))."
 )
-"""What to do where a remark is not a fault. It is said once, below all remarks."""
+"""The advice where a remark is not a fault, printed once, below all remarks. It is said once, below all remarks."""

@@ -29,7 +29,7 @@ _LONGEST_ANSWER = 1 << 24
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """`message` is what a function says is wrong; `problem` why it said nothing."""
+    """The answer of the process: `message` is what a function found wrong; `problem` why it found nothing."""
 
     id: int
     message: str | None = None
@@ -63,7 +63,10 @@ class UserCode:
             self._ask(name)
 
     def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:
-        """What a user's function says is wrong, or None. Raises `CompareError` when it fails itself."""
+        """Return what a user's function finds wrong, or None.
+
+        Raises `CompareError` when it fails itself.
+        """
         with scratch_folder() as folder:
             paths = {side: folder / f"{side}.npz" for side in ("expected", "actual")}
             paths["expected"].write_bytes(to_npz(expected))
@@ -80,7 +83,10 @@ class UserCode:
             self._end()
 
     def _ask(self, name: str, **files: str) -> _Answer:
-        """The answer to a request. Raises `CompareError` for a problem, and for an answer that did not come."""
+        """Return the answer to a request.
+
+        Raises `CompareError` for a problem, and for an answer that did not come.
+        """
         with self._lock:
             if self._closed:
                 raise CompareError(f"compare={name!r}: the run was stopped. Nothing was compared.")
@@ -110,7 +116,7 @@ class UserCode:
             raise CompareError(f"{PROGRAM}: the process of comparators did not start: it {answer}.")
 
     def _exchange(self, request: dict[str, object], seconds: float) -> _Answer | str:
-        """The answer to a request line, or what the process did instead, which is then ended."""
+        """Return the answer to a request line, or what the process did instead, which is then ended."""
         assert self._process
         number, started = secrets.randbits(53), time.monotonic()
         line = ask(self._process, json.dumps({"id": number, **request}).encode(), seconds, _LONGEST_ANSWER)
@@ -127,7 +133,10 @@ class UserCode:
         return f"died by {signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
 
     def _end(self) -> int:
-        """End the process, if there is one. Its exit status; negative for a signal."""
+        """End the process, if there is one, and return its exit status; negative for a signal.
+
+        Its exit status; negative for a signal.
+        """
         process, self._process = self._process, None
         if process is None:
             return 0

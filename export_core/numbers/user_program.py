@@ -18,7 +18,7 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
 class _UserError(Exception):
-    """Why nothing can be compared, or was."""
+    """A reason why nothing can be compared, or was."""
 
 
 def main() -> None:
@@ -99,7 +99,7 @@ def _load(name: str, root: str) -> Callable[..., object]:
 
 
 def _call(name: str, function: Callable[..., object], expected: list[Any], actual: list[Any]) -> str | None:
-    """What a user's function says is wrong, or None.
+    """Return what a user's function finds wrong, or None.
 
     An AssertionError is a result, since numpy.testing and plain assert raise it; any other error means that nothing was
     compared.
@@ -128,7 +128,7 @@ def _described(error: BaseException) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that JSON can carry: no lone surrogates."""
+    """Return text that JSON can carry: without lone surrogates."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -31,10 +31,10 @@ long."""
 def source_hash(name: str) -> str:
     """Return a hash of the source of a comparator, ``module:function``; empty where its module is not found.
 
-    It covers the module, the packages around it, and each module of the project that one of them imports, at any
-    depth. Of a comparator that is installed, it covers all of its package. Other installed packages count by their
-    versions; NumPy, ml_dtypes and Python's own modules do not count. Modules are looked for as `UserCode` does in the
-    working folder.
+    It covers the module, the packages around it, and each module of the project that one of them imports, at any depth.
+    Of a comparator that is installed, it covers all of its package. Other installed packages count by their versions;
+    NumPy, ml_dtypes and Python's own modules do not count. Modules are looked for as `UserCode` does in the working
+    folder.
     """
     module = name.partition(":")[0]
     if not all(part.isidentifier() for part in module.split(".")):  # from a plan that was changed
@@ -102,7 +102,10 @@ def _is_installed(spec: ModuleSpec) -> bool:
 
 
 def _is_of_python(spec: ModuleSpec) -> bool:
-    """Whether a module is Python's own. A project may have one of such a name, as `test`."""
+    """Return whether a module is Python's own.
+
+    A project may have one of such a name, as `test`. A project may have one of such a name, as `test`.
+    """
     if spec.name.partition(".")[0] not in sys.stdlib_module_names or _is_installed(spec):
         return False
     library = Path(os.__file__).parent

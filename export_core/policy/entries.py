@@ -13,7 +13,7 @@ from export_core.releases import JaxlibRelease, JaxRelease, Windows
 from export_core.releases.calendar import RuntimeRelease
 from export_core.releases.names import title_of
 
-ALL = "all"  # What a deployment target is never called: it stands for every deployment target.
+ALL = "all"  # The name of every deployment target together, which none can have.
 
 # What a file may have in several forms, or what its schema knows more of than mypy needs to.
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ else:
     Platform = Literal[PLATFORMS]
 
 WRITTEN = r"^(?!\s*[tT][oO][dD][oO])\s*\S"
-"""What a person has written: `jaxexport judge --propose` leaves texts that begin with TODO."""
+"""A text that a person has written: `jaxexport judge --propose` leaves texts that begin with TODO."""
 Text = Annotated[str, Meta(pattern=WRITTEN)]
 
 Names = tuple[Annotated[str, Meta(pattern=r"\S")], ...]  # Names or globs, maybe none.
@@ -39,7 +39,11 @@ Ulps = int | dict[str, int] | None  # Likewise, in units of the last place.
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a pattern matches a name. One that is the name itself does, although an id may have brackets."""
+    """Return whether a pattern matches a name.
+
+    One that is the name itself does, although an id may have brackets. One that is the name itself does, although an id
+    may have brackets.
+    """
     return name == pattern or fnmatch.fnmatchcase(name, pattern)
 
 
@@ -85,8 +89,8 @@ class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Cells whose promise is broken and that must fail in exactly this way.
 
-    `cases`, `writers` and `readers` take globs. The entry ends on the day `expires`, at most 90
-    days after `added`, unless it is permanent and somebody approved that.
+    `cases`, `writers` and `readers` take globs. The entry ends on the day `expires`, at most 90 days after `added`,
+    unless it is permanent and somebody approved that.
     """
 
     cases: Patterns  # Case ids or globs.
@@ -203,7 +207,7 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
     def in_force(self, day: datetime.date | None) -> bool:
-        """Whether artifacts have to run there on a day; without a day, whether they ever have to."""
+        """Return whether artifacts have to run there on a day; without a day, whether they ever have to."""
         return day is None or ((self.since or day) <= day <= (self.until or day))
 
     @property
@@ -212,7 +216,7 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.reader or self.jaxlib
 
     def has_case(self, case: str) -> bool:
-        """Whether artifacts of a case have to run there."""
+        """Return whether artifacts of a case have to run there."""
         return any(matches(case, pattern) for pattern in self.cases)
 
     def __str__(self) -> str:
@@ -222,6 +226,6 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def names_of(
     targets: Iterable[DeploymentTarget], case: str, reader: str, platform: str, day: datetime.date | None
 ) -> tuple[str, ...]:
-    """The names of the deployment targets in force on a day in which a cell has to run."""
+    """Return the names of the deployment targets in force on a day in which a cell has to run."""
     there = (target for target in targets if (target.release, target.platform) == (reader, platform))
     return tuple(target.name for target in there if target.in_force(day) and target.has_case(case))

@@ -36,19 +36,19 @@ class FeatureKey(Generic[Entry]):
     of the policy. Its meaning is in the `keywords` of the `Feature`."""
 
     def of(self, policy: object) -> tuple[Entry, ...]:
-        """The entries of a policy."""
+        """Return the entries of a policy."""
         entries: tuple[Entry, ...] = getattr(policy, self.name)
         return entries
 
 
 @functools.cache
 def feature_keys() -> tuple[FeatureKey[Any], ...]:
-    """The keys that features add, in the order of their list."""
+    """Return the keys that features add, in the order of their list."""
     return tuple(hooks("policy_key", FeatureKey))
 
 
 def with_feature_keys(policy: type[Entry]) -> type[Entry]:
-    """The class of a policy with the keys that features add, which they read with `FeatureKey.of`."""
+    """Return the class of a policy with the keys that features add, which they read with `FeatureKey.of`."""
     added = [
         (key.name, Annotated[tuple[key.entry, ...], Meta(description=key.description)], ())  # type: ignore[name-defined]
         for key in feature_keys()
@@ -64,12 +64,15 @@ def with_feature_keys(policy: type[Entry]) -> type[Entry]:
 
 
 def marker_keywords() -> dict[str, FeatureKey[Any]]:
-    """The keys that the marker has a keyword for, by its name."""
+    """Return the keys that the marker has a keyword for, by its name."""
     return {key.name: key for key in feature_keys() if key.in_marker}
 
 
 def with_entries(policy: Entry, entries: Mapping[str, Mapping[str, Any]]) -> Entry:
-    """The policy of a test whose marker sets these entries, by key: they come first, and are located in the marker."""
+    """Return the policy of a test whose marker sets these entries, by key.
+
+    They come first, and are located in the marker.
+    """
     keys = marker_keywords()
     own = {
         name: (keys[name].entry(**entry, location="marker"), *keys[name].of(policy)) for name, entry in entries.items()

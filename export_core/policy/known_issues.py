@@ -32,7 +32,10 @@ else:
 
 
 class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What of an artifact an entry is about. An artifact has all that is given."""
+    """The facts of an artifact by which an entry is about it: it has all that are given.
+
+    An artifact has all that is given.
+    """
 
     calls: tuple[str, ...] = ()  # Globs: it has such a custom call.
     operations: tuple[str, ...] = ()  # Globs: it has such an operation, such as `stablehlo.sort`.
@@ -108,11 +111,14 @@ class KnownIssue(msgspec.Struct, frozen=True):
 
 
 class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
-    """An entry of a file, in which nothing may be misspelled. One of a stored run may have keys of another version."""
+    """An entry of a file, in which nothing may be misspelled.
+
+    One of a stored run may have keys of another version. One of a stored run may have keys of another version.
+    """
 
 
 def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
-    """The shipped tables, with the entries of a newer or a project's own file before them: an id names one issue.
+    """Return the shipped tables, with the entries of a newer or a project's own file before them.
 
     Raises `PolicyError` for a file that cannot be read, or an entry that is none.
     """
@@ -123,7 +129,7 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 
 @functools.cache
 def shipped_issues() -> tuple[KnownIssue, ...]:
-    """The shipped entries of all consumers. A test checks them."""
+    """Return the shipped entries of all consumers. A test checks them. A test checks them."""
     tables = (SHIPPED / f"{consumer}.yaml" for consumer in CONSUMERS)
     return tuple(issue for table in tables if table.exists() for issue in _read(table))
 
@@ -151,7 +157,7 @@ def _checked(path: Path) -> tuple[KnownIssue, ...]:
 
 
 def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
-    """What is wrong with an entry, a sentence each."""
+    """Yield the problems of an entry, a sentence each."""
     if issue.id in before:
         yield "expected each id once, found it again."
     if not issue.outcome:
@@ -175,7 +181,7 @@ def problems_of(issue: KnownIssue, before: set[str]) -> Iterator[str]:
 
 
 def _range_problems(issue: KnownIssue) -> Iterator[str]:
-    """What is wrong with the range of readers, or with an upgrade that is no upgrade for one of them."""
+    """Yield the problems of the range of readers, or of an upgrade that is no upgrade for one of them."""
     calendar, (since, mended) = load_calendar(), days_of(issue)[:2]
     if issue.any_reader and (since or mended):
         yield "any_reader: cannot be combined with since or mended_in."
@@ -194,7 +200,7 @@ def _range_problems(issue: KnownIssue) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=1024)  # each failing cell is compared with each entry
 def days_of(issue: KnownIssue) -> tuple[str, str, str]:
-    """The build dates of `since`, `mended_in` and `written_before`, as text; empty where the entry has none."""
+    """Return the build dates of `since`, `mended_in` and `written_before`, as text; empty where the entry has none."""
     calendar, of = load_calendar(), "" if issue.consumer == JAXLIB else f"{issue.consumer}=="
     names = issue.since and of + issue.since, issue.mended_in and of + issue.mended_in, issue.written_before
     return tuple(str(built_on(name, calendar)) if name else "" for name in names)  # type: ignore[return-value]

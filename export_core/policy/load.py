@@ -1,4 +1,7 @@
-"""Finding and reading the policy of a project. Every error names file, line and key."""
+"""Finding and reading the policy of a project.
+
+Every error names file, line and key. Every error names file, line and key.
+"""
 
 from pathlib import Path
 
@@ -19,18 +22,21 @@ PROJECT_FILE = "pyproject.toml"
 
 
 def find_policy(folder: Path, named: str | None = None) -> Policy:
-    """The policy of a project with the releases beside it: the named file, else that in `folder`, else the defaults."""
+    """Return the policy of a project with the releases beside it: the named file, that in `folder`, or defaults."""
     file = policy_file(folder, named)
     return load_policy(file) if file else _with_releases(Policy(), None, folder / RELEASES)
 
 
 def releases_file(folder: Path, named: str | None = None) -> Path:
-    """The file of releases beside a project's policy, whether or not it exists."""
+    """Return the file of releases beside a project's policy, whether or not it exists."""
     return (Path(named).parent if named is not None else folder) / RELEASES
 
 
 def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> Policy:
-    """The policy with the releases of this file. Raises `PolicyError` for one that they date differently."""
+    """Return the policy with the releases of this file.
+
+    Raises `PolicyError` for a release that they date differently.
+    """
     if not path.exists():
         return policy
     added, written = read_releases(path), policy.releases
@@ -68,7 +74,10 @@ def read_releases(path: Path) -> ExtraReleases:
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:
-    """The named file, else the YAML file or the table of `folder`. Raises `PolicyError` where both are there."""
+    """Return the named file, else the YAML file or the table of `folder`.
+
+    Raises `PolicyError` where both are there.
+    """
     if named is not None:
         return Path(named)
     standalone, project = folder / FILE, folder / PROJECT_FILE
@@ -89,7 +98,10 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
 
 
 def load_policy(file: Path) -> Policy:
-    """Read a policy file, and the releases beside it. Raises `PolicyError` naming file, line, key, what was wanted."""
+    """Read a policy file, and the releases beside it.
+
+    Raises `PolicyError` naming file, line, key and what was expected.
+    """
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
     # Only now: a deployment target may have a release that the file beside the policy adds.
@@ -103,7 +115,10 @@ def load_policy(file: Path) -> Policy:
 
 
 def read_policy(file: Path) -> tuple[Policy, PolicySource]:
-    """A policy, and the lines of its keys. Raises `PolicyError` with a line for each problem."""
+    """Return a policy, and the lines of its keys.
+
+    Raises `PolicyError` with a line for each problem.
+    """
     source = read_source(file)
     policy = _converted(source)
     if any(entry.location for table in LOCATED for entry in getattr(policy, table)):

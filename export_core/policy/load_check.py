@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadCheck:
-    """Whether one release loads and runs an artifact, and whether JAX promises that. `print` shows it as a sentence."""
+    """Whether one release loads and runs an artifact, and whether JAX promises that.
+
+    `print` shows it as a sentence. `print` shows it as a sentence.
+    """
 
     reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
     loads: bool | None  # Whether it loads the artifact; None where that is not known.
@@ -143,9 +146,9 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader, platform: str =
 
 
 def _known(known: Forecast, unpromised: Sequence[str]) -> str:
-    """What is known of running an artifact, behind how it loads; empty where it runs, and where it does not load.
+    """Return what is known about running an artifact, to follow whether it loads; empty where it runs or does not load.
 
-    What the audit says of `unpromised` custom calls is said elsewhere.
+    The audit reports `unpromised` custom calls elsewhere.
     """
     spoiled = known.spoiled
     reasons = [reason for reason in spoiled.reasons if not any(call in reason.text for call in unpromised)]
@@ -158,9 +161,9 @@ def _known(known: Forecast, unpromised: Sequence[str]) -> str:
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
-    """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none.
+    """Return the jaxlib of that number, or the release of another runtime.
 
-    A calendar may have releases of runtimes that the project has added.
+    Raises `ReleaseError` where there is none. A calendar may have releases of runtimes that the project has added.
     """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
     if "==" in name:
@@ -188,7 +191,10 @@ _readers = functools.lru_cache(maxsize=4)(readers_of)
 
 @functools.cache
 def _installed_reader() -> Reader:
-    """The jax and jaxlib that are installed here. Of a jaxlib outside the calendar, nothing more is known."""
+    """Return the jax and jaxlib that are installed here.
+
+    Of a jaxlib outside the calendar, nothing more is known. Of a jaxlib outside the calendar, nothing more is known.
+    """
     from importlib.metadata import PackageNotFoundError, version  # 50 ms, where no reader is named
 
     try:

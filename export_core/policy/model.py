@@ -25,7 +25,7 @@ SCHEMA_FILE = Path(__file__).parent / "data" / "policy.schema.json"
 PlatformMode = Literal["auto", "run", "compile"]
 
 LOCATED = ("known_failures", "quirks", "numbers", "deployed", *(key.name for key in feature_keys()))
-"""Tables whose entries know where in the file they are: a stale entry is reported with its line."""
+"""Tables whose entries know their line in the file: a stale entry is reported with its line."""
 
 REPLAYED = (
     *("tolerances", "numbers", "allow", "quirks"),
@@ -126,28 +126,35 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
 
     def spelled_platforms(self) -> tuple[str, ...]:
-        """The platforms to replay on, as --platforms takes them: ``cpu``, ``cuda:run``."""
+        """Return the platforms to replay on, as --platforms takes them: ``cpu``, ``cuda:run``."""
         wanted = self.platforms or {"cpu": "auto"}
         return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
 
     def targets_on(self, day: datetime.date) -> tuple[DeploymentTarget, ...]:
-        """The deployment targets in force on a day. One whose release was not built by then runs nothing yet."""
+        """Return the deployment targets in force on a day.
+
+        One whose release was not built by then runs nothing yet. One whose release was not built by then runs nothing
+        yet.
+        """
         targets = [target for target in self.deployed if target.in_force(day)]
         calendar = self.calendar().as_of(day) if targets else None
         return tuple(target for target in targets if calendar and built_on(target.release, calendar))
 
     def calendar(self) -> Calendar:
-        """The shipped calendar with this project's releases. Raises `ReleaseError` for a date that cannot be right."""
+        """Return the shipped calendar with this project's releases.
+
+        Raises `ReleaseError` for a date that cannot be right.
+        """
         # Here too, and not only where a file is read: the policy in summary.json has not been checked.
         calendar = project_calendar(load_calendar(), self.releases.jaxlib, self.releases.jax)
         return replace(calendar, runtimes=self.releases.runtimes)
 
     def window_lengths(self) -> Windows:
-        """The windows as the judge takes them."""
+        """Return the windows as the judge takes them."""
         return Windows(self.windows.backward, self.windows.forward)
 
     def replays_otherwise(self, earlier: Policy) -> str:
-        """The first key by which cells run or are compared otherwise than under an earlier policy; empty for none.
+        """Return the first key that changes how cells run or are compared since an earlier policy; empty for none.
 
         Results under another value of it are no evidence under this policy.
         """
@@ -156,21 +163,21 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((name for name in REPLAYED if now[name] != then[name]), "")
 
     def replayed(self) -> dict[str, Any]:
-        """The values of the keys that decide how cells run and are compared, without locations."""
+        """Return the values of the keys that decide how cells run and are compared, without locations."""
         plain = self.without_locations().without_passwords()
         return {name: getattr(plain, name) for name in REPLAYED}
 
     def without_passwords(self) -> Policy:
-        """A copy as a run may store it: what is installed may name an index or a package by a URL with a password."""
+        """Return a copy that a run may store: a URL in it may name an index or a package with a password."""
         shown = {name: tuple(map(without_credentials, getattr(self, name))) for name in INSTALLED}
         return msgspec.structs.replace(self, **shown)
 
     def without_locations(self) -> Policy:
-        """A copy whose entries have no lines of a file: moving a line does not make another policy."""
+        """Return a copy whose entries have no lines of a file: moving a line does not make another policy."""
         return self.located(lambda _: "")
 
     def located(self, location: Callable[[Key], str]) -> Policy:
-        """A copy whose entries have the location of their key, such as ``("known_failures", 0)``."""
+        """Return a copy whose entries have the location of their key, such as ``("known_failures", 0)``."""
         tables = {
             table: tuple(
                 msgspec.structs.replace(entry, location=location((table, number)))

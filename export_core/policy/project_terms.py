@@ -16,7 +16,7 @@ from export_core.releases.calendar_entries import calendar_entries, shipped_entr
 
 
 def read_terms(policy_file: str | None) -> Terms:
-    """The terms of the named policy, else of the project in the working folder.
+    """Return the terms of the named policy, else of the project in the working folder.
 
     Raises:
         ExportCompatError: the policy, or the project's file of releases, cannot be used.
@@ -25,7 +25,7 @@ def read_terms(policy_file: str | None) -> Terms:
 
 
 def terms_of(policy: Policy) -> Terms:
-    """The terms that a policy sets."""
+    """Return the terms that a policy sets."""
     # Without releases of its own a project has the shipped ones, which need no YAML parser: 10 ms less.
     own = policy.releases.jaxlib or policy.releases.jax
     releases = calendar_entries(policy.calendar()) if own else shipped_entries()

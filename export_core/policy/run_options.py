@@ -1,4 +1,4 @@
-"""What a run is asked for, each option declared once: a field with its flag, its help, and how a command repeats it.
+"""The options of a run, each declared once: a field with its flag, its help, and how a command repeats it.
 
 The help of a field says what it means. A default of the policy or of the machine is None here.
 
@@ -32,12 +32,12 @@ _Options = TypeVar("_Options")
 
 
 class OptionError(ExportCompatError):
-    """The value of an option is not one that it can have."""
+    """An error for a value that an option cannot have."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Which part of a plan a run is."""
+    """A part of a plan: a shard of several."""
 
     index: int  # The number of the shard, from 1.
     count: int  # How many shards the plan has.
@@ -48,7 +48,10 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """``3/16``. Raises `OptionError` for anything else."""
+    """Return the shard that a text such as ``3/16`` names.
+
+    Raises `OptionError` for anything else.
+    """
     match = _SHARD.fullmatch(text.strip())
     if not match or int(match[1]) > int(match[2]):
         raise OptionError(f"--shard: expected I/N with I from 1 to N, such as 3/16, found {text!r}.")
@@ -56,7 +59,10 @@ def parse_shard(text: str) -> Shard:
 
 
 def comma_separated(text: str | None) -> tuple[str, ...]:
-    """The parts of a comma-separated list. ``tensorflow>=2.19,<2.21`` and ``>=0.11,<0.12`` are one part each."""
+    """Return the parts of a comma-separated list.
+
+    ``tensorflow>=2.19,<2.21`` and ``>=0.11,<0.12`` are one part each.
+    """
     parts: list[str] = []
     for part in filter(None, map(str.strip, (text or "").split(","))):
         if part[0] in COMPARISONS and parts and COMPARISONS.intersection(parts[-1]):
@@ -68,15 +74,14 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Option:
-    """How a field is given on the command line, and repeated in the commands that are printed.
+    """The form of a field on the command line, and in the commands that are printed.
 
-    `flag` is its name there, with a slash between that of yes and that of no; `metavar` is what its value is called in
+    `flag` is its name there, with a slash between that of yes and that of no. `metavar` is what its value is called in
     help, None for one without a value. `kind` is the type of the value there, unless it is the field's, or the words to
     choose from. `least` and `most` are the range of a number. `multiple`: it may be given several times, as each tuple
-    that nothing reads from one text. `of_policy`: the policy may have another default.
-
-    `read` makes the field's value of the one on the command line, or of its text; `write` makes the text of a value, or
-    of each where there may be several. `repeated`: every printed command about the same goldens has it.
+    that nothing reads from one text. `of_policy`: the policy may have another default. `read` makes the field's value
+    of the one on the command line, or of its text; `write` makes the text of a value, or of each where there may be
+    several. `repeated`: every printed command about the same goldens has it.
     """
 
     flag: str
@@ -93,7 +98,10 @@ class Option:
 
 
 def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
-    """A field of options, with its `Option`. `usage` is how help shows it: ``--goldens DIR``."""
+    """Return a field of options, with its `Option`.
+
+    `usage` is how help shows it: ``--goldens DIR``. `usage` is how help shows it: ``--goldens DIR``.
+    """
     flag, _, metavar = usage.partition(" ")
     multiple = default == () and "read" not in more
     return field(default=default, metadata={_KEY: Option(flag, metavar or None, text, multiple=multiple, **more)})
@@ -101,7 +109,7 @@ def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """Which project and which day a command is about."""
+    """The project and the day that a command is about."""
 
     goldens: Path | None = _option(
         None, "--goldens DIR", "Folder of goldens. [default: the policy's, else golden]", repeated=True
@@ -124,7 +132,7 @@ class ProjectOptions:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a run is asked for."""
+    """The goldens, readers and platforms that a run is asked for."""
 
     readers: str = _option(
         "window",
@@ -209,7 +217,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class CellOptions:
-    """What can change what a cell does: the worker is told each, by its name."""
+    """The options that can change what a cell does: the worker gets each, by its name."""
 
     timeout: float = _option(
         120.0, "--timeout SECONDS", "Time limit of one cell, in seconds.", least=0.1, write="{:g}".format, repeated=True
@@ -237,7 +245,7 @@ class CellOptions:
 
 @dataclass(frozen=True)
 class RunOptions(CellOptions, ProjectOptions):
-    """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`."""
+    """The options of `jaxexport matrix` that say how it runs, beside those of a `Selection`."""
 
     shard: Shard | None = _option(
         None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport judge` joins their results.", read=parse_shard
@@ -274,7 +282,7 @@ class RunOptions(CellOptions, ProjectOptions):
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """The options that a class declares or inherits, by the name of the field, whose type most options have."""
+    """Return the options that a class declares or inherits, by the name of the field, whose type most options have."""
     declared = {}
     for declaration in fields(kind):
         option: Option = declaration.metadata[_KEY]
@@ -288,7 +296,7 @@ def options_of(kind: type) -> dict[str, Option]:
 OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(RunOptions)}
 """Every option by the name of its field, in the order in which help lists them and commands repeat them."""
 ONE_CELL = tuple(name for name, option in OPTIONS.items() if option.repeated and name not in ("executor", "repeat"))
-"""What the commands about one cell take too: they run it here, and time nothing."""
+"""The options that the commands about one cell take too: they run it here, and time nothing."""
 ONE_OF_SEVERAL = {
     "--cases": "--case",
     "--writers": "--writer",
@@ -308,7 +316,7 @@ def _names(kind: type) -> list[str]:
 
 
 def of_cell(options: CellOptions) -> dict[str, Any]:
-    """What can change what a cell does, by name: what the worker is told."""
+    """Return the options that can change what a cell does, by name, as the worker gets them."""
     return {name: getattr(options, name) for name in _names(CellOptions)}
 
 
@@ -327,7 +335,7 @@ class CellLimits(CellOptions):
 
 
 def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
-    """Options from the values of the command line; what is missing or None there has its default."""
+    """Return options from the values of the command line; what is missing or None there has its default."""
     given = {name: values[name] for name in _names(kind) if values.get(name) is not None}
     for name, value in list(given.items()):
         option = OPTIONS[name]
@@ -342,7 +350,7 @@ def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
 
 
 def option_words(*objects: object, plan: bool = False) -> list[str]:
-    """The options with which a command is about the same goldens and runs cells as these objects say.
+    """Return the options with which a command is about the same goldens and runs cells as these objects say.
 
     With `plan`, also those that choose among the cells: the command makes the same plan.
     """
@@ -358,7 +366,7 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
 
 
 def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
-    """What the commands that reproduce the cells of a run have in common."""
+    """Return the options that all commands which reproduce the cells of a run have in common."""
     results = RESULTS / REPRODUCED  # of their own, since a run replaces what is in its folder
     if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
         results /= REPRODUCED

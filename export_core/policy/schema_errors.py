@@ -26,7 +26,7 @@ _TYPES: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "boolean": ("true or false", bool),
     "null": ("", type(None)),  # which is to leave the key out
 }
-"""What a type of JSON Schema is called, and what it is in Python."""
+"""The name of a type of JSON Schema in messages, and the type in Python."""
 
 _MONTHS = (
     " A month has 28 to 31 days, and a window has the same length whenever it begins: write 180 days for the 6 months "
@@ -35,7 +35,7 @@ _MONTHS = (
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
-    """Everything in the data of a policy that its types do not allow, each problem with its key."""
+    """Return everything in the data of a policy that its types do not allow, each problem with its key."""
     schema = policy_schema()
     return list(_problems(schema, data, (), schema["$defs"]))
 
@@ -86,7 +86,7 @@ def _has_type(schema: Any, value: Any) -> bool:
 
 
 def _is_allowed(schema: Any, value: Any) -> bool:
-    """Whether a single value of the right type is one that the type allows."""
+    """Return whether a single value of the right type is one that the type allows."""
     if schema.get("format") == "date" and isinstance(value, str):
         try:
             return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", value) and datetime.date.fromisoformat(value))
@@ -132,7 +132,7 @@ def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
 
 
 def _expected(schema: Any) -> list[str]:
-    """What a value may be, in words; nothing for null, which is to leave the key out."""
+    """Return what a value may be, in words; nothing for null, which is to leave the key out."""
     if "anyOf" in schema:
         return [words for alternative in schema["anyOf"] for words in _expected(alternative)]
     if "enum" in schema:
@@ -150,7 +150,7 @@ def _similar(name: str, known: Iterable[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as a policy file has it, rather than as Python does."""
+    """Return a value as a policy file has it, rather than as Python does."""
     if value is None or isinstance(value, bool):
         return {None: "nothing", True: "true", False: "false"}[value]
     text = str(value) if isinstance(value, (datetime.date, datetime.time)) else repr(value)

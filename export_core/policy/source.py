@@ -22,7 +22,7 @@ MOST_PROBLEMS = 20  # Problems that one error lists: an entry that is copied a h
 
 
 class PolicyError(ExportCompatError):
-    """A policy that does not say what it must."""
+    """An error in a policy."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +34,27 @@ class PolicySource:
     lines: Mapping[Key, int]
 
     def location(self, key: Key) -> str:
-        """``export_compat.yaml:12``: the line of this key, or of the nearest one around it; of TOML, the file."""
+        """Return the line of this key, or of the nearest one around it, such as ``export_compat.yaml:12``.
+
+        Of TOML, the file.
+        """
         line = self._line(key)
         return f"{self.file}:{line}" if line else str(self.file)
 
     def error(self, problems: Iterable[tuple[Key, str]]) -> PolicyError:
-        """What is wrong with the values of keys, a line for each, in the order of the file."""
+        """Return the error for values of keys, a line for each, in the order of the file."""
         ordered = sorted(problems, key=lambda problem: self._line(problem[0]))
-        told = [Problem(self.file, text, dotted(key), self._line(key)) for key, text in ordered[:MOST_PROBLEMS]]
-        if more := len(ordered) - len(told):
-            told.append(Problem(self.file, f"{plural(more, 'more problem')}."))
-        return PolicyError.about(*told)
+        shown = [Problem(self.file, text, dotted(key), self._line(key)) for key, text in ordered[:MOST_PROBLEMS]]
+        if more := len(ordered) - len(shown):
+            shown.append(Problem(self.file, f"{plural(more, 'more problem')}."))
+        return PolicyError.about(*shown)
 
     def _line(self, key: Key) -> int:
         return next((self.lines[key[:end]] for end in range(len(key), -1, -1) if key[:end] in self.lines), 0)
 
 
 def dotted(key: Key) -> str:
-    """``known_failures[0].verdict``."""
+    """Return a key as text, such as ``known_failures[0].verdict``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
     return text.removeprefix(".")
 
@@ -81,7 +84,10 @@ def read_source(file: Path, what: str = "policy file", command: str = "policy in
 
 
 def has_table(file: Path) -> bool:
-    """Whether a pyproject.toml has a table for us. Raises `PolicyError` for one that names us and is no TOML."""
+    """Return whether a pyproject.toml has a table for us.
+
+    Raises `PolicyError` for one that names us and is no TOML.
+    """
     try:
         text = read_named(file)
     except OSError:
@@ -145,7 +151,10 @@ def _yaml(file: Path, text: str) -> PolicySource:
 
 
 def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
-    """The line of each key. Also refuses what PyYAML accepts silently: duplicate keys, and aliases without end."""
+    """Return the line of each key.
+
+    Also refuses what PyYAML accepts silently: duplicate keys, and aliases without end.
+    """
     lines: dict[Key, int] = {}
     waiting: list[tuple[yaml.Node, Key, tuple[yaml.Node, ...]]] = [(root, (), ())] if root else []
     nodes = 0

@@ -32,7 +32,7 @@ version has others, in size or time."""
 
 
 def terms_here(policy_file: str | None = None) -> Terms:
-    """The terms of the named policy, else of the project in the working folder, else those that ship with this package.
+    """Return the terms of the named policy, else of the project in the working folder, else those of this package.
 
     Raises:
         ExportCompatError: the policy, or the project's file of releases, cannot be used.
@@ -64,7 +64,10 @@ def _may_have_policy() -> bool:
 
 
 def _terms_path(files: Sequence[str]) -> str | None:
-    """The file for the terms that these files set, of which some may be missing; None where one cannot be read."""
+    """Return the file for the terms that these files set, of which some may be missing.
+
+    None where one cannot be read.
+    """
     digest = hashlib.sha256()
     try:
         # A broken link is there too, and cannot be read.
@@ -77,7 +80,7 @@ def _terms_path(files: Sequence[str]) -> str | None:
 
 
 def _load_terms(path: str) -> Terms | None:
-    """What is stored there; None where there is nothing, or not what was written."""
+    """Return the terms that are stored there; None where there are none, or the file is damaged."""
     try:
         check, _, data = read_named(path).partition(b"\n")
         if check != _checksum(data):
@@ -89,7 +92,7 @@ def _load_terms(path: str) -> Terms | None:
 
 
 def _written(terms: Terms) -> tuple[bytes, ...]:
-    """The parts of the file that `_load_terms` reads."""
+    """Return the parts of the file that `_load_terms` reads."""
     own = None if terms.releases == shipped_entries() else [release.row for release in terms.releases]
     data = json.dumps([own, terms.windows, dict(terms.allow)]).encode()
     return _checksum(data), b"\n", data

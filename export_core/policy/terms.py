@@ -23,7 +23,7 @@ class Terms(NamedTuple):
 
 
 class PromisedDays(NamedTuple):
-    """The build dates of readers that are promised to read it, by the earliest and the latest possible writer."""
+    """Promised reader dates, for the earliest and the latest possible writer."""
 
     backward_days: int  # The length of the backward window.
     forward_days: int  # The length of the forward window.
@@ -32,7 +32,7 @@ class PromisedDays(NamedTuple):
 
 
 def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:
-    """The build dates of readers that are promised to read an artifact; None where no writer is known."""
+    """Return the build dates of readers that are promised to read an artifact; None where no writer is known."""
     built = sorted(date.fromisoformat(x.built) for x in terms.releases if x.jaxlib in writer.possible)
     if not built:
         return None

@@ -21,9 +21,9 @@ from export_core.releases.names import title_of
 from export_core.releases.project_releases import contradiction
 from export_core.releases.runtimes import built_on, names_runtime, runtime_named, runtime_readers
 
-LONGEST_DAYS = 90  # How many days an entry may be in force, unless it is permanent and was approved.
+LONGEST_DAYS = 90  # The most days that an entry is in force, unless it is permanent and was approved.
 
-LONGEST_WINDOW = 36_500  # Days of a window: a century, so that no date leaves the range of Python's dates.
+LONGEST_WINDOW = 36_500  # The most days of a window: a century, so that no date leaves the range of Python's dates.
 
 DAYS = {
     "deployed": ("since", "until"),
@@ -35,7 +35,7 @@ DAYS = {
 
 
 def problems(policy: Policy) -> Problems:
-    """Everything that is wrong, each with its key."""
+    """Yield everything that is wrong, each with its key."""
     yield from _simple_keys(policy)
     yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
     for table, names in DAYS.items():
@@ -123,7 +123,7 @@ def _quirk(key: Key, quirk: Quirk) -> Problems:
 
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
-    """An entry expires within 90 days, or somebody has approved that it is permanent."""
+    """Yield problems of an entry's end: it expires within 90 days, or somebody has approved that it is permanent."""
     if entry.permanent:
         if entry.expires is not None:
             yield (*key, "expires"), "expected no date, since it is permanent: true. Keep one of the two."
@@ -202,7 +202,10 @@ def _day(key: Key, day: datetime.date | None) -> Problems:
 
 
 def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collection[str]) -> Problems:
-    """What is wrong with targets beside their types, each problem with its key. `platforms` are those of the policy."""
+    """Yield what is wrong with targets beside their types, each problem with its key.
+
+    `platforms` are those of the policy. `platforms` are those of the policy.
+    """
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)
         if target.name == ALL:
@@ -219,7 +222,7 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
 
 
 def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar) -> Problems:
-    """What is wrong with the releases of targets, with the calendar that has all releases of the project."""
+    """Yield what is wrong with the releases of targets, with the calendar that has all releases of the project."""
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)
         if problem := _wrong_release(target, calendar):
@@ -236,7 +239,7 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
 
 
 def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, str] | None:
-    """The key that names no release of the calendar, and why; None where there is one."""
+    """Return the key that names no release of the calendar, and why; None where there is one."""
     if bool(target.jaxlib) == bool(target.reader):
         which = "both" if target.jaxlib else "neither"
         return "jaxlib", f"expected either jaxlib or reader (such as tensorflow==2.21.0), found {which}."

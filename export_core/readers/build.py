@@ -66,17 +66,17 @@ _SYSCONFIG_LOCK = threading.Lock()
 
 
 def cache_folder() -> Path:
-    """The folder of everything that is cached, environments too: JAXEXPORT_CACHE, or the user's cache folder."""
+    """Return the folder of everything that is cached, environments too: JAXEXPORT_CACHE, or the user's cache folder."""
     return Path(cache_path())
 
 
 def environments_folder() -> Path:
-    """The folder in which each environment has its own."""
+    """Return the folder in which each environment has its own."""
     return cache_folder() / "environments"
 
 
 def uv_command() -> str:
-    """The uv that came with this package's dependencies."""
+    """Return the uv that came with this package's dependencies."""
     # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
     with _SYSCONFIG_LOCK:
         return str(find_uv_bin())
@@ -84,14 +84,14 @@ def uv_command() -> str:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is built: a virtual environment of `python` with these requirements."""
+    """A virtual environment to build: one of `python` with these requirements."""
 
     name: str
     python: str
     requirements: tuple[str, ...]
     check: str  # Code that must run in it.
-    salt: str = ""  # Stands for whatever else decides the content, such as the bytes of wheels.
-    options: tuple[str, ...] = ()  # Those of `uv pip install`, which do not.
+    salt: str = ""  # Text that stands for all else that decides the content, such as the bytes of wheels.
+    options: tuple[str, ...] = ()  # Options of `uv pip install` that do not decide the content.
     constraints: tuple[str, ...] = ()  # These hold packages to versions, whoever requires them.
     packages: tuple[str, ...] = ()  # Requirements that a policy adds.
     from_source: tuple[str, ...] = ()  # Packages that are built from source; all others have to be wheels.
@@ -136,7 +136,7 @@ def build(
     announcement: str = "",
     notify: Callable[[str], None] = lambda text: None,
 ) -> Built:
-    """The environment of a recipe, found or built, verified by its check, and locked for use.
+    """Return the environment of a recipe, found or built, verified by its check, and locked for use.
 
     One that is damaged is built anew. `notify` reports the announcement, if any, before anything is fetched, and a long
     wait for another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
@@ -157,7 +157,10 @@ def build(
 
 
 def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
-    """The environment in a folder, locked for use. None when its build has not ended well, or it is being removed."""
+    """Return the environment in a folder, locked for use.
+
+    None when its build has not ended well, or it is being removed.
+    """
     try:
         if not (folder / READY).exists() or not locks.take(folder):
             return None
@@ -168,7 +171,7 @@ def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
 
 
 class _Unusable(EnvironmentFailed):
-    """An environment that was installed and does not work."""
+    """An error for an environment that was installed and does not work."""
 
 
 @contextlib.contextmanager
@@ -278,9 +281,10 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
 def _run(
     command: list[str], doing: str, stopping: threading.Event, place: CommandPlace, seconds: float = math.inf
 ) -> str:
-    """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
+    """Run a command, and return what it printed.
 
-    Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
+    It is killed when the run is stopped or its time is up. Commands that fetch have no limit, since nobody knows how
+    slow a network is; uv itself gives up when nothing comes. Raises `EnvironmentFailed`.
     """
     until = time.monotonic() + seconds
     with subprocess.Popen(
@@ -317,7 +321,10 @@ def _reason(output: str) -> str:
 
 
 def _printed(process: subprocess.Popen[str], until: float, stopping: threading.Event) -> tuple[str, str]:
-    """What a process printed, and on stderr; nothing of one that is killed, since nobody wants it or it is late."""
+    """Return what a process printed, and what it printed on stderr.
+
+    Nothing of a process that is killed, since nobody wants it or it is late.
+    """
     while True:
         try:
             return process.communicate(timeout=LOOK_SECONDS)
@@ -330,7 +337,7 @@ def _printed(process: subprocess.Popen[str], until: float, stopping: threading.E
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Return the bytes of all files below a folder."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -355,7 +362,10 @@ class EnvironmentLocks:
             os.close(self._descriptors.pop())
 
     def take(self, folder: Path) -> bool:
-        """Lock an environment for use, and note the day. False when it is being removed just now."""
+        """Lock an environment for use, and record the day.
+
+        False when it is being removed just now. False when it is being removed just now.
+        """
         try:
             descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError:  # a cache on a disk that cannot be written: nobody removes anything there
@@ -393,12 +403,12 @@ def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder is an environment that `build` has made, or began to make: no link, and it has our lock."""
+    """Return whether a folder is an environment that `build` has made, or began to make: no link, with our lock."""
     return folder.is_dir() and not folder.is_symlink() and (folder / _LOCK).is_file()
 
 
 def last_used(folder: Path) -> datetime.date:
-    """The day on which an environment was last used, or built, if it was not used yet."""
+    """Return the day on which an environment was last used, or built, if it was not used yet."""
     path = folder / _LOCK if (folder / _LOCK).exists() else folder
     try:
         seconds = path.stat().st_mtime
@@ -415,7 +425,7 @@ INSTALL_SECONDS = 600.0
 
 
 def python_for(pythons: tuple[str, ...]) -> str:
-    """The CPython for a release that has wheels for `pythons`: 3.12 if it can, else the newest of them."""
+    """Return the CPython for a release that has wheels for `pythons`: 3.12 if it can, else the newest of them."""
     return PREFERRED if PREFERRED in pythons else max(pythons, key=Version)
 
 
@@ -428,7 +438,10 @@ class CPython:
 
 
 def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
-    """The CPython for wheels of `pythons` that is on this machine: by `python_for`, else the newest; None for none."""
+    """Return the CPython for wheels of `pythons` that is on this machine; None for none.
+
+    It is that of `python_for`, else the newest.
+    """
     preferred = python_for(pythons)
     for version in (preferred, *sorted({*pythons} - {preferred}, key=Version, reverse=True)):
         if path := _installed(version):
@@ -438,7 +451,7 @@ def interpreter_here(pythons: tuple[str, ...]) -> CPython | None:
 
 
 def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
-    """The CPython for wheels of `pythons`: by `python_for`, downloaded if need be, else the newest other one here.
+    """Return the CPython for wheels of `pythons`: that of `python_for`, maybe downloaded, else the newest one here.
 
     Raises `EnvironmentFailed` where there is none.
     """
@@ -454,9 +467,9 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
 
 
 def find_python(version: str, uv: str) -> str:
-    """A path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
+    """Return a path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
 
-    Looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked
+    It looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked
     last because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
     """
     if path := _installed(version):
@@ -471,13 +484,16 @@ def find_python(version: str, uv: str) -> str:
 
 
 def _installed(version: str) -> str:
-    """A path to CPython `version` on this machine; empty if there is none."""
+    """Return a path to CPython `version` on this machine; empty if there is none."""
     return next((str(path) for path in _candidates(version) if _version_of(path) == version), "")
 
 
 @functools.cache
 def _why_not_downloaded(version: str, uv: str) -> str:
-    """Let uv download a CPython. Why it could not, empty if it could; asked once, whatever the number of readers."""
+    """Let uv download a CPython, and return why it could not; empty if it could.
+
+    It is asked once, whatever the number of readers.
+    """
     try:
         with shared_place() as place:
             installing = subprocess.run(
@@ -510,7 +526,10 @@ def _candidates(version: str) -> Iterator[Path]:
 
 @functools.cache  # readers of one run prefer the same few
 def _version_of(python: Path) -> str | None:
-    """The version that an interpreter says it has, as ``3.12``; None if it does not start, such as a shim of pyenv."""
+    """Return the version that an interpreter reports, as ``3.12``.
+
+    None if it does not start, such as a shim of pyenv.
+    """
     try:
         # In the root folder: a shim of pyenv looks for `.python-version` in the working folder.
         asking = [str(python), "-I", "--version"]

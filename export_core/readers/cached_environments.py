@@ -33,14 +33,17 @@ class CachedEnvironment:
 
 
 def cached_environments() -> list[CachedEnvironment]:
-    """All that this program has made, the most recently used first; a folder that somebody else made is none."""
+    """Return all that this program has made, the most recently used first; a folder that somebody else made is none."""
     root = environments_folder()
     environments = [_describe(path) for path in root.iterdir() if is_ours(path)] if root.is_dir() else []
     return sorted(environments, key=lambda cached: (cached.last_used, cached.folder.name), reverse=True)
 
 
 def to_clean(environments: list[CachedEnvironment], today: datetime.date, older_than: int) -> list[CachedEnvironment]:
-    """Those that were unused for this many days, and what killed builds left. Never one that is in use."""
+    """Return those that were unused for this many days, and what killed builds left.
+
+    Never one that is in use. Never one that is in use.
+    """
     return [
         cached
         for cached in environments
@@ -49,7 +52,10 @@ def to_clean(environments: list[CachedEnvironment], today: datetime.date, older_
 
 
 def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> list[CachedEnvironment]:
-    """Those whose folder has one of these names, which may be globs. Raises `UnknownEnvironment` for a name of none."""
+    """Return those whose folder has one of these names, which may be globs.
+
+    Raises `UnknownEnvironment` for a name that matches none.
+    """
     matching = {name: [one for one in environments if fnmatch.fnmatchcase(one.folder.name, name)] for name in names}
     if unknown := [name for name, matches in matching.items() if not matches]:
         raise UnknownEnvironment(
@@ -61,7 +67,10 @@ def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> li
 
 
 def remove(environment: CachedEnvironment) -> bool:
-    """Remove a folder. False when somebody uses or builds it just now."""
+    """Remove a folder.
+
+    False when it is used or being built just now. False when somebody uses or builds it just now.
+    """
     folder = environment.folder
     try:
         # Both locks: that of builders, and that of runs. Neither is waited for: an environment in use is left alone.
@@ -100,7 +109,7 @@ def _describe(folder: Path) -> CachedEnvironment:
 
 
 class EnvironmentsCost(msgspec.Struct, frozen=True):
-    """How many environments a run needs, how many of them are built here, and what building the others takes.
+    """The number of environments that a run needs, how many are built here, and the cost of building the others.
 
     Sizes are the typical ones, and upper limits: files that environments share are hard links, which take their space
     once, and uv downloads only what its cache lacks.
@@ -114,7 +123,10 @@ class EnvironmentsCost(msgspec.Struct, frozen=True):
 
 
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:
-    """The cost of the environments of these placements. Nothing is built, and nothing downloaded."""
+    """Return the cost of the environments of these placements.
+
+    Nothing is built, and nothing downloaded. Nothing is built, and nothing downloaded.
+    """
     needed = {environments.folder(placement) or placement: placement for placement in placements}
     missing = [
         typical(placement)

@@ -1,4 +1,4 @@
-"""A cell, the unit of work: one golden, in one reader, on one platform; and what its reader is asked to call."""
+"""A cell, the unit of work: one golden, in one reader, on one platform; and the calls that its reader makes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_LIMIT_SECONDS = 1e9
 """Not infinity: JSON has none, and `threading.Timer`, which gets twice this, takes at most 9.2e9."""
 
 WRONG_PLATFORM = r"(exported|lowered) for platforms"
-"""What releases say on a platform that an artifact was not exported for, as a regular expression."""
+"""The messages about a platform that an artifact was not exported for, as a regular expression."""
 
 
 class CellKey(NamedTuple):
@@ -129,7 +129,7 @@ def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None 
 
 
 def _place(check: Check, mesh: dict[str, int]) -> Place:
-    """How the arguments of a call are placed, of an artifact that was exported for this mesh."""
+    """Return how the arguments of a call are placed, for an artifact that was exported for this mesh."""
     if check.spread:
         return "spread"
     if check.in_specs:
@@ -138,7 +138,7 @@ def _place(check: Check, mesh: dict[str, int]) -> Place:
 
 
 def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:
-    """The modules that a reader imports first, by name, and the golden's copies of them."""
+    """Return the modules that a reader imports first, by name, and the golden's copies of them."""
     folder = golden.folder.resolve()
     return tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register)
 
@@ -176,14 +176,14 @@ def promise_of(
     converted: bool,
     left_out: bool = False,
 ) -> Promise:
-    """Return what is promised of a golden in a reader: the one rule for a plan, a judgement and whoever foresees one.
+    """Return the promise to a reader about a golden: the one rule for a plan, a judgement and a forecast.
 
     Args:
         reader: the release that reads it.
         writer_built: the day on which its writer was built.
         windows: the windows of the policy, which count for jaxlib; another runtime has a promise of its own.
-        devices: how many devices it is for. What a reader is not called with is never promised.
-        converted: whether it is an artifact that `jaxexport convert` made, of which nothing is promised.
+        devices: how many devices it is for. A number that the reader is not called with is never promised.
+        converted: whether it is an artifact that `jaxexport convert` made, for which nothing is promised.
         left_out: whether the reader has refused what its own promise leaves out, which is known once it was run.
     """
     promise = promise_to(reader, writer_built, windows)
@@ -192,14 +192,14 @@ def promise_of(
 
 
 def promise_of_golden(golden: Golden, reader: Release, windows: Windows) -> Promise:
-    """Return what is promised of a golden in a reader that has not been run."""
+    """Return the promise to a reader that has not been run, about a golden."""
     manifest = golden.manifest
     converted, devices = manifest.converted_from is not None, manifest.options.devices
     return promise_of(reader, manifest.writer.built, windows, devices=devices, converted=converted)
 
 
 def cannot_pass(cell: Cell) -> str:
-    """Why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
+    """Return why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
     devices = cell.golden.manifest.options.devices
     if has_devices_for(cell.reader, devices):
         return ""
@@ -207,7 +207,7 @@ def cannot_pass(cell: Cell) -> str:
 
 
 def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, ModuleCall]]:
-    """The module of an artifact and those of its derivatives, by order, and how each is called.
+    """Return the module of an artifact and those of its derivatives, by order, and how each is called.
 
     The path in a call is empty: nothing is written yet. Raises `GoldenError` for a bare module.
     """
@@ -253,7 +253,7 @@ def write_calls(request: Request, cell: Cell, folder: Path) -> Request:
 
 
 def _wire_type(aval: Aval) -> WireType:
-    """The type of a value on its way to a runtime: keys are their data, float0 is bool."""
+    """Return the type of a value on its way to a runtime: keys are their data, float0 is bool."""
     shape = tuple(size if isinstance(size, int) else None for size in aval.shape)
     if aval.dtype in KEY_WORDS:
         return "uint32", (*shape, KEY_WORDS[aval.dtype]), aval.dtype

@@ -66,31 +66,36 @@ class Environment:
     release: Release
     python: Path
     variables: Mapping[str, str]
-    content_hash: str = ""  # Of everything installed that can decide an outcome; empty where nobody knows.
-    note: str = ""  # What outcomes have to say of it.
+    content_hash: str = ""  # A hash of everything installed that can decide an outcome; empty where nobody knows it.
+    note: str = ""  # A note for outcomes; empty for none.
     folder: Path | None = None  # Where it was built, and may be built again; None for the user's own interpreter.
-    half: Path = JAXLIB_WORKER  # What its worker runs, beside the program that all workers share: see program.py.
+    half: Path = (
+        JAXLIB_WORKER  # The half that its worker runs, beside the program that all workers share: see program.py.
+    )
 
 
 def with_variables(environment: Environment, **variables: str) -> Environment:
-    """An environment whose processes are started with more variables. It takes a worker of its own."""
+    """Return an environment whose processes are started with more variables.
+
+    It takes a worker of its own. It takes a worker of its own.
+    """
     return replace(environment, variables={**environment.variables, **variables})
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where packages come from first: single wheels of jaxlib, all the wheels of folders, and URLs of indexes."""
+    """The sources of packages: single wheels of jaxlib, all the wheels of folders, and URLs of indexes."""
 
     files: tuple[Wheel, ...] = ()
     held: tuple[Wheel, ...] = ()
     indexes: tuple[str, ...] = ()
 
     def file_of(self, release: Release) -> Wheel | None:
-        """The wheel file that was named as this reader."""
+        """Return the wheel file that was named as this reader."""
         return next((wheel for wheel in self.files if wheel.version == release.jaxlib), None)
 
     def options(self) -> tuple[str, ...]:
-        """The options of ``uv pip install``."""
+        """Return the options of ``uv pip install``."""
         # Absolute: uv runs in another folder.
         links = dict.fromkeys(f"--find-links={wheel.path.parent.absolute()}" for wheel in self.held)
         # An index of nightlies has no releases, and uv looks for a package only in the first index that knows its name.
@@ -98,7 +103,7 @@ class Sources:
         return (*links, *(f"--index={url}" for url in self._indexes()), *strategy)
 
     def content(self, release: Release) -> str:
-        """What decides, beside the versions, what is installed for a release: local wheels, by hash, and indexes."""
+        """Return what else than versions decides what is installed: hashed local wheels, and indexes."""
         paths = {wheel.path for wheel in (self.file_of(release),) if wheel}
         for path in {path for wheel in self.held for path in wheel.path.parent.glob("*.whl")}:
             with contextlib.suppress(InvalidWheelFilename):  # uv ignores such a file
@@ -113,7 +118,7 @@ class Sources:
         return json.dumps([hashes, [without_credentials(url) for url in self._indexes()]])
 
     def _indexes(self) -> list[str]:
-        """The URLs of indexes, a folder by its absolute path: each working folder has another ``./wheels``."""
+        """Return the URLs of indexes, a folder by its absolute path: each working folder has another ``./wheels``."""
         return [url if ":/" in url or not Path(url).exists() else str(Path(url).absolute()) for url in self.indexes]
 
 
@@ -123,10 +128,13 @@ PUBLISHED = Sources()  # Nothing but what is published.
 def this_interpreter(
     release: Release, added: Iterable[str] = (), started_with: Mapping[str, str] | None = None
 ) -> Environment:
-    """The interpreter that runs now, as a reader. `added` names variables that its cells get beside the usual ones.
+    """Return the interpreter that runs now, as a reader.
 
-    `started_with` are the variables of this process before it imported anything that sets some, as jax's Pallas sets
-    CUDA_ROOT; None is those of now.
+    Args:
+        release: its release.
+        added: names of variables that its cells get beside the usual ones.
+        started_with: the variables of this process before it imported anything that sets some, as jax's Pallas sets
+            CUDA_ROOT; None is those of now.
     """
     environ = os.environ if started_with is None else started_with
     own = {name: environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in environ}
@@ -135,19 +143,19 @@ def this_interpreter(
 
 
 def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
-    """The variables of a cold cell: `passed_variables`, ours, and those by which a cloud describes its TPUs."""
+    """Return the variables of a cold cell: `passed_variables`, ours, and those by which a cloud describes its TPUs."""
     runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
     inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
     return {**inherited, **CELL_VARIABLES, **(placement.variables() if placement else {})}
 
 
 def writer_variables() -> dict[str, str]:
-    """The variables of a project's own tests in another release: all, but no setting of the caller's jax or Python."""
+    """Return all variables but settings of the caller's jax or Python, for a project's tests in another release."""
     return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | CELL_VARIABLES
 
 
 def pythons(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
-    """The versions of CPython that a reader has wheels for."""
+    """Return the versions of CPython that a reader has wheels for."""
     if release.runtime:
         return runtime_of(release.runtime).release(release.version, calendar).python
     wheel = sources.file_of(release)
@@ -155,7 +163,7 @@ def pythons(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) 
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
-    """The pip requirements of a reader: exact jax and jaxlib, and what the calendar says they need; or its runtime."""
+    """Return the pip requirements of a reader: exact jax and jaxlib, and what the calendar adds; or its runtime."""
     if release.runtime:
         runtime, version = runtime_of(release.runtime), release.version
         own = (requirement.format(version=version) for requirement in runtime.requirements)
@@ -194,12 +202,15 @@ class ReaderEnvironments(EnvironmentLocks):
 
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
-        """Environments with the packages and the variables that a policy names. `more` are other fields."""
+        """Return environments with the packages and the variables that a policy names.
+
+        `more` are other fields. `more` are other fields.
+        """
         packages, from_source = policy.reader_packages, policy.reader_packages_from_source
         return cls(calendar, sources, packages, from_source, policy.environment, **more)
 
     def build(self, placement: Placement) -> Environment:
-        """The environment of a reader, found or built; one that has lost a file is built anew.
+        """Return the environment of a reader, found or built; one that has lost a file is built anew.
 
         May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
         built or does not import, in two tries, and when the run is stopped meanwhile.
@@ -220,14 +231,17 @@ class ReaderEnvironments(EnvironmentLocks):
         return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
-        """The environment of a reader if it is built already; nothing is built, downloaded or waited for."""
+        """Return the environment of a reader if it is built already; nothing is built, downloaded or waited for."""
         interpreter = interpreter_here(self._pythons(placement))
         if interpreter and (built := find_built(self._recipe(placement, interpreter).folder, self)):
             return self._environment(placement, built, interpreter)
         return None
 
     def folder(self, placement: Placement) -> Path | None:
-        """Where the environment of a reader is, or will be built; None until its CPython is here. Downloads nothing."""
+        """Return where the environment of a reader is, or will be built; None until its CPython is here.
+
+        Downloads nothing.
+        """
         interpreter = interpreter_here(self._pythons(placement))
         return self._recipe(placement, interpreter).folder if interpreter else None
 
@@ -273,10 +287,10 @@ def _check_versions(release: Release, built: Built) -> None:
 
 
 def problem_of_imported(environment: Environment, imported: Any) -> str:
-    """Return why a worker must run nothing, by what it says that it has imported; empty where it may.
+    """Return why a worker must run nothing, by the versions that it has imported; empty where it may.
 
-    Metadata and the sizes of files do not show that an environment has the code of another release. Of the user's own
-    interpreter the reader is what is installed, and other runtimes say nothing.
+    Metadata and the sizes of files do not show that an environment has the code of another release. In the user's own
+    interpreter the reader is what is installed, and other runtimes tell nothing.
     """
     if environment.folder is None or not imported:
         return ""
@@ -295,7 +309,7 @@ def _other_versions(folder: Path, expected: str, found: str) -> str:
 
 
 def give_up_damaged(environment: Environment) -> str:
-    """What is not as it was installed, in words; empty if nothing is, and for an interpreter of the user's own.
+    """Return what has changed since it was installed, in words; empty for nothing, and for the user's interpreter.
 
     Reads every file. A damaged environment is given up: it is built anew when it is asked for again.
     """
@@ -312,7 +326,7 @@ def give_up_damaged(environment: Environment) -> str:
 
 @functools.cache
 def _sha256(path: Path, changed: int) -> str:
-    """SHA-256 of a file, read again only when it was changed: a wheel has 100 MB."""
+    """Return the SHA-256 of a file, read again only when it was changed: a wheel has 100 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -327,7 +341,10 @@ print(json.dumps([stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.
 
 
 def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> StableHloVersions:
-    """What this jaxlib says in its own environment, with the jax of its number if any. Raises `EnvironmentFailed`."""
+    """Return the StableHLO versions that this jaxlib reports in its own environment, with the jax of its number if any.
+
+    Raises `EnvironmentFailed`.
+    """
     release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
     with ReaderEnvironments(calendar, sources) as environments:
         environment = environments.build(Placement(release))

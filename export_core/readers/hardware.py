@@ -52,7 +52,10 @@ print(json.dumps({"cuda": cuda, "rocm": rocm, "tpu": tpu}[sys.argv[1]]()))
 
 @functools.cache
 def missing_hardware(platform: str) -> str:
-    """Why cells of this platform cannot run on this machine; empty if they can. A CPU is always there."""
+    """Return why cells of this platform cannot run on this machine; empty if they can.
+
+    A CPU is always there. A CPU is always there.
+    """
     if platform == "cpu":
         return ""
     try:
@@ -72,7 +75,7 @@ def missing_hardware(platform: str) -> str:
 
 
 def resolve_mode(mode: Mode, platform: str) -> Mode:
-    """`auto` for this machine: run if it has the device, else compile."""
+    """Return the mode that `auto` is on this machine: run if it has the device, else compile."""
     if mode is not Mode.AUTO:
         return mode
     return Mode.COMPILE if missing_hardware(platform) else Mode.RUN
@@ -93,12 +96,12 @@ _INSTRUCTION_SETS = {
 
 _MAX_ISA = "--xla_cpu_max_isa"
 _NOT_OF_NUMBERS = ("--xla_force_host_platform_device_count", "--xla_dump", "--xla_gpu", "--xla_tpu")
-"""Flags of XLA, by their beginnings, with which a processor computes the same."""
+"""The beginnings of those flags of XLA with which a processor computes the same numbers."""
 
 
 @functools.cache
 def instruction_set() -> str:
-    """The processor and the widest instructions that XLA uses on it, if known: ``x86_64 AVX512_BF16``."""
+    """Return the processor and the widest instructions that XLA uses on it, if known: ``x86_64 AVX512_BF16``."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -109,7 +112,10 @@ def instruction_set() -> str:
 
 
 def instructions_used(variables: Mapping[str, str]) -> str:
-    """The instruction set that XLA uses on this processor in a process with these variables: `--xla_cpu_max_isa`."""
+    """Return the instruction set that XLA uses on this processor in a process with these variables.
+
+    One of them may be `--xla_cpu_max_isa`.
+    """
     processor, _, widest = instruction_set().partition(" ")
     # As for XLA, the last one counts.
     limits = re.findall(rf"(?<!\S){_MAX_ISA}=(\S+)", variables.get("XLA_FLAGS", ""))
@@ -120,13 +126,13 @@ def instructions_used(variables: Mapping[str, str]) -> str:
 
 
 def flags_of_numbers(variables: Mapping[str, str]) -> list[str]:
-    """The flags of XLA by which a processor may compute other numbers with the same instructions, as fast math does."""
+    """Return the flags of XLA by which a processor may compute other numbers, as fast math does."""
     flags = variables.get("XLA_FLAGS", "").split()
     return [flag for flag in flags if not flag.startswith((_MAX_ISA, *_NOT_OF_NUMBERS))]
 
 
 def processors(written: str, variables: Mapping[str, str]) -> str:
-    """The processor that wrote a golden and this one, in words, where numbers may depend on which it is.
+    """Return the processor that wrote a golden and this one, in words, where numbers may depend on which it is.
 
     Empty where they have the same instruction set, and this one no settings that choose others; and where nobody knows
     the instruction set that wrote it. `variables` are those of the process that reads it.
@@ -144,7 +150,10 @@ _OPENBLAS_CORES = {"SkylakeX": "AVX512", "Haswell": "AVX2", "Sandybridge": "AVX"
 
 
 def other_openblas_core(variables: Mapping[str, str]) -> str | None:
-    """An OPENBLAS_CORETYPE that this processor runs and these variables do not ask for, best that of other machines."""
+    """Return another OPENBLAS_CORETYPE that this processor runs, best that of other machines.
+
+    None where it runs only the one that these variables ask for.
+    """
     processor, _, widest = instruction_set().partition(" ")
     if processor not in ("x86_64", "AMD64") or not widest:
         return None

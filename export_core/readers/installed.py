@@ -1,4 +1,4 @@
-"""What is installed in an environment: its hash, and what of it is damaged or does not belong to any package.
+"""The packages in an environment: their hash, and what of them is damaged or does not belong to any package.
 
 Of the interpreter that runs now, a hash of what a cell can depend on.
 """
@@ -28,7 +28,7 @@ _IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """What `READY` says of a complete environment."""
+    """The content of `READY`, for a complete environment."""
 
     checked: str  # What its check printed.
     lock: str  # The hash of what is installed: environments that were built before are found by this key.
@@ -38,7 +38,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 def read_ready(folder: Path) -> Ready | None:
-    """Return what an environment's `READY` says; None where it is missing, or not what a build writes."""
+    """Return the content of an environment's `READY`; None where it is missing, or not what a build writes."""
     try:
         ready: Ready = decode_json(read_regular(folder / READY), Ready)
     except (OSError, msgspec.MsgspecError):
@@ -47,12 +47,12 @@ def read_ready(folder: Path) -> Ready | None:
 
 
 def interpreter_in(folder: Path) -> Path:
-    """The interpreter of a virtual environment."""
+    """Return the interpreter of a virtual environment."""
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def hash_of_installed(folder: Path) -> str:
-    """A hash of an environment: of its interpreter's version and of every file of its packages.
+    """Return a hash of an environment: of its interpreter's version and of every file of its packages.
 
     The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name
     the folder.
@@ -64,13 +64,16 @@ def hash_of_installed(folder: Path) -> str:
 
 
 def metadata_of(folder: Path, package: str) -> Path | None:
-    """The folder with the metadata of a package that is installed in an environment; None where it is not."""
+    """Return the folder with the metadata of a package in an environment; None where it is not installed."""
     infos = (record.parent for record in _records(folder))
     return next((info for info in infos if info.name.partition("-")[0] == package), None)
 
 
 def damage_in(folder: Path) -> str:
-    """Which file of an environment is gone or has the wrong size; empty for none. Contents are not read: 350 MB."""
+    """Return which file of an environment is gone or has the wrong size; empty for none.
+
+    Contents are not read: 350 MB. Contents are not read: 350 MB.
+    """
     python, ready = interpreter_in(folder), folder / READY
     if not python.exists():
         return f"{python}: no such interpreter"
@@ -137,7 +140,7 @@ class HashedFiles:
 
 
 def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
-    """Which file of an environment has another content than its package says, or is of none and would be imported.
+    """Return which file of an environment has another content than its package says, or of no package.
 
     Empty for none. Every file is read that is not in `hashed`, in about half a second. Compiled bytecode is of no
     package and not looked at.
@@ -162,14 +165,17 @@ def changed_in(folder: Path, hashed: HashedFiles | None = None) -> str:
 
 
 def _files_in(folder: str) -> Iterator[str]:
-    """Every file in a folder, except for compiled bytecode in its place, which is made here and of no package."""
+    """Yield every file in a folder, except for compiled bytecode in its place.
+
+    That is made here and belongs to no package.
+    """
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (f"{parent}/{name}" for name in names)
 
 
 def _records(folder: Path) -> list[Path]:
-    """The RECORD of each package, whether or not it exists."""
+    """Return the RECORD of each package, whether or not it exists."""
     # lib/python3.12/site-packages, and Lib/site-packages on Windows.
     patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
     return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
@@ -184,17 +190,20 @@ def _name(line: str) -> str:
 
 
 def _lines_with_hash(record: Path) -> list[str]:
-    """The lines for files that a package came with: path, hash, size."""
+    """Return the lines for files that a package came with: path, hash, size."""
     return [line for line in _lines(record) if ",sha256=" in line and not line.startswith("..")]
 
 
 def _lines_of_packages(record: Path) -> list[str]:
-    """The lines for files that a package came with, without its metadata."""
+    """Return the lines for files that a package came with, without its metadata."""
     return [line for line in _lines_with_hash(record) if ".dist-info/" not in line]
 
 
 def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
-    """The SHA-256 and size of each file of these packages: several where several install it, as `docs/conf.py`."""
+    """Return the SHA-256 and size of each file of these packages.
+
+    Several where several packages install it, as `docs/conf.py`.
+    """
     files: dict[str, set[tuple[str, int]]] = {}
     for record in records:
         for line in _lines_with_hash(record):
@@ -206,18 +215,25 @@ def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
 
 @functools.lru_cache(maxsize=64)
 def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, set[int]], ...]:
-    """Every file of an environment's packages with its size, by their RECORDs; read again once it is built anew."""
+    """Return every file of an environment's packages with its size, by their RECORDs.
+
+    They are read again once it is built anew.
+    """
     return tuple((path, {size for _, size in expected}) for path, expected in _recorded(_records(folder)).items())
 
 
 _DECIDING = ("jax", "jaxlib", "numpy", "ml_dtypes", "scipy", "opt_einsum", "flatbuffers")
-"""Packages that a cell imports. Of these, every file is looked at: a user may edit a package where it is installed."""
+"""Packages that a cell imports.
+
+Every file of these is looked at: a user may edit a package where it is installed. Of these, every file is looked at: a
+user may edit a package where it is installed.
+"""
 _RUN_AT_START = ("*.pth", "sitecustomize.py", "usercustomize.py")
 
 
 @functools.cache
 def hash_of_this_interpreter() -> str:
-    """A hash that changes with the interpreter, its packages, and the files of those that a cell imports.
+    """Return a hash that changes with the interpreter, its packages, and the files of those that a cell imports.
 
     Of these files size and time are read, not the content: that takes 10 ms where reading them takes a second. Where
     the interpreter lies is left out: another clone of a project with the same packages has the same hash. Empty where a

@@ -33,7 +33,7 @@ _DECIDED = ("jax", "jaxlib", "pytest-jaxexport")  # Packages of which a writer's
 
 
 def installed_packages() -> dict[str, str]:
-    """The version of every package that this interpreter finds, by name, sorted."""
+    """Return the version of every package that this interpreter finds, by name, sorted."""
     versions: dict[str, str] = {}
     for package in metadata.distributions():
         # What an interrupted uninstallation left has no name. The first of a name is the one that is imported.
@@ -43,9 +43,9 @@ def installed_packages() -> dict[str, str]:
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:
-    """The versions to which requirements, such as those of `pip freeze`, hold packages. Raises `EnvironmentFailed`.
+    """Return the versions to which requirements, such as those of `pip freeze`, hold packages.
 
-    A package that has several versions, one for each platform or Python, is held to none.
+    A package that has several versions, one for each platform or Python, is held to none. Raises `EnvironmentFailed`.
     """
     try:
         versions = _required(path.read_text(encoding="utf-8"))
@@ -58,7 +58,10 @@ def constraints_of(path: Path) -> tuple[str, ...]:
 
 
 def _required(text: str) -> dict[str, list[str]]:
-    """The packages of a file of requirements. Raises `InvalidRequirement` for the name of another file."""
+    """Return the packages of a file of requirements.
+
+    Raises `InvalidRequirement` for the name of another file.
+    """
     versions: dict[str, list[str]] = {}
     for line in text.replace("\\\n", " ").splitlines():
         line = line.partition(" #")[0].partition(" --hash")[0].strip()
@@ -79,7 +82,7 @@ _GUARDS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 
 
 def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list[str]:
-    """What the registration modules among a golden's files import and no reader has, a sentence for each.
+    """Return the imports of registration modules among a golden's files that no reader has, a sentence for each.
 
     `packages` are the policy's `reader_packages`. Imports in functions count: a reader may call them. Those that may
     fail (``try``) and those for types do not.
@@ -101,12 +104,18 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
 
 @functools.cache
 def _distributions() -> Mapping[str, list[str]]:
-    """The packages that have each module here: asked once, since that reads the metadata of all, for 0.1 s."""
+    """Return the packages that have each module here.
+
+    This is asked once, since it reads the metadata of all, for 0.1 s.
+    """
     return packages_distributions()
 
 
 def _is_in_a_reader(module: str, packages: Sequence[str]) -> bool:
-    """Whether a reader has a module: it is of the standard library, or of a package that is installed by its name."""
+    """Return whether a reader has a module.
+
+    Then it is of the standard library, or of a package that is installed by its name.
+    """
     package = module.partition(".")[0]
     installed = _IN_EVERY_READER | {canonicalize_name(Requirement(text).name) for text in packages}
     names = map(canonicalize_name, (package, *_distributions().get(package, ())))
@@ -114,7 +123,7 @@ def _is_in_a_reader(module: str, packages: Sequence[str]) -> bool:
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    """The modules that code needs, by their full names; one that is relative begins with a dot."""
+    """Yield the modules that code needs, by their full names; one that is relative begins with a dot."""
     match node:
         case ast.Import(names=names):
             yield from (alias.name for alias in names)
@@ -155,7 +164,7 @@ class _Folder(msgspec.Struct, frozen=True):
 
 
 class _Origin(msgspec.Struct, frozen=True):
-    """Where an installed package comes from, as its direct_url.json says."""
+    """The origin of an installed package, from its direct_url.json."""
 
     url: str
     dir_info: _Folder = _Folder()
@@ -194,7 +203,10 @@ def make_own_requirement(package: Distribution | None = None) -> str:
 
 
 def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
-    """The files that a wheel had, as they are now: not the commands, which name an interpreter, and no bytecode."""
+    """Yield the files that a wheel had, as they are now.
+
+    The commands, which name an interpreter, and bytecode are left out.
+    """
     # Not `package.files`, which leaves out what is lost since CPython 3.12.
     for name in sorted(row[0] for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if row):
         file = PurePosixPath(name)
@@ -205,7 +217,10 @@ def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
 
 
 def wheel_of(record: str, files: dict[str, bytes]) -> bytes:
-    """A wheel of these files. Its RECORD, of the form in PEP 427, is the last of them."""
+    """Return a wheel of these files.
+
+    Its RECORD, of the form in PEP 427, is the last of them.
+    """
     lines = [
         f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
         for name, data in files.items()

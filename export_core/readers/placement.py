@@ -1,4 +1,6 @@
-"""Placements: what cells run on, or are compiled for. Reader, platform, mode and, without the hardware, a device.
+"""Placements: where cells run, or what they are compiled for.
+
+Reader, platform, mode and, without hardware, a device. Reader, platform, mode and, without the hardware, a device.
 
 The libtpu of each jaxlib, which its jax wheel pins, is in data/libtpu.yaml; `tools/libtpu_pins.py` renews it.
 """
@@ -18,7 +20,7 @@ from export_core.releases.runtimes import runtime_of
 
 
 class Mode(StrEnum):
-    """How much of a cell a machine does."""
+    """The part of a cell that a machine does."""
 
     RUN = "run"  # It is executed and its outputs are compared.
     COMPILE = "compile"  # It is compiled for a described device, and not executed.
@@ -34,7 +36,10 @@ class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What compiles for a platform, and the devices that can be described to it; the first of each is the default."""
+    """The plugins that compile for a platform, and the devices that can be described to it.
+
+    The first is the default.
+    """
 
     plugins: tuple[str, ...]
     devices: dict[str, Device]
@@ -59,7 +64,10 @@ class Target:
         return f"{self.plugin}/{self.device}"
 
     def described(self, devices: int) -> Described:
-        """This many devices. Raises `PlacementError` if no topology has that many."""
+        """Return this many devices.
+
+        Raises `PlacementError` if no topology has that many.
+        """
         device = load_devices()[self.platform].devices[self.device]
         if device.config:
             text = _data("gpus", device.config).read_text()
@@ -99,7 +107,10 @@ class Placement:
         return self.platform != "cpu" and self.mode is Mode.RUN
 
     def requirements(self) -> tuple[str, ...]:
-        """The plugin of exactly this release beside jax and jaxlib. To run, CUDA comes too: 2 GB of wheels."""
+        """Return the requirement of exactly this release's plugin, beside jax and jaxlib.
+
+        To run, CUDA comes too: 2 GB of wheels.
+        """
         if self.target is None:
             return ()
         plugin = self.target.plugin
@@ -111,7 +122,7 @@ class Placement:
         return tuple(f"jax-{plugin}-{part}=={self.reader.jaxlib}" for part in (f"plugin{extra}", "pjrt"))
 
     def variables(self) -> dict[str, str]:
-        """The environment variables of its cells, beside those of all cells."""
+        """Return the environment variables of its cells, beside those of all cells."""
         if self.platform == "cpu":
             return {}
         if self.mode is not Mode.COMPILE:
@@ -133,7 +144,7 @@ class Placement:
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """Of one environment: megabytes on disk, megabytes to download. None is not known."""
+    """The size of one environment: megabytes on disk, megabytes to download. None is not known. None is not known."""
 
     megabytes: int | None = None
     download: int | None = None
@@ -154,7 +165,7 @@ Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments`, and wh
 
 
 def typical(placement: Placement) -> Figures:
-    """The typical figures of an environment of this placement; unknown ones where nobody measured it."""
+    """Return the typical figures of an environment of this placement; unknown ones where nobody measured it."""
     if placement.reader.runtime:
         runtime = runtime_of(placement.reader.runtime)
         return Figures(runtime.megabytes, runtime.download_megabytes)
@@ -162,7 +173,10 @@ def typical(placement: Placement) -> Figures:
 
 
 def parse_platform(text: str) -> tuple[str, Mode]:
-    """``cuda:run`` as a platform and a mode; a platform alone runs if it can. Raises `PlacementError`."""
+    """Return a platform and a mode from a text such as ``cuda:run``; a platform alone runs if it can.
+
+    Raises `PlacementError`.
+    """
     platform, _, mode = text.partition(":")
     if platform not in PLATFORMS:
         raise PlacementError(
@@ -181,7 +195,7 @@ def parse_platform(text: str) -> tuple[str, Mode]:
 
 
 def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
-    """The target of each platform but the CPU: the default, unless a text names another one.
+    """Return the target of each platform but the CPU: the default, unless a text names another one.
 
     A text is ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``. Raises `PlacementError` for others.
     """
@@ -212,13 +226,13 @@ def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
 
 @functools.cache
 def load_devices() -> dict[str, Platform]:
-    """The table of devices that ships with this package, by platform."""
+    """Return the table of devices that ships with this package, by platform."""
     return msgspec.yaml.decode(_data("devices.yaml").read_bytes(), type=dict[str, Platform])
 
 
 @functools.cache
 def load_pins() -> dict[str, str]:
-    """The table that ships with this package: by jaxlib, the libtpu that was published with it."""
+    """Return the table that ships with this package: by jaxlib, the libtpu that was published with it."""
     return msgspec.yaml.decode(_data("libtpu.yaml").read_bytes(), type=dict[str, str])
 
 

@@ -34,7 +34,7 @@ def share(folder: Path, others: Iterable[Path]) -> None:
 
 
 def _compiled(folder: Path) -> Iterator[Path]:
-    """The bytecode in an environment."""
+    """Return the bytecode in an environment."""
     for parent, _, names in os.walk(folder):
         if parent.endswith("__pycache__"):
             yield from (Path(parent) / name for name in names)

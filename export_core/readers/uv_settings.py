@@ -1,4 +1,4 @@
-"""Where uv runs when it builds an environment: what configuration it reads, and which variables it gets.
+"""The place where uv runs when it builds an environment: the configuration that it reads, and its variables.
 
 Environments of readers are shared by all projects of a user, so no file of a project may decide what is in them. uv
 would find ``uv.toml``, ``pyproject.toml`` and ``.python-version`` in the working folder and above it.
@@ -57,7 +57,7 @@ _DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDO
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """Where a command runs that builds an environment: its folder, and the variables that it gets."""
+    """The place where a command runs that builds an environment: its folder, and the variables that it gets."""
 
     folder: Path
     variables: Mapping[str, str]
@@ -65,7 +65,7 @@ class CommandPlace:
 
 @contextlib.contextmanager
 def shared_place() -> Iterator[CommandPlace]:
-    """Give an empty folder, the user's own configuration and the variables that an installation needs.
+    """Yield an empty folder, the user's own configuration and the variables that an installation needs.
 
     Raises `EnvironmentFailed` for a configuration that cannot be read.
     """
@@ -78,13 +78,13 @@ def shared_place() -> Iterator[CommandPlace]:
 
 @contextlib.contextmanager
 def project_place(project: str) -> Iterator[CommandPlace]:
-    """Give a project's folder, and all variables but the caller's settings of Python and jax."""
+    """Yield a project's folder, and all variables but the caller's settings of Python and jax."""
     passed = {name: os.environ[name] for name in os.environ if name not in _DROPPED and not name.startswith("JAX_")}
     yield CommandPlace(Path(project), {**passed, "JAX_PLATFORMS": "cpu"})
 
 
 def index_settings() -> list[tuple[str, str]]:
-    """Return what this user has set that decides what is installed, by name, without passwords.
+    """Return the user's settings that decide what is installed, by name, without passwords.
 
     Raises `EnvironmentFailed` for a configuration that cannot be read.
     """
@@ -97,7 +97,7 @@ def index_settings() -> list[tuple[str, str]]:
 
 
 def _variables() -> dict[str, str]:
-    """The variables of this process that an installation gets."""
+    """Return the variables of this process that an installation gets."""
     names = {*SYSTEM, *INDEX_VARIABLES, *OTHER_VARIABLES, *PROXIES, *map(str.lower, PROXIES)}
     variables = {
         name: value
@@ -109,7 +109,7 @@ def _variables() -> dict[str, str]:
 
 
 def _user_configuration() -> dict[str, Any]:
-    """What the user's file says, and for what it leaves open that of the machine: `INDEX_KEYS` and `OTHER_KEYS`.
+    """Return the user's settings, and the machine's where the user's leave them open: `INDEX_KEYS` and `OTHER_KEYS`.
 
     https://docs.astral.sh/uv/concepts/configuration-files/ says where they are. A list of the user comes before that of
     the machine.
@@ -128,7 +128,10 @@ def _user_configuration() -> dict[str, Any]:
 
 
 def _configuration_files() -> list[Path]:
-    """The file of the user, then that of the machine, if they exist. One that UV_CONFIG_FILE names stands for both."""
+    """Return the file of the user, then that of the machine, if they exist.
+
+    One that UV_CONFIG_FILE names stands for both.
+    """
     named = os.environ.get("UV_CONFIG_FILE", "")
     if Path(named).is_absolute():
         return [Path(named)]
@@ -146,7 +149,10 @@ def _configuration_files() -> list[Path]:
 
 
 def _settings_in(path: Path) -> dict[str, Any]:
-    """The settings of a file that count, those of its table ``pip`` too. Raises `EnvironmentFailed` if it is none."""
+    """Return the settings of a file that count, those of its table ``pip`` too.
+
+    Raises `EnvironmentFailed` if it is none.
+    """
     try:
         content = tomllib.loads(read_named(path).decode())
     except (OSError, ValueError) as error:
@@ -157,7 +163,10 @@ def _settings_in(path: Path) -> dict[str, Any]:
 
 
 def _counting(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The keys of a table that count. A path in them is relative to the folder of its file."""
+    """Return the keys of a table that count.
+
+    A path in them is relative to the folder of its file. A path in them is relative to the folder of its file.
+    """
     counting = {key: table[key] for key in (*INDEX_KEYS, *OTHER_KEYS) if key in table}
     for key, value in counting.items():
         if key in ("index-url", "cache-dir"):
@@ -179,7 +188,10 @@ def _absolute(value: Any, folder: Path) -> Any:
 
 
 def _as_toml(value: Mapping[str, Any]) -> str:
-    """A configuration as TOML: each table in one line, so that JSON's forms of texts, numbers and lists are TOML's."""
+    """Return a configuration as TOML.
+
+    Each table is in one line, so that JSON's forms of texts, numbers and lists are TOML's.
+    """
     return "".join(f"{json.dumps(key)} = {_value(item)}\n" for key, item in value.items())
 
 

@@ -92,7 +92,10 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
 @functools.cache
 def version_key(version: str) -> Version:
-    """Sort key of ``0.12.0.1`` or ``0.13.0.dev20261101``. Dates order releases; this pairs them and breaks ties."""
+    """Return the sort key of ``0.12.0.1`` or ``0.13.0.dev20261101``.
+
+    Dates order releases; this pairs them and breaks ties. Dates order releases; this pairs them and breaks ties.
+    """
     try:
         return Version(version)
     except InvalidVersion:
@@ -101,15 +104,16 @@ def version_key(version: str) -> Version:
 
 @functools.cache
 def numbers_of(version: str) -> tuple[int, ...]:
-    """The numbers of a version, by which jax pairs: those of 0.13.0.dev20261120 and 0.13.0rc1 are those of 0.13.0.
+    """Return the numbers of a version, by which jax pairs.
 
-    Source: `check_jaxlib_version` in jax/_src/lib, which compares the dotted numbers that a version begins with.
+    Those of 0.13.0.dev20261120 and 0.13.0rc1 are those of 0.13.0. Source: `check_jaxlib_version` in jax/_src/lib, which
+    compares the dotted numbers that a version begins with.
     """
     return version_key(version).release
 
 
 def date_in_version(version: str) -> datetime.date | None:
-    """The day that a nightly's version names: 2026-11-20 for ``0.13.0.dev20261120``."""
+    """Return the day in a nightly's version, such as 2026-11-20 for ``0.13.0.dev20261120``; None for any other."""
     digits = str(version_key(version).dev)
     try:  # strptime would take fewer digits, and read another day out of them
         return datetime.datetime.strptime(digits, "%Y%m%d").date() if len(digits) == 8 else None
@@ -129,7 +133,10 @@ class Calendar:
     """Releases of other runtimes that a project adds to those that ship, by runtime and version."""
 
     def versions(self) -> list[str]:
-        """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""
+        """Return all jaxlib versions that can be installed, oldest build first.
+
+        They are neither yanked nor without a matching jax.
+        """
         return list(self._versions)
 
     @functools.cached_property
@@ -140,7 +147,7 @@ class Calendar:
         return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
 
     def newest(self) -> str:
-        """The jaxlib built last."""
+        """Return the jaxlib built last."""
         versions = self.versions()
         if not versions:
             raise ReleaseError(f"No jaxlib release is known on {self.day}. Choose a later --as-of.")
@@ -162,15 +169,21 @@ class Calendar:
         )
 
     def built(self, jaxlib: str) -> datetime.date:
-        """The day this jaxlib was built. Raises `ReleaseError` where the calendar lacks it: a date is never guessed."""
+        """Return the day this jaxlib was built.
+
+        Raises `ReleaseError` where the calendar lacks it: a date is never guessed.
+        """
         return self._entry(jaxlib).built
 
     def pythons(self, jaxlib: str) -> tuple[str, ...]:
-        """CPython versions (``3.12``) that wheels of this jaxlib exist for."""
+        """Return the CPython versions (``3.12``) that wheels of this jaxlib exist for."""
         return self._entry(jaxlib).python
 
     def release(self, jaxlib: str) -> Release:
-        """The release, paired with the newest jax that works on it: its minimum jaxlib allows it, and jaxlib <= jax."""
+        """Return the release, paired with the newest jax that works on it.
+
+        The jax's minimum jaxlib allows it, and jaxlib <= jax.
+        """
         entry = self._entry(jaxlib)
         # Several can match: 0.4.27 to 0.4.30 all go with jax 0.4.30, the newest that accepts them.
         matching = self._installable_jax(jaxlib)
@@ -184,9 +197,10 @@ class Calendar:
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
 
     def pair(self, jaxlib: str, jax: str) -> Release:
-        """This jaxlib with this jax. Raises `ReleaseError` naming the rule of jax that forbids it.
+        """Return this jaxlib with this jax.
 
-        Source: `check_jaxlib_version` in jax/_src/lib, which jax runs when it is imported.
+        Raises `ReleaseError` naming the rule of jax that forbids it. Source: `check_jaxlib_version` in jax/_src/lib,
+        which jax runs when it is imported.
         """
         built = self.built(jaxlib)
         if jax not in self.jax:
@@ -207,14 +221,14 @@ class Calendar:
         return Release(jaxlib=jaxlib, jax=jax, built=built)
 
     def extra_requirements(self, jaxlib: str) -> tuple[str, ...]:
-        """What an environment of this jaxlib needs beside jax and jaxlib, as pip requirements."""
+        """Return the pip requirements of an environment of this jaxlib, beside jax and jaxlib."""
         built = self.built(jaxlib)
         return tuple(
             package for rule in self.requirements if rule.until is None or built <= rule.until for package in rule.add
         )
 
     def as_of(self, day: datetime.date) -> Calendar:
-        """The calendar as it was on `day`: only releases built by then."""
+        """Return the calendar as it was on `day`: only releases built by then."""
         return replace(
             self,
             jaxlib={version: entry for version, entry in self.jaxlib.items() if entry.built <= day},
@@ -223,13 +237,16 @@ class Calendar:
         )
 
     def extended(self, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
-        """This calendar with more releases, such as a nightly. Raises `ReleaseError` for text that is no version."""
+        """Return this calendar with more releases, such as a nightly.
+
+        Raises `ReleaseError` for text that is no version.
+        """
         for version in (*jaxlib, *jax, *(entry.minimum_jaxlib for entry in jax.values())):
             version_key(version)
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
 
     def all_matching_jax(self, jaxlib: str) -> list[str]:
-        """Every jax that works on this jaxlib, by the two rules that jax checks when it is imported: see `pair`."""
+        """Return every jax that works on this jaxlib, by the two rules of `pair`."""
         number = numbers_of(jaxlib)
         return [
             version
@@ -252,7 +269,7 @@ class Calendar:
             raise ReleaseError(self._unknown(jaxlib)) from None
 
     def _unknown(self, jaxlib: str) -> str:
-        """What is said of a jaxlib that the calendar lacks."""
+        """Return the sentence about a jaxlib that the calendar lacks."""
         known = self.versions()
         text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
         oldest = min(known, key=version_key, default="")
@@ -269,9 +286,9 @@ class Calendar:
 
 
 def _similar_release(text: str, known: Sequence[str]) -> str:
-    """A hint at a release that can run, oldest build first in `known`: the newest of the line that was named.
+    """Return a hint at a release that can run, from `known`, oldest build first: the newest of the line that was named.
 
-    By line and not by letters alone: 0.4.13 looks like 0.13, and is years older than what was meant.
+    The line decides and not the letters alone: 0.4.13 looks like 0.13, and is years older than what was meant.
     """
     try:
         line = version_key(text).release[:2]
@@ -284,7 +301,7 @@ def _similar_release(text: str, known: Sequence[str]) -> str:
 
 @functools.cache
 def load_calendar() -> Calendar:
-    """The calendar that ships with this package."""
+    """Return the calendar that ships with this package."""
     text = resources.files("export_core.releases").joinpath("data/releases.yaml").read_bytes()
     file = msgspec.yaml.decode(text, type=CalendarFile)
     return Calendar(file.jaxlib, file.jax, file.requirements)

@@ -1,9 +1,9 @@
 """The calendar as reading an artifact needs it: one entry for each jaxlib, without the libraries of the whole calendar.
 
 `data/entries.json` is made from `data/releases.yaml`, and `data/runtimes.json` from the releases of the runtimes that
-ship, by `python -m tools.calendar_entries`; tests keep them equal.
-The whole calendar takes 100 ms of a processor to read with msgspec, packaging and YAML, and these files 25. All of
-`jaxexport inspect` may take a tenth of what jax.export takes as a process, which is 117.
+ship, by `python -m tools.calendar_entries`; tests keep them equal. The whole calendar takes 100 ms of a processor to
+read with msgspec, packaging and YAML, and these files 25. All of `jaxexport inspect` may take a tenth of what
+jax.export takes as a process, which is 117.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ RuntimeEntries = str | tuple[CalendarEntry, ...]
 
 @functools.cache  # a server asks about each artifact that it loads
 def shipped_entries() -> tuple[CalendarEntry, ...]:
-    """Every jaxlib of the shipped calendar that can be installed, oldest build first."""
+    """Return every jaxlib of the shipped calendar that can be installed, oldest build first."""
     with open(FILE, "rb") as file:  # noqa: PTH123
         return from_rows(json.loads(file.read()))
 
 
 def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
-    """Entries as JSON holds them: a list each."""
+    """Return entries from their rows in JSON, a list each."""
     return tuple(
         CalendarEntry(jaxlib, built, jax, tuple(stablehlo), tuple(all_jax))
         for jaxlib, built, jax, stablehlo, all_jax in rows
@@ -72,7 +72,7 @@ def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
 
 
 def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
-    """The entries of a calendar that was read whole, such as one with a project's own releases."""
+    """Return the entries of a calendar that was read whole, such as one with a project's own releases."""
     return tuple(
         CalendarEntry(
             jaxlib,
@@ -86,7 +86,7 @@ def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
 
 
 def shipped_runtimes() -> dict[str, RuntimeEntries]:
-    """The releases of every runtime that ships with this package, by its name."""
+    """Return the releases of every runtime that ships with this package, by its name."""
     with open(RUNTIMES, "rb") as file:  # noqa: PTH123
         rows = json.loads(file.read())
     return {
@@ -103,7 +103,10 @@ def _runtime_entry(
 
 
 def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
-    """The entries of a runtime that was read whole, such as one of another package, with those a project adds."""
+    """Return the entries of a runtime that was read whole, such as one of another package.
+
+    The releases that a project adds are among them.
+    """
     releases = {**added, **runtime.releases}
     own = ((version, str(release.built), release) for version, release in releases.items())
     return runtime.releases_of or tuple(

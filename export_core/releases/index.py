@@ -1,4 +1,4 @@
-"""A package index: which one is used, the files of a package, its nightlies, and reading parts of a file.
+"""A package index: its address, the files of a package, its nightlies, and reading parts of a file.
 
 A page of an index is read as HTML (PEP 503), which every index has.
 """
@@ -41,12 +41,15 @@ class IndexFile:
 
 
 def configured_index() -> str:
-    """The index of uv's or pip's variables; else the public one."""
+    """Return the index of uv's or pip's variables; else the public one."""
     return next((url for name in VARIABLES if (url := os.environ.get(name, "").strip())), PUBLIC)
 
 
 def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
-    """The files of a package. Raises `ReleaseError` where the index has no such page."""
+    """Return the files of a package.
+
+    Raises `ReleaseError` where the index has no such page.
+    """
     url = f"{index.rstrip('/')}/{package}/"
     if urlsplit(url).scheme == "file":
         # urllib opens no folder.
@@ -77,7 +80,7 @@ class _Links(html.parser.HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A link begins, or the address that the page's links are relative to is given."""
+        """Begin a link, or take the address that the page's links are relative to."""
         values = dict(attrs)
         href = values.get("href")
         if tag == "base" and href:
@@ -94,17 +97,17 @@ class _Links(html.parser.HTMLParser):
             raise ValueError(f"expected version 1 of the simple API, found {version!r}")
 
     def handle_data(self, data: str) -> None:
-        """The text of a link, maybe one part of it."""
+        """Take the text of a link, maybe one part of it."""
         if self._is_open:
             self.files[-1].name += data.strip()
 
     def handle_endtag(self, tag: str) -> None:
-        """A link ends."""
+        """End a link."""
         self._is_open = self._is_open and tag != "a"
 
 
 def with_nightlies_of(indexes: Iterable[str], calendar: Calendar) -> Calendar:
-    """The calendar with the nightlies of these indexes, which are URLs or folders.
+    """Return the calendar with the nightlies of these indexes, which are URLs or folders.
 
     Nothing but the list of files is fetched. Raises `ReleaseError` for an index that does not answer.
     """
@@ -117,7 +120,7 @@ def with_nightlies_of(indexes: Iterable[str], calendar: Calendar) -> Calendar:
 
 
 def _nightlies(url: str, package: str) -> list[Wheel]:
-    """The wheels of a package whose version names a day, and that were not withdrawn."""
+    """Return the wheels of a package whose version names a day, and that were not withdrawn."""
     wheels = []
     for file in index_files(url, package):
         try:
@@ -154,7 +157,7 @@ class RemoteFile(io.RawIOBase):
                 self._block_start, self._size = 0, len(self._block)
 
     def seekable(self) -> bool:
-        """Whether `seek` works: always."""
+        """Return True: `seek` always works."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -193,7 +196,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> Any:
-    """The response to a request; one with a status in `also` is no error."""
+    """Return the response to a request; one with a status in `also` is no error."""
     parts = urlsplit(url)
     # urllib also opens ftp: and data:, which no index is.
     if parts.scheme not in ("https", "http", "file"):
@@ -222,7 +225,10 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
 
 
 def _read(response: Any, url: str) -> bytes:
-    """The body of a response. Raises `ReleaseError` where the connection ends before all of it has come."""
+    """Return the body of a response.
+
+    Raises `ReleaseError` where the connection ends before all of it has come.
+    """
     try:
         data: bytes = response.read()
     except (OSError, http.client.HTTPException) as error:
@@ -231,7 +237,7 @@ def _read(response: Any, url: str) -> bytes:
 
 
 def _with_credentials_of(index: str, url: str) -> str:
-    """The URL with the user and password of the index, where it is on the same server."""
+    """Return the URL with the user and password of the index, where it is on the same server."""
     own, listing = urlsplit(url), urlsplit(index)
     # An index may list files of other servers, which must not get its password.
     if listing.username and not own.username and own.hostname == listing.hostname:

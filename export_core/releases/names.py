@@ -4,12 +4,12 @@ import functools
 
 
 def title_of(names: str) -> str:
-    """What people read for the names of readers, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``."""
+    """Return the names of readers in a sentence, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``."""
     return f"{'' if names[:1].isalpha() else 'jaxlib '}{names.replace('==', ' ')}"
 
 
 def parts_of(reader: str) -> tuple[str, str, str]:
-    """The parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``, which is empty where nothing is set."""
+    """Return the parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``, empty where nothing is set."""
     named = reader.partition("[")[0]
     runtime, _, version = named.partition("==")
     return runtime, version, reader[len(named) :]

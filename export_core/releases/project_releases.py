@@ -28,11 +28,14 @@ HEADER = """\
 # refresh` writes them. Commit this file: windows are counted from these dates.
 """
 
-NIGHTLY_DAYS = 1  # A nightly is numbered when its build starts, and its files may be stamped after midnight.
+NIGHTLY_DAYS = 1  # The most days between a nightly's number and its files: they may be stamped after midnight.
 
 
 def read_calendar(path: Path) -> CalendarFile:
-    """Read a calendar, or the part of one that a project adds, unchecked. Raises `ReleaseError` for what is none."""
+    """Read a calendar, or the part of one that a project adds, unchecked.
+
+    Raises `ReleaseError` for a file that is none.
+    """
     try:
         return decode_yaml(read_named(path), CalendarFile | None) or CalendarFile()
     except (OSError, msgspec.MsgspecError) as error:
@@ -41,7 +44,7 @@ def read_calendar(path: Path) -> CalendarFile:
 
 
 def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
-    """The shipped calendar with a project's releases, which change nothing of its own: see `contradiction`.
+    """Return the shipped calendar with a project's releases, which change nothing of its own: see `contradiction`.
 
     A shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython. Which
     jaxlib a jax is paired with decides no promise, and is the project's choice. Raises `ReleaseError` for a release
@@ -60,10 +63,10 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
 def contradiction(
     shipped: Mapping[str, JaxlibRelease] | Mapping[str, JaxRelease], version: str, entry: JaxlibRelease | JaxRelease
 ) -> str:
-    """Why a project's entry for a release cannot be right, as a sentence; empty where nothing is against it.
+    """Return why a project's entry for a release cannot be right, as a sentence; empty where nothing is against it.
 
-    A date that nothing contradicts is believed: that of a source build, or of a release younger than this package.
-    Raises `ReleaseError` for text that is no version.
+    A date that nothing contradicts is believed: that of a source build, or of a release younger than this package. It
+    raises `ReleaseError` for text that is no version.
     """
     if isinstance(entry, JaxRelease) and (problem := _wrong_minimum(version, entry.minimum_jaxlib)):
         return problem
@@ -86,7 +89,10 @@ def contradiction(
 
 
 def _wrong_minimum(jax: str, minimum: str) -> str:
-    """Why no jax can have this minimum jaxlib. Source: "Jax and Jaxlib versioning" in the documentation of jax."""
+    """Return why no jax can have this minimum jaxlib.
+
+    Source: "Jax and Jaxlib versioning" in the documentation of jax.
+    """
     found = f"found {minimum} of jax {jax}."
     if version_key(minimum).is_prerelease:
         return f"expected minimum_jaxlib: a released version, since no jax needs a jaxlib that is not released, {found}"
@@ -96,7 +102,10 @@ def _wrong_minimum(jax: str, minimum: str) -> str:
 
 
 def unreleased_minimums(jaxlibs: Iterable[str], jax: Mapping[str, JaxRelease]) -> Iterator[tuple[str, str]]:
-    """Each jax of a project whose minimum is none of these jaxlibs, which are all that are known; with a sentence."""
+    """Yield each jax of a project whose minimum jaxlib is unknown, with a sentence.
+
+    `jaxlibs` are all that are known.
+    """
     known = {version_key(name) for name in jaxlibs}
     for name, entry in jax.items():
         # What is older than all that are known was released before.
@@ -115,7 +124,10 @@ def _difference(source: str, expected: datetime.date, found: datetime.date) -> s
 
 
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:
-    """The text of a file of releases with these entries, each on a line in order of version; other lines stay."""
+    """Return the text of a file of releases with these entries.
+
+    Each is on a line in order of version; other lines stay.
+    """
     lines = text.splitlines()
     for section, entries in (("jaxlib", jaxlib), ("jax", jax)):
         for version, entry in entries.items():
@@ -141,7 +153,7 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
 
 
 def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
-    """The line of a release."""
+    """Return the line of a release."""
     fields = [f"built: {entry.built}"]
     if entry.yanked:
         fields.append(f"yanked: {json.dumps(entry.yanked, ensure_ascii=False)}")
@@ -174,7 +186,7 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
 def contradictions(
     shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
 ) -> Iterator[tuple[str, str, str]]:
-    """Package, version and problem of each release whose date cannot be right: see `contradiction`."""
+    """Yield package, version and problem of each release whose date cannot be right: see `contradiction`."""
     for package, entries in (("jaxlib", jaxlib), ("jax", jax)):
         for version, entry in entries.items():
             if problem := contradiction(getattr(shipped, package), version, entry):

@@ -24,7 +24,7 @@ Entry = JaxlibRelease | JaxRelease
 
 @dataclass(frozen=True)
 class Published:
-    """What was published: wheels of releases, oldest number first, and those that were withdrawn.
+    """The releases that were published: wheels, oldest number first, and those that were withdrawn.
 
     `yanked` is by package and version, False for one that is not; a folder does not say.
     """
@@ -44,7 +44,7 @@ class CalendarUpdate:
 
 
 def published_in_folder(folder: Path) -> Published:
-    """The releases of the wheels in a folder.
+    """Return the releases of the wheels in a folder.
 
     Raises `ReleaseError` where there is no wheel for x86-64 Linux, or one has no date.
     """
@@ -57,7 +57,7 @@ def published_in_folder(folder: Path) -> Published:
 
 
 def published_on_index(index: str, known: Calendar) -> Published:
-    """The releases of an index that `known` lacks, read from the ends of their wheels, and what is withdrawn.
+    """Return the releases of an index that `known` lacks, read from the ends of their wheels, and what is withdrawn.
 
     Left out are releases whose number is below the calendar's oldest, pre-releases, and wheels of CPythons that it has
     already.
@@ -131,7 +131,7 @@ def calendar_update(
 
 
 def _dates_its_release(name: str) -> bool:
-    """Whether this is a wheel that dates its release: one for x86-64 Linux, or for any machine."""
+    """Return whether this is a wheel that dates its release: one for x86-64 Linux, or for any machine."""
     try:
         tags = parse_wheel_filename(name)[3]
     except InvalidWheelFilename:

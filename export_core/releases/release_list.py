@@ -1,4 +1,4 @@
-"""What `jaxexport releases list` prints: the calendar as of a day, with the windows of each release."""
+"""The output of `jaxexport releases list`: the calendar as of a day, with the windows of each release."""
 
 import datetime
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class DatedRelease(msgspec.Struct, frozen=True):
 
 
 class DatedCalendar(msgspec.Struct, frozen=True):
-    """What `jaxexport releases list --json` prints: every release that exists on a day, oldest build first."""
+    """The output of `jaxexport releases list --json`: every release that exists on a day, oldest build first."""
 
     as_of: datetime.date  # The day.
     backward_days: int  # The length of the backward window.
@@ -36,7 +36,10 @@ class DatedCalendar(msgspec.Struct, frozen=True):
 
 
 def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> DatedCalendar:
-    """The calendar as of a day. Raises `ReleaseError` before the first release."""
+    """Return the calendar as of a day.
+
+    Raises `ReleaseError` before the first release.
+    """
     then = calendar.as_of(day)
     newest, versions = then.built(then.newest()), then.versions()
     releases = []
@@ -65,7 +68,7 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
 
 
 def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
-    """A table with a line for each release, then those that were withdrawn."""
+    """Yield a table with a line for each release, then those that were withdrawn."""
     promises = "runs artifacts of", "promised to jaxlibs built until", "newest runs them"
     rows: list[tuple[str, ...]] = [("jaxlib", "built", "days ago", " jax", *promises)]
     for release in calendar.releases:
@@ -80,7 +83,10 @@ def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
 
 
 def runtime_lines(name: str, calendar: Calendar) -> Iterator[str]:
-    """What a runtime is and promises, then a line for each release. Raises `ReleaseError` for an unknown runtime."""
+    """Yield what a runtime is and promises, then a line for each release.
+
+    Raises `ReleaseError` for an unknown runtime.
+    """
     runtime = runtime_named(name)
     yield f"{name}: {runtime.about}"
     if runtime.promise:

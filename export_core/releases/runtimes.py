@@ -1,7 +1,7 @@
-"""Runtimes that read artifacts and are not jaxlib: their releases, what they promise, and what they need to run.
+"""The runtimes that read artifacts and are not jaxlib: their releases, their promises, and what they need to run.
 
-A runtime is a YAML file and a worker half beside it, named by an entry point of the group `jaxexport.runtimes`, which
-is a function without arguments that returns a `Runtime`; six ship in export_core.runtimes.
+A runtime is a YAML file and a worker half beside it. An entry point of the group `jaxexport.runtimes` names it: a
+function without arguments that returns a `Runtime`. Six ship in export_core.runtimes.
 """
 
 import datetime
@@ -25,7 +25,10 @@ from export_core.releases.windows import Promise, Windows, promise
 GROUP = "jaxexport.runtimes"
 JAXLIB = "jaxlib"
 _TAKEN = ("all", "deployed", "newest", "window", "writer")
-"""What no runtime can be called: --readers takes these words, and folders of environments begin with the last."""
+"""The names that no runtime can have.
+
+--readers takes these words, and folders of environments begin with the last.
+"""
 _LONGEST_DAYS = 36_500  # A century, so that no date leaves the range of Python's dates.
 _NAMED = re.compile(
     r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~][^\[]*|\s+\d[^\[]*)?(\[(?P<settings>[^\[\]]*)\])?"
@@ -35,7 +38,7 @@ SETTINGS = "JAXEXPORT_READER_SETTINGS"
 
 
 class RuntimePromise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a runtime promises, in days between the build dates of the writer's jaxlib and its own."""
+    """The promise of a runtime, in days between the build dates of the writer's jaxlib and its own."""
 
     backward_days: int  # How long after the writer a release may be built that has to read its artifacts.
     forward_days: int  # How long before the writer a release may be built that has to read its artifacts.
@@ -52,7 +55,7 @@ class RuntimeRefusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A runtime: what is installed for a release of it, what its cells run, and what it promises."""
+    """A runtime: the packages of a release, the code of its cells, and its promise."""
 
     name: str  # What comes before `==` in the name of a reader.
     about: str  # What it is, in a sentence or two.
@@ -80,7 +83,10 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return self.folder / self.worker
 
     def release(self, version: str, calendar: Calendar) -> RuntimeRelease:
-        """A release. Raises `ReleaseError` for one that is not known on the day of the calendar."""
+        """Return a release.
+
+        Raises `ReleaseError` for one that is not known on the day of the calendar.
+        """
         known = self.known(calendar)
         if version not in known:
             as_of = f" as of {calendar.day}" if calendar.day else ""
@@ -92,11 +98,11 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return known[version]
 
     def variables_of(self, reader: Titled) -> dict[str, str]:
-        """The environment variables of a reader's cells: those of the runtime, and the reader's settings."""
+        """Return the environment variables of a reader's cells: those of the runtime, and the reader's settings."""
         return {**self.variables, **({SETTINGS: ";".join(reader.settings)} if reader.settings else {})}
 
     def checked_settings(self, text: str) -> str:
-        """What the name of a reader has behind the version, for the text in its brackets; empty for None.
+        """Return the settings behind the version in a reader's name, from the text in its brackets; empty for None.
 
         Raises `ReleaseError` for a setting that this runtime does not have, or for another value.
         """
@@ -117,7 +123,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return f"The newest known are {newest or 'none'}. `jaxexport releases list --runtime {self.name}` shows all."
 
     def known(self, calendar: Calendar) -> dict[str, RuntimeRelease]:
-        """The releases that were built by the day of a calendar, oldest build first."""
+        """Return the releases that were built by the day of a calendar, oldest build first."""
         if self.releases_of == JAXLIB:
             entries = {version: calendar.jaxlib[version] for version in calendar.versions()}
             return {
@@ -137,12 +143,15 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return dict(sorted(built.items(), key=lambda item: (item[1].built, version_key(item[0]))))
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
-        """The refusal that this message, or what was printed with it, is known for; None if it is another error."""
+        """Return the refusal that this message, or what was printed with it, is known for.
+
+        None if it is another error.
+        """
         return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
 
 
 def load_runtime(path: Path) -> Runtime:
-    """A runtime from its YAML file; `NAME_releases.yaml` beside it has its releases where it has none itself.
+    """Return a runtime from its YAML file; `NAME_releases.yaml` beside it has its releases where it has none itself.
 
     Raises `ReleaseError` with the file where it is not as `Runtime` says.
     """
@@ -160,7 +169,7 @@ def load_runtime(path: Path) -> Runtime:
 
 
 def _problems(runtime: Runtime, path: Path) -> Iterator[Problem]:
-    """What is wrong with the file of a runtime beside its types: later, its author would not see it."""
+    """Yield what is wrong with the file of a runtime beside its types: later, its author would not see it."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", runtime.name) or runtime.name in _TAKEN:
         taken = ", ".join(_TAKEN)
         text = f"expected letters, digits and _, a letter first, and none of {taken}; found {runtime.name!r}."
@@ -187,7 +196,10 @@ def _problems(runtime: Runtime, path: Path) -> Iterator[Problem]:
 
 @functools.cache
 def known_runtimes() -> Mapping[str, Runtime]:
-    """Every runtime that is installed, by name. Raises `ReleaseError` where two have one name, or one cannot load."""
+    """Return every runtime that is installed, by name.
+
+    Raises `ReleaseError` where two have one name, or one cannot load.
+    """
     runtimes: dict[str, Runtime] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
@@ -206,14 +218,17 @@ def known_runtimes() -> Mapping[str, Runtime]:
 
 
 def _with_base(runtime: Runtime, found: Mapping[str, Runtime]) -> Runtime:
-    """A runtime with what it has from the one whose releases it has."""
+    """Return a runtime with what it has from the one whose releases it has."""
     base = found.get(runtime.releases_of, runtime)
     promise, refusals = runtime.promise or base.promise, runtime.refusals or base.refusals
     return msgspec.structs.replace(runtime, promise=promise, refusals=refusals)
 
 
 def runtime_named(name: str) -> Runtime:
-    """The runtime of this name. Raises `ReleaseError` for none."""
+    """Return the runtime of this name.
+
+    Raises `ReleaseError` for none.
+    """
     runtimes = known_runtimes()
     if name not in runtimes:
         raise ReleaseError(
@@ -224,18 +239,21 @@ def runtime_named(name: str) -> Runtime:
 
 
 def runtime_of(reader: str) -> Runtime:
-    """The runtime of a reader, such as ``tensorflow==2.21.0``. Raises `ReleaseError` where it is not installed."""
+    """Return the runtime of a reader, such as ``tensorflow==2.21.0``.
+
+    Raises `ReleaseError` where it is not installed.
+    """
     return runtime_named(parts_of(reader)[0])
 
 
 def names_runtime(text: str) -> bool:
-    """Whether a text names readers of a runtime that is not jaxlib: ``tensorflow``, ``iree==3.13.0``."""
+    """Return whether a text names readers of a runtime that is not jaxlib: ``tensorflow``, ``iree==3.13.0``."""
     match = _NAMED.fullmatch(text)
     return match is not None and (match["versions"] is not None or match["name"] in known_runtimes())
 
 
 def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
-    """The readers that a text names, oldest build first: the newest one of ``iree``, all of ``tensorflow>=2.19``.
+    """Return the readers that a text names, oldest build first: the newest of ``iree``, all of ``tensorflow>=2.19``.
 
     Raises `ReleaseError` for a runtime or a release that is not known.
     """
@@ -273,7 +291,7 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
 
 
 def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
-    """The day on which a reader was built, by its name; None where the calendar lacks it."""
+    """Return the day on which a reader was built, by its name; None where the calendar lacks it."""
     if not names_runtime(reader):
         return calendar.jaxlib[reader].built if reader in calendar.jaxlib else None
     release = runtime_of(reader).known(calendar).get(parts_of(reader)[1])
@@ -281,7 +299,10 @@ def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
 
 
 def promise_to(reader: Release, writer_built: datetime.date, windows: Windows) -> Promise:
-    """What the writer's build date means for a reader: by the policy's windows for jaxlib, else by its own promise."""
+    """Return the promise to a reader that follows from the writer's build date.
+
+    For jaxlib it is by the policy's windows, else by the reader's own promise.
+    """
     if reader.runtime:
         own = runtime_of(reader.runtime).promise
         return promise(writer_built, reader.built, own and Windows(own.backward_days, own.forward_days))

@@ -91,13 +91,16 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
 
 
 def pythons_of(tags: Iterable[Tag]) -> tuple[str, ...]:
-    """The versions of CPython that the tags of a wheel name, lowest first."""
+    """Return the versions of CPython that the tags of a wheel name, lowest first."""
     minors = {int(match[1]) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
     return tuple(f"3.{minor}" for minor in sorted(minors))
 
 
 def wheels_in(folder: Path) -> tuple[Wheel, ...]:
-    """The jax and jaxlib wheels of a folder. Raises `ReleaseError` where there is none."""
+    """Return the jax and jaxlib wheels of a folder.
+
+    Raises `ReleaseError` where there is none.
+    """
     wheels = [read_wheel(path) for path in sorted(folder.glob("*.whl")) if path.name.startswith(("jax-", "jaxlib-"))]
     if not wheels:
         raise ReleaseError(f"--wheels {folder}: expected a folder with wheels of jax or jaxlib, found none.")
@@ -105,7 +108,10 @@ def wheels_in(folder: Path) -> tuple[Wheel, ...]:
 
 
 def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
-    """The calendar with the releases of these wheels. A release that it has already stays as it is."""
+    """Return the calendar with the releases of these wheels.
+
+    A release that it has already stays as it is. A release that it has already stays as it is.
+    """
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
     for wheel in wheels:

@@ -28,7 +28,7 @@ class Windows(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """What two build dates mean."""
+    """The promise between two build dates."""
 
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # Their distance, never negative.
@@ -55,7 +55,10 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
 
 
 def parse_day(text: str) -> datetime.date:
-    """The day of --as-of, such as ``2026-10-25``. Raises `ReleaseError` on anything else."""
+    """Return the day of --as-of, such as ``2026-10-25``.
+
+    Raises `ReleaseError` on anything else.
+    """
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:

@@ -28,7 +28,7 @@ _LONGEST = 3000  # Characters of a message: the runner cuts longer ones at 4,096
 
 
 def annotation_commands(document: Document) -> str:
-    """The headline of a run that is not green, then tests of each finding, as many as are shown; else nothing.
+    """Return the headline of a run that is not green, then tests of each finding, as many as are shown; else nothing.
 
     The first tests of all findings come before the second of any; of one finding there are `_MOST_OF_ONE`.
     """
@@ -98,7 +98,7 @@ class AffectedTest:
 
 
 def affected_tests(findings: Iterable[Finding]) -> list[AffectedTest]:
-    """The tests of findings that somebody has to look at: the first of each, worst first, then the second of each.
+    """Return the tests of findings that somebody has to look at: the first of each, then the second of each.
 
     In this order a format can stop anywhere without leaving out a finding for many tests of another one.
     """
@@ -129,7 +129,7 @@ class SourceLine:
 
 
 def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
-    """The line of a test, named as pytest does (``tests/test_a.py::TestA::test_f[x]``), of a project in `folder`.
+    """Return the line of a test, named such as ``tests/test_a.py::TestA::test_f[x]``, of a project in `folder`.
 
     None where the folder has no such file: results may come from elsewhere, and their text is not trusted. Where the
     function is not found, such as one that a base class has, the line is that of its class, else the first.
@@ -153,7 +153,7 @@ def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
 
 @functools.cache
 def _lines(path: Path) -> dict[str, int] | None:
-    """The line of each class and function in a file, by the names that lead to it; None if it cannot be read."""
+    """Return the line of each class and function in a file, by the names that lead to it; None if it cannot be read."""
     try:
         data = read_regular(path)
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ from export_core.run.run import Run
 
 
 def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
-    """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``.
+    """Return the first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``.
 
     It is in the form that https://shields.io/badges/endpoint-badge reads. `outdated`: the run does not count any more.
     """
@@ -37,13 +37,13 @@ def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
 
 
 def badge_file(run: Run, *, as_json: bool) -> bytes:
-    """The badge of a run as a file: the picture, or what shields.io draws one from."""
+    """Return the badge of a run as a file: the picture, or the data from which shields.io draws one."""
     shown = badge(run.summary, outdated=bool(run.changed))
     return (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n"
 
 
 def badge_svg(shown: Mapping[str, Any]) -> str:
-    """The picture, in the shape that shields.io has made usual."""
+    """Return the picture, in the shape that shields.io has made usual."""
     label, message = shown["label"], shown["message"]
     left, right = (round(width_of(text, 11)) + 12 for text in (label, message))
     root = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "width": str(left + right), "height": "20"})

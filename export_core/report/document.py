@@ -1,4 +1,4 @@
-"""What a report of a run says, whatever shows it: headline, findings, tables, pictures, and what an earlier run had."""
+"""The content of a report of a run: headline, findings, tables, pictures, and the difference from an earlier run."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class ReportError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a report says. `number` is its place among the findings of kinds with one rank.
+    """One fact that a report shows, with its evidence.
 
-    `sentence` says it in a line, and `brief` in a shorter one, without the dates of a single cell; `details` are labels
-    with texts of one line or more. `results` are the cells that it is about, and `cause` is what these have in common:
-    none where the finding is about the run.
+    `number` is its place among the findings of kinds with one rank. `sentence` says it in a line, and `brief` in a
+    shorter one, without the dates of a single cell; `details` are labels with texts of one line or more. `results` are
+    the cells that it is about, and `cause` is what these have in common: none where the finding is about the run.
     """
 
     kind: FindingKind
@@ -75,7 +75,7 @@ class Finding:
 
 
 def issue_of(cause: Cause | None, summary: Summary) -> KnownIssue | None:
-    """The known upstream issue that a cause shows."""
+    """Return the known upstream issue that a cause shows."""
     return next((issue for issue in summary.known_issues if cause and issue.id == cause.upstream), None)
 
 
@@ -90,7 +90,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class RunDifference:
-    """What is different from an earlier run."""
+    """The difference of a run from an earlier one."""
 
     line: str  # The counts of all changes, in one line.
     caveats: Sequence[Finding]  # Why a change may not come from the cell itself.
@@ -149,7 +149,10 @@ class CompareRuns(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """What a report of a run says; `view` makes it. What few media show is made when it is asked for."""
+    """The content of a report of a run; `view` makes it.
+
+    Parts that few media show are made when they are asked for.
+    """
 
     run: Run
     findings: Sequence[Finding]  # All findings, the worst first.
@@ -193,12 +196,15 @@ class Document:
 
 
 def by_kind(findings: Iterable[Finding]) -> dict[FindingKind, list[Finding]]:
-    """Findings of each kind, in their order."""
+    """Return findings of each kind, in their order."""
     return grouped(findings, lambda finding: finding.kind)
 
 
 def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[FindingKind]]:
-    """At most so many findings of each kind, and how many more there are by kind: no kind hides another one."""
+    """Return at most so many findings of each kind, and how many more there are by kind.
+
+    So no kind hides another one.
+    """
     shown: list[Finding] = []
     counts: Counter[FindingKind] = Counter()
     for finding in findings:
@@ -209,7 +215,7 @@ def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Count
 
 
 def cells_of(findings: Sequence[Finding], summary: Summary | None = None) -> str:
-    """``12 cells``: how many cells findings of a kind are about; empty where they are about none.
+    """Return how many cells findings of a kind are about, such as ``12 cells``; empty where they are about none.
 
     With a summary, they are all of their kind. Of cells outside the window the counts of the run have more then, since
     refusals are no findings.

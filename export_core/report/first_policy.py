@@ -42,7 +42,7 @@ def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
 
 
 def _unpromised_calls(goldens: Sequence[Golden]) -> Iterator[tuple[str, str]]:
-    """Custom calls that are neither promised nor allowed, as YAML, each with the golden that makes it."""
+    """Yield custom calls that are neither promised nor allowed, as YAML, each with the golden that makes it."""
     for golden in goldens:
         stable = stable_targets(golden.manifest.writer.jax)
         calls = golden.read_artifact().custom_calls

@@ -23,7 +23,7 @@ _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the 
 def map_svg(
     drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, heading: tuple[str, str] | None = None
 ) -> str:
-    """The map. With `links`, each square leads to its cells in the table of the page.
+    """Return the map. With `links`, each square leads to its cells in the table of the page.
 
     The two lines of a `heading` are above it, the first in large letters. Raises `ReportError` where there is no cell.
     """
@@ -64,7 +64,10 @@ def map_svg(
 
 
 def map_picture(document: Document) -> str:
-    """The map of a run as a picture that stands alone, with the run's headline. Raises `ReportError` without cells."""
+    """Return the map of a run as a picture that stands alone, with the run's headline.
+
+    Raises `ReportError` without cells.
+    """
     summary = document.run.summary
     first, rest, _ = document.headline_parts
     details = (
@@ -78,7 +81,7 @@ def map_picture(document: Document) -> str:
 
 
 def _with_room(places: Sequence[float]) -> set[float]:
-    """The places that can have a label, seen from the newest release."""
+    """Return the places that can have a label, seen from the newest release."""
     labelled: list[float] = []
     for place in places:
         if not labelled or abs(place - labelled[-1]) >= 12:
@@ -121,7 +124,7 @@ class _Plane:
 
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
-    """The months and the readers."""
+    """Draw the months and the readers."""
     if plane.axis.length:
         add_months(root, plane.axis, _LEFT, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
@@ -135,7 +138,7 @@ def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
 
 
 def _row(root: Xml.Element, row: MapRow, plane: _Plane, middle: float, *, named: bool) -> None:
-    """The name of a writer, and its window as a band."""
+    """Draw the name of a writer, and its window as a band."""
     half, writer, built = plane.pitch / 2 - 1.5, row.writer.name, row.writer.release.built
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
     if end > begin:
@@ -168,7 +171,7 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
 
 
 def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane, middle: tuple[float, float]) -> None:
-    """A square, which may be a link: its colour, a number where cells fail, and all counts in words."""
+    """Draw a square, which may be a link: its colour, a number where cells fail, and all counts in words."""
     square, (x, y) = row.squares[reader], middle
     size = min(24.0, plane.axis.slot - 2, plane.pitch - 3)
     counts = ", ".join(f"{count:,} {judgement}" for judgement, count in square.counts.items())
@@ -189,7 +192,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
 
 
 def _counted(square: Square) -> dict[str, str]:
-    """The term of a filter for the cells that the number of a square counts; none for a square without a number."""
+    """Return the filter for the cells that the number of a square counts; none for a square without a number."""
     plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
     return {} if square.look in plain else {"judgement": square.worst}
 
@@ -200,11 +203,14 @@ LOOKS: dict[str, str] = {
     PARTLY: "fails in part, not promised",
     _OUTSIDE: _OUTSIDE.facts.short,
 }
-"""How a square may look, and what the legend says of it."""
+"""The looks of a square, and the words of the legend for them."""
 
 
 def _legend(drawn: ReleaseMap, plane: _Plane) -> Iterator[tuple[str, float, float, str]]:
-    """What there is on the map: how it looks, its place, and what it means; in as many lines as it takes."""
+    """Yield the parts of the map's legend: look, place, and meaning.
+
+    They are in as many lines as it takes.
+    """
     looks = {square.look for row in drawn.rows for square in row.squares.values()}
     entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
     entries += [("band", "promised")] if plane.axis.length else []

@@ -35,7 +35,7 @@ _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
 
 def markdown_text(document: Document) -> str:
-    """The text, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
+    """Return the text, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many are left out.
 
     With the difference from an earlier run, what changed comes before the causes of this one. The lines of tests are
     looked up in the project here.
@@ -66,7 +66,7 @@ def markdown_text(document: Document) -> str:
 
 
 def _head(document: Document) -> str:
-    """The headline, the counts, and what the run was a run of."""
+    """Return the headline, the counts, and the identity of the run."""
     line, counts = document.headline
     identity = document.run.summary.identity
     commit = f" at {identity.commit[:12]}" if identity.commit else ""
@@ -90,7 +90,7 @@ def _since(comparison: RunDifference) -> Iterator[str]:
 
 
 def _causes(document: Document) -> str:
-    """A row for each finding that somebody has to look at, the worst first; empty if there is none."""
+    """Return a row for each finding that somebody has to look at, the worst first; empty if there is none."""
     named, left_out = capped([finding for finding in document.findings if finding.kind.level], _MOST_OF_A_KIND)
     rows, cut = _fitting([(finding, _row(finding, document.run)) for finding in named], _LONGEST_TABLE)
     lines = ["| | what | cells | case | written by | read by | when |", "|---|---|---:|---|---|---|---|"]
@@ -113,7 +113,7 @@ def _row(finding: Finding, run: Run) -> str:
 
 
 def _what(finding: Finding, summary: Summary) -> str:
-    """What happened, in a few words: the known issue with its link, or verdict, stage and message."""
+    """Return what happened, in a few words: the known issue with its link, or verdict, stage and message."""
     cause = finding.cause
     if cause is None:
         return for_markdown(f"{finding.title}: {shortened(finding.sentence, 2 * _LONGEST_WORDS)}")
@@ -134,7 +134,7 @@ def _what(finding: Finding, summary: Summary) -> str:
 
 
 def _test(finding: Finding, summary: Summary) -> str:
-    """A link to the test of the example; empty where the run does not say where its files are shown."""
+    """Return a link to the test of the example; empty where the run does not know where its files are shown."""
     cause = finding.cause
     test = next((result.test for result in finding.results if cause and result.key == cause.example), "")
     if not test or not summary.identity.source_url:
@@ -145,7 +145,7 @@ def _test(finding: Finding, summary: Summary) -> str:
 
 
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
-    """One finding, folded unless `opened`: its sentence is what is seen of it."""
+    """Return one finding, folded unless `opened`: then only its sentence is seen."""
     symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
     title = f"{symbol}<b>{for_html(finding.title)}</b>: {for_html(shortened(finding.sentence, 500))}"
     text = shortened(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
@@ -159,7 +159,10 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
 
 
 def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[FindingKind]]:
-    """Those that fit, in their order, and how many do not: the first of each kind comes before the second of any."""
+    """Return the sections that fit, in their order, and how many do not.
+
+    The first of each kind comes before the second of any.
+    """
     turns: Counter[FindingKind] = Counter()
     order = []
     for number, (finding, text) in enumerate(texts):
@@ -175,7 +178,10 @@ def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tupl
 
 
 def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, str]) -> Iterator[str]:
-    """The sections, those of a kind without lines of their own in one. `counted` are the cells of a kind, in words."""
+    """Yield the sections, those of a kind without lines of their own in one.
+
+    `counted` are a kind's cells, in words. `counted` are the cells of a kind, in words.
+    """
     kinds = grouped(sections, lambda section: section[0].kind)
     for finding, text in sections:
         if _has_own_line(finding.kind):
@@ -187,17 +193,17 @@ def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, 
 
 
 def _has_own_line(kind: FindingKind) -> bool:
-    """Whether findings of a kind have a line each; those of other kinds are folded together."""
+    """Return whether findings of a kind have a line each; those of other kinds are folded together."""
     return bool(kind.level) or kind.is_open
 
 
 def _link(text: str, url: str) -> str:
-    """A link, if the URL looks like one: it may come from a results folder."""
+    """Return a link, if the URL looks like one: it may come from a results folder."""
     return f"[{for_markdown(text)}](<{url}>)" if _URL.fullmatch(url) else for_markdown(text)
 
 
 def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
-    """The map of a run with its legend; with an earlier one, a square that changed shows both judgements or counts.
+    """Return the map of a run with its legend; with an earlier one, changed squares show both.
 
     Readers next to each other whose columns are equal are one column; counts are those of the worst judgement, in each
     of these readers. A large map is folded; without a cell there is none.

@@ -34,7 +34,7 @@ SCRIPTS = ("data.js", "filter.js", "table.js", "pictures.js", "cell.js", "map.js
 
 
 def html_page(document: Document) -> str:
-    """The page, with the difference from an earlier run first."""
+    """Return the page, with the difference from an earlier run first."""
     run, comparison = document.run, document.comparison
     drawn = release_map(run)
     # What is promised, the worst first; then what is not.
@@ -70,7 +70,7 @@ def html_page(document: Document) -> str:
 
 
 def _headline(document: Document) -> dict[str, Any]:
-    """The headline in its parts: the word, what broke, who is affected."""
+    """Return the headline in its parts: the word, what broke, who is affected."""
     first, affected, counts = document.headline_parts
     word, _, fact = first.partition(": ")
     return {
@@ -84,7 +84,7 @@ def _headline(document: Document) -> dict[str, Any]:
 
 
 def _notes(document: Document) -> list[tuple[str, str]]:
-    """What a run that is kept must not hide, as a sentence with the address of the finding that has the details."""
+    """Return what a kept run must not hide, as a sentence with the address of its finding."""
     undecided = document.run.summary.undecided
     if not undecided:
         return []
@@ -94,12 +94,12 @@ def _notes(document: Document) -> list[tuple[str, str]]:
 
 
 def _anchor(kind: FindingKind) -> str:
-    """The name by which the first finding of a kind is found that has no cause."""
+    """Return the name by which the first finding of a kind is found that has no cause."""
     return kind.title.lower().replace(" ", "-")
 
 
 def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str, str]]:
-    """What the run was a run of: label, text, and the address of a link; what is unknown is left out."""
+    """Return the identity of the run: label, text, and the address of a link; what is unknown is left out."""
     summary, identity = run.summary, run.summary.identity
     cases = {result.case for result in run.results}
     size = (plural(len(run.readers), "reader"), plural(len(run.writers), "writer"), plural(len(cases), "case"))
@@ -121,14 +121,14 @@ def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str
 
 
 def _newest_first(releases: Sequence[Release]) -> list[str]:
-    """The names of releases as a list shows them: jaxlib's, then those of other runtimes."""
+    """Return the names of releases as a list shows them: jaxlib's, then those of other runtimes."""
     names = by_build_date(releases)[::-1]
     names.sort(key=lambda name: "==" in name)
     return names
 
 
 def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
-    """What the table can be filtered by: the name, and its values with texts."""
+    """Return the filters of the table: the name, and its values with texts."""
     titles = {issue.id: issue.title for issue in run.summary.known_issues}
     causes = {cause.id: f"{titles.get(cause.upstream, cause.id)} ({cause.verdict})" for cause in run.summary.causes}
     plain = {
@@ -148,12 +148,12 @@ def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _has_card(finding: Finding) -> bool:
-    """Whether a finding is about cells that fail their run."""
+    """Return whether a finding is about cells that fail their run."""
     return bool(finding.results and finding.kind.exit_code)
 
 
 def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
-    """Findings as cards of the page, those with one title numbered: their writers and readers are below it."""
+    """Return findings as cards of the page, those with one title numbered: their writers and readers are below it."""
     cards = [_card(finding, number, run) for number, finding in enumerate(findings)]
     titles, seen = Counter(card["title"] for card in cards), Counter[str]()
     for card in cards:
@@ -164,7 +164,7 @@ def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
 
 
 def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
-    """A finding as a card of the page: of cells that fail alike, or of cells that work and exceed one limit."""
+    """Return a finding as a card of the page: of cells that fail alike, or of cells that work and exceed one limit."""
     cause, example, details = finding.cause, finding.results[0], dict(finding.details)
     name, judgement = cause.id if cause else f"finding-{number}", example.judgement
     issue, to_do, size = issue_of(cause, run.summary), details.get("to do", ""), plural(len(finding.results), "cell")
@@ -193,7 +193,7 @@ def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
 
 
 def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, Any]:
-    """What a card says of its releases and cases, and its title, which names them."""
+    """Return the releases and cases of a card, and its title, which names them."""
     cells, example = Cells(finding.results), finding.results[0]
     writers = ranges(by_build_date(cells.writers), by_build_date(run.writers))
     readers = ranges(by_build_date(cells.readers), by_build_date(run.readers))
@@ -217,7 +217,10 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
 
 
 def _assets() -> dict[str, Any]:
-    """Style and script, which the page allows by their hashes: no other script, such as one in a library's message."""
+    """Return style and script, which the page allows by their hashes.
+
+    So no other script can run, such as one in a library's message.
+    """
     files = {"style": ("page.css", "map.css"), "script": SCRIPTS}
     texts = {kind: "".join((_TEMPLATES / name).read_text("utf-8") for name in names) for kind, names in files.items()}
     digests = {kind: hashlib.sha256(text.encode()).digest() for kind, text in texts.items()}
@@ -226,7 +229,10 @@ def _assets() -> dict[str, Any]:
 
 
 def part_of_page(template: Path, **values: Any) -> Markup:
-    """What a template makes of these values. It may use what is in the folder of the page's own templates."""
+    """Return the HTML that a template makes of these values.
+
+    It may include templates of the page's own folder. It may use what is in the folder of the page's own templates.
+    """
     # Undefined names are errors, and whatever comes from results is escaped.
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader([template.parent, _TEMPLATES]),
@@ -241,5 +247,5 @@ def part_of_page(template: Path, **values: Any) -> Markup:
 
 
 def _with_code(text: str) -> Markup:
-    """Our own sentences, in which backticks enclose what is typed."""
+    """Return our own sentences as HTML, with code where backticks enclose what is typed."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(shown(text)))))

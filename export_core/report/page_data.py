@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from export_core.base.facts import told_facts
+from export_core.base.facts import labelled_facts
 from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import cost_of
@@ -79,10 +79,11 @@ class _Columns:
 
 
 def page_data(document: Document) -> dict[str, Any]:
-    """The rows of the table in its order, and the cells of each row by build date of the reader.
+    """Return the rows of the table in its order, and the cells of each row by build date of the reader.
 
     `rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into, and
     `timings` columns of numbers, empty where no cell has one. Fields have the names that a result has.
+
     `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
     `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
     are compared.
@@ -142,7 +143,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
     mode = "compiled only: nothing ran" if result.mode is Mode.COMPILE else ""
     state = *_state_of(result), VERDICTS[result.verdict].phrase, judgement_mark(result), mode
     values = (result.case, result.writer.jaxlib, result.reader.name)
-    told = tuple((label, plain_text("\n".join(lines))) for label, lines in told_facts(result.facts))
+    facts = tuple((label, plain_text("\n".join(lines))) for label, lines in labelled_facts(result.facts))
     return {
         "reader": result.reader,
         "state": state,
@@ -152,13 +153,13 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "numbers": _numbers(result),
         "figures": figures_line(result),
         "needs": measured_in(result)[1:],
-        "more": (*_more_of(result), told),
+        "more": (*_more_of(result), facts),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
 
 
 def _numbers(result: Result) -> Hashable:
-    """The errors, and the elements that the message shows: which one, expected, found, their difference."""
+    """Return the errors, and the elements that the message shows: which one, expected, found, their difference."""
     elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
     return *_errors_of(result), tuple((*element, _distance(*element[1:])) for element in elements)
 
@@ -189,7 +190,7 @@ def _is_known(value: float | None) -> bool:
 
 
 def _shown(value: object) -> object:
-    """A value of a table as the page shows it: text has nothing that is more than a letter."""
+    """Return a value of a table as the page shows it, with safe text."""
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
@@ -198,7 +199,7 @@ def _shown(value: object) -> object:
 
 
 def _timings(result: Result) -> list[float | None]:
-    """Milliseconds of each stage and the median of the repetitions, then the peak in MB."""
+    """Return milliseconds of each stage and the median of the repetitions, then the peak in MB."""
     if not (timings := result.timings):
         return [None] * len(_TIMES)
     again = statistics.median(timings.runs) if timings.runs else None
@@ -215,7 +216,7 @@ def _distance(expected: str, found: str) -> str:
 
 
 def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
-    """The text, with the number of a value wherever that value is in it: many cells have the same pieces."""
+    """Return the text, with the number of a value wherever that value is in it: many cells share pieces."""
     for mark, value in zip(_MARKS, values, strict=True):
         text = text.replace(value, mark) if value else text
     return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
@@ -235,28 +236,28 @@ def _release(release: WriterOf | Release) -> dict[str, str]:
 
 
 def filter_link(**terms: str) -> str:
-    """The table with the cells for which all of this holds: ``filter_link(judgement="broken", writer="0.9.2")``."""
+    """Return the address of the table with these cells, such as ``filter_link(judgement="broken", writer="0.9.2")``."""
     return f"#filter={_quoted(' '.join(term(name, value) for name, value in terms.items()))}"
 
 
 def term(name: str, value: str) -> str:
-    """One term of a filter."""
+    """Return one term of a filter."""
     plain = re.fullmatch(r'[^\s",*?]+', value)
     return f"{name}:{value}" if plain else '{}:"{}"'.format(name, value.replace('"', ""))
 
 
 def cell_link(key: CellKey) -> str:
-    """All details of a cell."""
+    """Return the address of all details of a cell."""
     return f"#cell={_quoted(f'{key.golden} {key.pair} {key.platform}')}"
 
 
 def cause_link(cause: str, judgement: str = "") -> str:
-    """A cause among the findings; without a judgement the worst one."""
+    """Return the address of a cause among the findings; without a judgement the worst one."""
     return f"#cause={_quoted(f'{cause}={judgement}' if judgement else cause)}"
 
 
 def web_address(url: str) -> str:
-    """An address that a browser may follow; empty for everything but http and https."""
+    """Return an address that a browser may follow; empty for everything but http and https."""
     try:
         return url if urlsplit(url).scheme in ("http", "https") else ""
     except ValueError:
@@ -264,7 +265,10 @@ def web_address(url: str) -> str:
 
 
 def file_address(source_url: str, folder: str) -> str:
-    """Where the files of a folder are, with a slash at the end; relative to the page if no web address is known."""
+    """Return the address of the files of a folder, with a slash at the end.
+
+    It is relative to the page if no web address is known.
+    """
     if web := web_address(source_url):
         return f"{web.rstrip('/')}/{quote(folder.strip('/'))}/"
     # A path that leads elsewhere, or a scheme, is no folder of this project.

@@ -65,7 +65,7 @@ class PlanReport(msgspec.Struct, frozen=True):
 
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
-    """All that is known of a plan before it runs."""
+    """Return all that is known of a plan before it runs."""
     cells, forecasts = [], CellForecasts(plan.cells, plan.calendar)
     for cell in plan.cells:
         window = promise_of_golden(cell.golden, cell.reader, windows)
@@ -99,7 +99,7 @@ _OF = {"reader": "in ", "writer": "by ", "platform": "on ", "deployment target":
 
 
 def print_plan(console: Console, plan: Plan) -> None:
-    """What is going to be run, and which goldens have no cell."""
+    """Print what is going to be run, and which goldens have no cell."""
     cases = {golden.manifest.case for golden in plan.goldens}
     writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
     readers = [_reader_name(plan, release) for release in plan.readers]
@@ -120,7 +120,7 @@ def print_plan(console: Console, plan: Plan) -> None:
 
 
 def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
-    """Each cell on a line, then the counts, then what has to be built."""
+    """Print each cell on a line, then the counts, then what has to be built."""
     report = plan_report(plan, windows, cost)
     for cell in report.cells:
         with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
@@ -141,7 +141,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
 
 
 def cost_in_words(cost: EnvironmentsCost) -> str:
-    """What the environments of a run cost, in a few sentences."""
+    """Return what the environments of a run cost, in a few sentences."""
     text, missing = f"environments built: {cost.built} of {cost.needed}", cost.needed - cost.built
     if not missing:
         return text
@@ -154,14 +154,16 @@ def cost_in_words(cost: EnvironmentsCost) -> str:
 
 
 def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """A job matrix for GitHub Actions of at most 256 jobs.
+    """Return a job matrix for GitHub Actions of at most 256 jobs.
 
     ``{"include": [{"name", "shard", "options", "platforms", "environments", "cells"}, …]}``
 
-    Each job is a shard of the plan, so that `jaxexport judge` puts their results together: one reader on one platform,
-    since its environment is what costs, or several where there would be too many jobs. `options` select the whole plan;
-    ``platforms`` are those that the job's machine must have; ``environments`` is the same for jobs that need the same
-    ones: a part of a cache's key.
+    Each job is a shard of the plan, so that `jaxexport judge` puts their results together. It has one reader on one
+    platform, since
+    its environment is what costs, or several where there would be too many jobs. `options` select the whole plan;
+    ``platforms`` are
+    those that the job's machine must have. ``environments`` is equal for jobs that need the same ones: a part of a
+    cache's key.
     """
     groups = {(cell.reader, cell.platform) for cell in plan.cells}
     # `jaxexport matrix --shard` splits in the same way: a job names its part by number only.
@@ -184,7 +186,7 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
 
 
 def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
-    """A name for what is installed to run these cells, in characters that every cache accepts in a key: no comma."""
+    """Return a name for what is installed to run these cells, in characters that every cache accepts."""
     readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
     content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
     # With our version, since another one may build the environment of a reader in another way.
@@ -193,5 +195,8 @@ def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
 
 
 def _reader_name(plan: Plan, reader: Release) -> str:
-    """As the user named it on the command line, where it is not just a jaxlib version."""
+    """Return the reader as the user named it on the command line.
+
+    That matters where it is not just a jaxlib version.
+    """
     return plan.spelled.get(reader, reader.name)

@@ -21,7 +21,7 @@ from export_core.report.wording import unplanned_sentence
 
 
 def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
-    """What `jaxexport policy show` prints: every key as YAML, below the file and line of `origins` that set it.
+    """Return what `jaxexport policy show` prints: every key as YAML, below the file and line of `origins` that set it.
 
     `where` names the file, or says that there is none.
     """
@@ -38,7 +38,7 @@ def policy_text(policy: Policy, origins: Mapping[str, str], where: str) -> str:
 
 
 def issues_text(issues: Sequence[KnownIssue]) -> str:
-    """Known issues as YAML, in the form of a file that `known_issues` of the policy names."""
+    """Return known issues as YAML, in the form of a file that `known_issues` of the policy names."""
     entries = msgspec.to_builtins(issues, builtin_types=(datetime.date,))
     for entry in entries:
         for key in ("concerns", "fixture"):
@@ -47,7 +47,7 @@ def issues_text(issues: Sequence[KnownIssue]) -> str:
 
 
 def _without_gaps(value: Any) -> Any:
-    """A table without what its entries leave out; any other value as it is."""
+    """Return a table without what its entries leave out; any other value unchanged."""
     if not isinstance(value, (list, tuple)):
         return value
     return [
@@ -58,9 +58,10 @@ def _without_gaps(value: Any) -> Any:
 
 
 def proposal(results: Sequence[Result], summary: Summary) -> str:
-    """The entries as YAML; empty where nothing is broken or owed. Reason, owner, issue and expiry are left open.
+    """Return the entries as YAML; empty where nothing is broken or owed.
 
-    Raises `ReportError` for a part of a run: cells that it did not see may fail in another way, or not at all.
+    Reason, owner, issue and expiry are left open. Raises `ReportError` for a part of a run: cells that it did not see
+    may fail in another way, or not at all.
     """
     if missing := _missing_part(summary):
         raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
@@ -85,7 +86,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
 
 
 def _missing_part(summary: Summary) -> str:
-    """Why a run is not a whole one; empty where it is."""
+    """Return why a run is not a whole one; empty where it is."""
     if summary.shard:
         return f"shard {summary.shard.index} of {summary.shard.count}: judge all shards together first"
     if summary.partial:
@@ -98,7 +99,7 @@ def _missing_part(summary: Summary) -> str:
 
 
 def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
-    """Cells cut into blocks, each of which is every combination of its cases, writers, readers and platforms.
+    """Return cells cut into blocks, each of which is every combination of its cases, writers, readers and platforms.
 
     So the globs of an entry cover these cells and no others.
     """
@@ -118,12 +119,15 @@ _OF_ONE_RUN = re.compile(
     r",? ?metadata=\{|,? ?\b\w*_id=|0x[0-9a-fA-F]{4,}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b|\bpid[ =]\d"
     r"| ?\[\w+::\w+=|(?<![\w./:])/[\w.+-]+/\S"
 )
-"""Where what is a run's own, or a machine's, begins in a message: HLO's metadata, ids, addresses, hashes, paths."""
+"""The beginning of a message's part that belongs to one run, or to a machine.
+
+That is HLO's metadata, ids, addresses, hashes, paths.
+"""
 _LEAST = 20  # Letters of a message: fewer would be found in others.
 
 
 def _expected_message(result: Result) -> str:
-    """The part of a message that an entry expects: of its first line, what the same cell says in each run.
+    """Return the part of a message that an entry expects: of its first line, what is equal in each run of the cell.
 
     Where numbers are wrong, that is without the size of the error.
     """
@@ -142,7 +146,7 @@ def _entry(
     built: Mapping[str, datetime.date],
     issue: KnownIssue | None,
 ) -> str:
-    """The entry for cells that fail with one verdict, stage and message."""
+    """Return the entry for cells that fail with one verdict, stage and message."""
     # Releases by build date; cases and platforms have none, and are sorted by name.
     names = [
         sorted({scope[axis] for scope in scopes}, key=lambda name: (built.get(name, as_of), name)) for axis in range(4)

@@ -22,8 +22,7 @@ SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that w
 SPEED_SECONDS = 60.0  # The speed is that of so many seconds, or of half of the run where that is longer.
 OF_PROMISED = 0.7  # What the other cells of a reader cost, as a part of what promised ones cost, until some have run.
 START_FACTOR, END_FACTOR = 2.0, 1.15
-"""What the estimate of the time left is divided by and multiplied with, for the range that is shown: when no cell has
-ended, and when all have."""
+"""The factors of the estimate's range, when no cell has ended, and when all have."""
 NARROWING = 4  # The power of the part that is left: at half of the cells, 6 % of the way from end to start are left.
 BUILDING = 1 / 4  # The part of a build's time by which it delays the cells: environments are built beside them.
 LEAST_OF_CELLS = 1 / 3  # The part of the time that cells had at least, however many environments were built.
@@ -53,13 +52,13 @@ class TimeLeft:
         self._ended = 0.0  # When something ended last.
 
     def environment(self, reader: str) -> None:
-        """An environment is built."""
+        """Count an environment that is built."""
         self._ready.add(reader)
         self._environments += 1
         self._ended = self._now()
 
     def cell(self, reader: str, promised: bool, cost: float) -> None:
-        """A cell has ended."""
+        """Count a cell that has ended."""
         self._left[reader, promised] -= 1
         # Those of an earlier run come at once, before any environment is built: they say nothing about the speed.
         if self._environments or self._now() > 5:
@@ -72,7 +71,10 @@ class TimeLeft:
                 self._done.append((now, sum(self._costs.values()), self._environments))
 
     def range(self) -> tuple[float, float] | None:
-        """The seconds that are left, at least and at most; None until some cells have ended."""
+        """Return the seconds that are left, at least and at most.
+
+        None until some cells have ended.
+        """
         if self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
             return None
         silent = self._now() - self._ended
@@ -108,7 +110,7 @@ class TimeLeft:
         return seconds_a_cost * self._cost_left() + len(to_build) * seconds_of_a_build
 
     def _cost_left(self) -> float:
-        """What the cells that are left cost together."""
+        """Return what the cells that are left cost together."""
         promised, others = ([kind for kind in self._cells if kind[1] is of_promised] for of_promised in (True, False))
         typical = self._mean(promised, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
         return sum(
@@ -117,7 +119,7 @@ class TimeLeft:
         )
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
-        """What a cell of these kinds has cost, if `weight` others had cost what is expected."""
+        """Return what a cell of these kinds has cost, if `weight` others had cost what is expected."""
         cells = weight + sum(self._cells.get(kind, 0) for kind in kinds)
         return (weight * expected + sum(self._costs.get(kind, 0.0) for kind in kinds)) / cells if cells else 0.0
 
@@ -166,11 +168,11 @@ class RunProgress:
         self._bar.stop()
 
     def note(self, text: str) -> None:
-        """Something beside the cells, such as a worker that died."""
+        """Show a line about something beside the cells, such as a worker that died."""
         self._line(f"  {text}", style="bright_black")
 
     def environment(self, reader: Release) -> None:
-        """The environment of a reader is built. May be called from any thread."""
+        """Count a reader whose environment is built. May be called from any thread. May be called from any thread."""
         self._ready.add(reader.pair)
         self._time_left.environment(reader.pair)
         self._bar.update(self._task, state=self._short_state())
@@ -225,7 +227,7 @@ class RunProgress:
         return f"environments {len(self._ready)}/{self._readers}"
 
     def _promised_cells(self) -> str:
-        """``promised: 812 of 1,350, 2 causes``."""
+        """Return the promised cells in words, such as ``promised: 812 of 1,350, 2 causes``."""
         promised = (
             f"promised: {self._promised:,} of {self._all_promised:,}" if self._all_promised else "nothing promised"
         )
@@ -238,11 +240,11 @@ class RunProgress:
         return f" · so far {failures}" if failures else ""
 
     def _short_state(self) -> str:
-        """What a bar has room for: environments only until all are built."""
+        """Return the text that a bar has room for: environments only until all are built."""
         building = f"{self._environments()} · " if len(self._ready) < self._readers else ""
         return f"{building}{self._promised_cells()}"
 
     def _state(self) -> str:
-        """Promised cells, environments, failures so far and the time left: the end of a line in a log."""
+        """Return the end of a line in a log: promised cells, environments, failures so far and the time left."""
         time_left = f" · {text} left" if (text := str(self._time_left)) else ""
         return f" · {self._promised_cells()} · {self._environments()}{self._failed_so_far()}{time_left}"

@@ -11,7 +11,10 @@ from export_core.run.run import Run
 
 
 def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
-    """The cells of each golden on each platform, by reader, with its case as a table shows it; newest writer first."""
+    """Return the cells of each golden on each platform, by reader, with its case as a table shows it.
+
+    The newest writer comes first.
+    """
     names = _short_names({result.case for result in run.results})
     rows: dict[Release, list[tuple[str, list[Result]]]] = {writer: [] for writer in reversed(run.writers)}
     for cells in sorted(run.by_golden.values(), key=lambda cells: (cells[0].case, cells[0].platform, cells[0].golden)):
@@ -21,7 +24,7 @@ def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
 
 
 def _short_names(cases: Collection[str]) -> dict[str, str]:
-    """Case ids without the folders that all of them share."""
+    """Return case ids without the folders that all of them share."""
     parts = [case.split(".") for case in cases]
     shared = 0
     # At least the last part stays: a name is never empty.
@@ -108,7 +111,7 @@ class ReleaseMap:
 
 
 def release_map(run: Run) -> ReleaseMap:
-    """The map of all results of a run."""
+    """Return the map of all results of a run."""
     writers, readers = map_releases(run.writers), map_releases(run.readers)
     windows = run.policy.window_lengths()
     rows = [
@@ -134,6 +137,9 @@ def release_map(run: Run) -> ReleaseMap:
 
 
 def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
-    """Releases as a map names them: where a jaxlib is there with several jax, only these tell them apart."""
+    """Return releases as a map names them.
+
+    Where a jaxlib is there with several jax, only these distinguish them.
+    """
     pairs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
     return {release: MapRelease(release, pairs[release.name] > 1) for release in releases}

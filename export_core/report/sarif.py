@@ -22,7 +22,10 @@ _LONGEST = 1_000  # Characters of a rule's description: GitHub's limit is 1,024.
 
 
 def sarif_file(document: Document) -> bytes:
-    """The file. The lines of tests are looked up in the project here."""
+    """Return the file.
+
+    The lines of tests are looked up in the project here. The lines of tests are looked up in the project here.
+    """
     summary, tests = document.run.summary, affected_tests(document.findings)
     rules: dict[str, dict[str, Any]] = {}
     for finding in document.findings:
@@ -42,7 +45,7 @@ def sarif_file(document: Document) -> bytes:
 
 
 def _invocation(document: Document, left_out: int) -> dict[str, Any]:
-    """The run: its exit code with the headline, and how many results have no place in the file."""
+    """Return the run: its exit code with the headline, and how many results have no place in the file."""
     summary, identity = document.run.summary, document.run.summary.identity
     times = {"startTimeUtc": identity.started, "endTimeUtc": identity.ended}
     note = f"{left_out:,} more affected tests are not in this file: code scanning stores {MOST:,} results of a run."
@@ -56,7 +59,7 @@ def _invocation(document: Document, left_out: int) -> dict[str, Any]:
 
 
 def _rule_id(finding: Finding) -> str:
-    """The id of the cause, which the next run gives the same cause; else the kind of the finding."""
+    """Return the id of the cause, equal for the same cause in the next run; else the kind of the finding."""
     return _text(finding.cause.id) if finding.cause else finding.title.lower().replace(" ", "-")
 
 
@@ -96,7 +99,10 @@ def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> di
 
 
 def _place(test: AffectedTest, summary: Summary) -> SourceLine:
-    """The line of the test, else the manifest of a golden, else the policy: GitHub refuses a result without a file."""
+    """Return the line of the test, else the manifest of a golden, else the policy.
+
+    GitHub refuses a result without a file.
+    """
     if place := test.place:
         return place
     goldens = PurePosixPath(summary.identity.goldens or "golden")
@@ -106,7 +112,7 @@ def _place(test: AffectedTest, summary: Summary) -> SourceLine:
 
 
 def _text(text: str) -> str:
-    """Text that only shows itself: ``[a](b)`` is a link in messages of SARIF too."""
+    """Return text that only shows itself: ``[a](b)`` is a link in messages of SARIF too."""
     return shown(text).replace("](", "]\N{ZERO WIDTH SPACE}(")
 
 

@@ -12,7 +12,10 @@ STYLE = Path(__file__).parent / "templates" / "map.css"  # Colours, light and da
 
 
 def picture(kind: str, width: float, height: float, label: str, *, standalone: bool) -> Xml.Element:
-    """An empty picture. One that stands alone has its style and its background in it, and is one image to a reader."""
+    """Return an empty picture.
+
+    One that stands alone has its style and its background in it, and is one image to a reader.
+    """
     root = Xml.Element("svg", {"class": f"drawing {kind}", "viewBox": f"0 0 {_number(width)} {_number(height)}"})
     root.set("role", "img" if standalone else "group")
     root.set("aria-label", label)
@@ -25,7 +28,7 @@ def picture(kind: str, width: float, height: float, label: str, *, standalone: b
 
 
 def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attributes: object) -> Xml.Element:
-    """An element of a kind, its class, with its attributes; ``_`` in their names is ``-``."""
+    """Add an element of a kind, its class, with its attributes, and return it; ``_`` in their names is ``-``."""
     element = Xml.SubElement(parent, tag, {"class": kind} if kind else {})
     for name, value in attributes.items():
         element.set(name.replace("_", "-"), _number(value) if isinstance(value, float | int) else str(value))
@@ -35,9 +38,9 @@ def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attr
 
 
 def width_of(text: str, size: float) -> float:
-    """About how wide a text is, in a font of this size: no font is loaded to draw a picture.
+    """Return about how wide a text is, in a font of this size: no font is loaded to draw a picture.
 
-    The same with each Python: from 3.12 on, `sum` loses fewer digits.
+    It is equal with each Python: from 3.12 on, `sum` loses fewer digits.
     """
     widths = (0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
     return size * math.fsum(widths)
@@ -61,11 +64,11 @@ class Axis:
     places: tuple[float, ...]
 
     def start(self, day: datetime.date) -> float:
-        """Where a day begins: before the slots of the releases that were built on it."""
+        """Return where a day begins: before the slots of the releases that were built on it."""
         return self._place(day, bisect.bisect_left(self.days, day.toordinal()))
 
     def end(self, day: datetime.date) -> float:
-        """Where a day ends: after the slots of the releases that were built on it."""
+        """Return where a day ends: after the slots of the releases that were built on it."""
         ordinal = day.toordinal()
         after = bisect.bisect_right(self.days, ordinal)
         if after and self.days[after - 1] == ordinal:
@@ -73,7 +76,7 @@ class Axis:
         return self._place(day, after)
 
     def months(self, room: float) -> Iterator[tuple[datetime.date, float]]:
-        """First days of months with their places, as often as there is room for labels; a January goes first."""
+        """Yield first days of months with their places, as often as there is room for labels; a January goes first."""
         first, last = (datetime.date.fromordinal(day) for day in (self.days[0], self.days[-1]))
         # January, then July, and so on: what is left out is what says least.
         taken: list[tuple[datetime.date, float]] = []
@@ -85,7 +88,7 @@ class Axis:
         yield from sorted(taken)
 
     def _place(self, day: datetime.date, after: int) -> float:
-        """A place before the corner `after`, the ends of the scale for a day beyond it."""
+        """Return a place before the corner `after`, the ends of the scale for a day beyond it."""
         if after == 0:
             return self.places[0]
         if after == len(self.days):
@@ -95,7 +98,7 @@ class Axis:
 
 
 def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: float, label: float) -> None:
-    """A line for each month from `top` to `bottom`, with its name on the base line `label`."""
+    """Draw a line for each month from `top` to `bottom`, with its name on the base line `label`."""
     for day, place in axis.months(52):
         add(root, "line", "grid", x1=left + place, y1=top, x2=left + place, y2=bottom)
         kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
@@ -103,9 +106,9 @@ def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: f
 
 
 def make_axis(built: Sequence[datetime.date], until: datetime.date, length: float, slot: float, end: float) -> Axis:
-    """A scale for releases built on these days, in order, that ends after `until`; `end` is the least room there.
+    """Return a scale for releases built on these days, in order, that ends after `until`.
 
-    Without a release it has no length.
+    `end` is the least room there. Without a release it has no length.
     """
     if not built:
         return Axis(0, slot, (), (until.toordinal(),), (0.0,))
@@ -127,7 +130,7 @@ def make_axis(built: Sequence[datetime.date], until: datetime.date, length: floa
 
 
 def _apart(wanted: Sequence[float], least: float) -> list[float]:
-    """The places nearest to those wanted, by least squares, that are at least so far from each other."""
+    """Return the places nearest to those wanted, by least squares, that are at least so far from each other."""
     # Without the distances that there must be, the places need only not decrease: neighbours that do are pooled.
     pools: list[tuple[float, int]] = []
     for index, place in enumerate(wanted):

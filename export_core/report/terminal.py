@@ -22,7 +22,7 @@ _MOST_LINES = 3  # Lines of one text in the short report.
 
 
 def print_report(console: Console, document: Document, *, full: bool = False) -> None:
-    """The writers, the findings, what to run next, then the headline: one screen; then what a baseline had otherwise.
+    """Print the writers, the findings, what to run next, the headline, then the changes since a baseline.
 
     `full`: every cell and every finding with all of its evidence.
     """
@@ -46,21 +46,21 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
 
 
 def print_findings(console: Console, collected: Iterable[Finding]) -> None:
-    """Each with its title, which is coloured, and with all of its evidence."""
+    """Print each finding with its title, which is coloured, and with all of its evidence."""
     for finding in collected:
         console.print()
         _print_finding(console, finding.kind, finding.sentence, finding.details)
 
 
 def print_headline(console: Console, document: Document) -> None:
-    """The last lines: the headline, the counts, the exit code."""
+    """Print the last lines: the headline, the counts, the exit code."""
     line, counts = document.headline
     print_lines(console, wrapped(line, console.width, indent=2), document.look.facts.style)
     print_lines(console, wrapped(counts, console.width, indent=2))
 
 
 def _print_short(console: Console, document: Document) -> None:
-    """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
+    """Print what decides the exit code, the first of each kind with evidence; then a line for each other kind."""
     kinds = by_kind(document.findings)
     deciding = _deciding(kinds)
     for kind in deciding:
@@ -84,13 +84,13 @@ def _print_short(console: Console, document: Document) -> None:
             first = of_kind[0]
             about = of_kind if first.cause and not kind.level else of_kind[1:]
             counted = _counted(about, document.run.summary) if about else ""
-            told = first.brief or first.sentence
-            text = counted if about == of_kind else " And ".join(filter(None, (told, counted)))
+            sentence = first.brief or first.sentence
+            text = counted if about == of_kind else " And ".join(filter(None, (sentence, counted)))
             _print_finding(console, kind, text, (), 1)
 
 
 def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
-    """The kinds of finding that decide the exit code of a run that has all of these."""
+    """Return the kinds of finding that decide the exit code of a run that has all of these."""
     kinds = list(dict.fromkeys(kinds))
     also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
     return [kind for kind in kinds if kind.exit_code or kind is also]
@@ -99,7 +99,7 @@ def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
 def _print_finding(
     console: Console, kind: FindingKind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
 ) -> None:
-    """`most`: lines of one text; 0 is all."""
+    """Print a finding; `most` is the number of lines of one text, 0 for all."""
     lines = wrapped(sentence, console.width, f"{kind.title}  ", most=most and most + 2)
     first = Text(lines[0])
     first.stylize(kind.style, 0, len(kind.title))
@@ -108,10 +108,10 @@ def _print_finding(
 
 
 def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str, str]]:
-    """The details of which a screen has room for those of three findings.
+    """Return the details of which a screen has room for those of three findings.
 
-    A known issue needs no message and no command; of a message the first line says most. The command of the worst is
-    the last thing that the report says, and what to do about the others is in the full report.
+    A known issue needs no message and no command; of a message the first line is enough. The command of the worst is
+    the last thing that the report shows, and what to do about the others is in the full report.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
@@ -124,13 +124,13 @@ def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str,
 
 
 def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
-    """``4 causes, 12 cells``; with a summary, these are all findings of their kind."""
+    """Return counts such as ``4 causes, 12 cells``; with a summary, these are all findings of their kind."""
     cells = cells_of(rest, summary)
     return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
 
 
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
-    """The commands to run next: the worst cell again, and the whole report."""
+    """Return the commands to run next: the worst cell again, and the whole report."""
     options = document.run.options
     named = named_folder(document.run.folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.kind for finding in document.findings)
@@ -154,7 +154,7 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 
 
 def table_lines(run: Run, width: int) -> list[Text]:
-    """The table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
+    """Return the table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
     names, readers = map_releases(run.writers), by_build_date(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
     bad_writers = set()
@@ -187,7 +187,7 @@ def table_lines(run: Run, width: int) -> list[Text]:
 
 
 def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Text]:
-    """How the promised cells of a writer ended, by reader; and how many of the others work."""
+    """Return how the promised cells of a writer ended, by reader; and how many of the others work."""
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
     for result in cells.results:
@@ -210,7 +210,7 @@ def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Te
 
 
 def _wrapped(text: Text, width: int) -> list[Text]:
-    """The lines of a text, each with its colours."""
+    """Return the lines of a text, each with its colours."""
     lines, start = [], 0
     for plain in wrapped(text.plain, width, indent=0):
         start = text.plain.index(plain, start)
@@ -221,7 +221,7 @@ def _wrapped(text: Text, width: int) -> list[Text]:
 
 
 def print_cells(console: Console, run: Run) -> None:
-    """A paragraph for each golden: what became of it, reader by reader; of neighbours with one outcome, the range."""
+    """Print a paragraph for each golden: its outcome in each reader; neighbours with one outcome as a range."""
     names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
     for writer, rows in grid(run).items():
         jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"

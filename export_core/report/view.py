@@ -84,11 +84,11 @@ _OF_PROCESSOR = (
 
 
 def view(run: Run, comparison: RunDifference | None = None) -> Document:
-    """A run as a document: its findings, the worst first, and what is different from an earlier run.
+    """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
-    Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
-    nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
-    accepted on purpose follow.
+    Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. Other
+    findings follow: that nothing was promised, what no cell covers, declared changes of custom calls, goldens without a
+    cell, and what was accepted on purpose.
     """
     findings = [
         _cause_finding(cause, number, group, run)
@@ -136,7 +136,7 @@ def _of_goldens(sentence: str, goldens: Sequence[str]) -> str:
 
 
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
-    """The finding for one cell that fails its run: a broken promise, if its reader is not a writer that failed.
+    """Return the finding for one cell that fails its run: a broken promise, if its reader is not a writer that failed.
 
     `issues` are the known upstream issues, of which it may show one.
     """
@@ -205,7 +205,10 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
 
 
 def _processors(group: Sequence[Result], run: Run) -> str:
-    """Which processors wrote and read these goldens, whose own writers fail; empty where one fails on its own."""
+    """Return which processors wrote and read these goldens, whose own writers fail.
+
+    Empty where one fails on its own.
+    """
     goldens = {result.golden for result in group}
     own = [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
     texts = dict.fromkeys(result.processors for result in own)
@@ -213,7 +216,7 @@ def _processors(group: Sequence[Result], run: Run) -> str:
 
 
 def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
-    """How many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
+    """Return how many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
     writers, readers = by_build_date(run.writers), by_build_date(run.readers)
     # The phrases are in the singular: "was refused" becomes "were refused".
     phrase = VERDICTS[cause.verdict].phrase.replace("was ", "were " if cause.cells > 1 else "was ")
@@ -237,7 +240,10 @@ def _issue_text(issue: KnownIssue | None) -> str:
 
 
 def entry_text(example: Result, policy: Policy) -> str:
-    """What the list of known failures says of a cell: why, whose, and until when; empty where it is not listed."""
+    """Return the entry of a cell in the list of known failures, in words: why, whose, and until when.
+
+    Empty where it is not listed.
+    """
     entry = matching_entry(example, policy.known_failures) if example.judgement is Judgement.KNOWN else None
     if entry is None:
         return ""
@@ -266,13 +272,13 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, folder: Path
 
 
 def _of_rounding(example: Result) -> str:
-    """What to do about a cell whose difference looks like rounding."""
+    """Return the advice about a cell whose difference looks like rounding."""
     commands = why_command("reduce", example, "-o", "reduced"), why_command("explain", example)
     return NUMBERS_MOVED.to_do.format(*commands)
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
-    """Each golden whose numbers are different, with its largest error; and whether the readers agree.
+    """Return each golden whose numbers are different, with its largest error; and whether the readers agree.
 
     Its readers are named where they are not those of all these cells. Nothing is said of the bits where the results do
     not say them.
@@ -292,7 +298,7 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
 
 
 def _flaky(results: Sequence[Result]) -> Finding:
-    """All cells that had another verdict last time, in one finding with a line for each."""
+    """Return all cells that had another verdict last time, in one finding with a line for each."""
     sentence = (
         f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement "
         "uses the verdict of this run."
@@ -305,7 +311,10 @@ def _flaky(results: Sequence[Result]) -> Finding:
 
 
 def _change(change: JudgedChange) -> Finding:
-    """A declared change of a custom call: phase, what must hold, what measures it, when the old target may go."""
+    """Return a finding for a declared change of a custom call.
+
+    It has phase, what must hold, what measures it, when the old target may go.
+    """
     measured = f"nothing: no promised reader that has the change ran a golden of {change.old}"
     if change.measured:
         passed = f"{change.passed} of {change.cells} promised cells pass in readers that have the change"

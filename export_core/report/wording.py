@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.exit_code import ExitCode
-from export_core.base.facts import told_facts
+from export_core.base.facts import labelled_facts
 from export_core.base.processes import shell_settings
 from export_core.base.text import few, first_line, plain_text, plural
 from export_core.judge import Judgement, Result, Summary
@@ -47,12 +47,15 @@ _MOST_LINES = 20
 
 
 def named_folder(folder: Path | None) -> str:
-    """The folder of results as the argument of a command, after a space; nothing for the one that commands assume."""
+    """Return the folder of results as the argument of a command, after a space.
+
+    It is empty for the folder that commands assume.
+    """
     return "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text, with its full stop."""
+    """Return the first sentence of a text, with its full stop."""
     start, stop, _ = text.partition(". ")
     return f"{start}." if stop else text
 
@@ -61,11 +64,11 @@ OUTDATED = (
     "What decides verdicts has changed since the run in {}: it was made by {}. `jaxexport judge` and `can-i-deploy` do "
     "not count it. Run `jaxexport matrix` again."
 )
-"""What is said of a run that is shown although it does not count any more."""
+"""The sentence about a run that is shown although it does not count any more."""
 
 
 def headline(summary: Summary) -> tuple[str, str]:
-    """What a run shows, with its numbers; and the line with all counts, the date and the exit code."""
+    """Return what a run shows, with its numbers; and the line with all counts, the date and the exit code."""
     name, facts = _verdict_of_run(summary)
     if compiled := summary.verdicts.get(Verdict.COMPILED):
         facts += f", {compiled:,} compiled only"
@@ -90,9 +93,9 @@ def headline(summary: Summary) -> tuple[str, str]:
 
 
 def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
-    """Return what of a run's numbers is in its headline, and the sentence below it, with a space behind it.
+    """Return the numbers of a run for its headline, and the sentence below it, with a space behind it.
 
-    Several causes, or several ways to fail, have more to say than one line has room for.
+    Several causes, or several ways to fail, need more than one line.
     """
     failing = [name for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
     cells = sum(summary.judgements.get(name, 0) for name in failing)
@@ -109,7 +112,7 @@ def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
 
 
 def _verdict_of_run(summary: Summary) -> tuple[str, str]:
-    """The word for an exit code, and the numbers behind it."""
+    """Return the word for an exit code, and the numbers behind it."""
     promised, kept = sum(summary.promised.values()), summary.promised.get(Judgement.KEPT, 0)
     failing = [(name, _failing_facts(summary, name)) for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
     also = [f"{name}: {facts}" for name, facts in failing if facts]
@@ -141,19 +144,19 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
 
 
 def old_calendar(summary: Summary) -> str:
-    """How old the calendar of a run is, once that matters; empty before."""
+    """Return how old the calendar of a run is, once that matters; empty before."""
     policy = msgspec.convert(summary.policy, Policy)
     return calendar_age(summary.calendar.get("newest_built", ""), summary.as_of, policy)
 
 
 def _unplanned_facts(summary: Summary) -> str:
-    """How many cells are promised on the day and were never planned; empty for none."""
+    """Return how many cells are promised on the day and were never planned; empty for none."""
     cells = sum(summary.unplanned.values())
     return f"{plural(cells, 'cell')} of the promised plan of {summary.as_of} never ran" if cells else ""
 
 
 def unplanned_sentence(summary: Summary) -> str:
-    """Which cells are promised on the day and were never planned; empty for none."""
+    """Return which cells are promised on the day and were never planned; empty for none."""
     if not summary.unplanned:
         return ""
     counts = summary.unplanned.items()
@@ -162,7 +165,10 @@ def unplanned_sentence(summary: Summary) -> str:
 
 
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:
-    """``67 of 1,350 promised cells, 3 causes``, ``4 of 1,350 promised cells over a budget``; empty for no such cell."""
+    """Return failing cells of a judgement in words, such as ``67 of 1,350 promised cells, 3 causes``.
+
+    Empty for none.
+    """
     cells, promised = summary.judgements.get(judgement, 0), summary.promised.get(judgement, 0)
     if judgement is Judgement.OWED:
         owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
@@ -177,7 +183,7 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
 
 
 def _broken_facts(summary: Summary) -> list[str]:
-    """Return in which ways promises are broken, each with its cells or goldens."""
+    """Return the ways in which promises are broken, each with its cells or goldens."""
     cells, promised = (counts.get(Judgement.BROKEN, 0) for counts in (summary.judgements, summary.promised))
     broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
     audited = [cause for cause in broken if cause.stage is Stage.AUDIT]
@@ -206,7 +212,7 @@ def _targets(names: Sequence[str]) -> str:
 
 
 def _readers_affected(summary: Summary) -> str:
-    """The readers in which something is broken or owed, those of each cause apart; empty where nothing is."""
+    """Return the readers in which something is broken or owed, those of each cause apart; empty for none."""
     ends = {(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach}
     ordered = sorted(ends, key=lambda end: (end[0].date_order, end[1].date_order))
     spans = list(dict.fromkeys((first.label, last.label) for first, last in ordered))
@@ -220,13 +226,16 @@ def _readers_affected(summary: Summary) -> str:
 
 
 def promised_nothing(summary: Summary) -> bool:
-    """Whether the first thing to say of a run is that no promise was tested: nothing is broken, missing or stale."""
+    """Return whether the most important fact of a run is that no promise was tested.
+
+    Nothing is broken, missing or stale then.
+    """
     missing = summary.uncovered or summary.unplanned or summary.judgements.get(Judgement.INCOMPLETE)
     return bool(summary.unpromised) and summary.exit_code in (ExitCode.KEPT, ExitCode.INCOMPLETE) and not missing
 
 
 def shown_exit_code(summary: Summary) -> ExitCode:
-    """What the look of a run follows.
+    """Return the exit code by which a run looks.
 
     A run that promised nothing never looks like a promise that is kept, also where the policy says that it is meant.
     """
@@ -234,14 +243,15 @@ def shown_exit_code(summary: Summary) -> ExitCode:
 
 
 def counts_line(counts: Mapping[str, int]) -> str:
-    """``6 kept, 2 bonus``."""
+    """Return counts in words, such as ``6 kept, 2 bonus``."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple[str, str]]:
-    """``since 0.12.0``, ``between 0.11.1 and 0.12.0``, ``works in 0.10.0``; none where the run does not show it.
+    """Return labels with texts such as ``since 0.12.0``, ``between 0.11.1 and 0.12.0``, ``works in 0.10.0``.
 
-    The table of known issues knows the release that fixed one; the run only the next of its own readers.
+    None where the run does not show it. The table of known issues knows the release that fixed one; the run only the
+    next of its own readers.
     """
     began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
@@ -249,7 +259,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
 
 
 def cell_mark(result: Result) -> str:
-    """A cell in a table: the verdict in a word, in brackets outside the window, with a mark for some judgements."""
+    """Return a cell in a table: the verdict in a word, in brackets outside the window, maybe with a mark."""
     mark = VERDICTS[result.verdict].mark
     # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
     if not result.promised:
@@ -258,12 +268,15 @@ def cell_mark(result: Result) -> str:
 
 
 def judgement_mark(result: Result) -> str:
-    """What follows the verdict in a table: the mark of its judgement, ``~`` for a flaky one."""
+    """Return the mark behind the verdict in a table: that of its judgement, ``~`` for a flaky one."""
     return result.judgement.facts.mark + ("~" if result.flaky else "")
 
 
 def window_line(result: Result) -> str:
-    """``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180 days)``."""
+    """Return the window of a cell in words.
+
+    Such as ``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180 days)``.
+    """
     is_forward = result.direction is Direction.FORWARD
     days = f"{result.direction}: reader built {result.days} days {'before' if is_forward else 'after'} the writer"
     if promises_nothing(result.reader):
@@ -285,13 +298,13 @@ def window_line(result: Result) -> str:
 
 
 def promises_nothing(reader: Release) -> bool:
-    """Whether the runtime of a reader is known to promise nothing, about any artifact."""
+    """Return whether the runtime of a reader is known to promise nothing, about any artifact."""
     runtime = known_runtimes().get(reader.family) if reader.runtime else None
     return runtime is not None and runtime.promise is None
 
 
 def promise_line(reader: Release) -> str:
-    """What the runtime of a reader promises, with the source of that; empty for jaxlib, of which JAX promises it."""
+    """Return the promise of a reader's runtime, with its source; empty for jaxlib, for which JAX promises."""
     if not reader.runtime:
         return ""
     if (runtime := known_runtimes().get(reader.family)) is None:
@@ -302,19 +315,19 @@ def promise_line(reader: Release) -> str:
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
-    """As many lines as evidence has room for, and how many more the file of the results has."""
+    """Return as many lines as evidence has room for, and how many more the file of the results has."""
     rest = [f"and {len(lines) - _MOST_LINES} more, in {file}"] if len(lines) > _MOST_LINES else []
     return "\n".join([*lines[:_MOST_LINES], *rest])
 
 
 def outcome_line(result: Result) -> str:
-    """What happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
+    """Return what happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
     objection = _objection(result)
     return f"{result.judgement.facts.short}: {objection}" if objection else result.ending
 
 
 def why_command(name: str, result: Result, *words: str) -> str:
-    """The shell command that asks why a cell fails, `reduce` or `explain`, about the cell that `reproduce` runs."""
+    """Return the shell command that asks why a cell fails, `reduce` or `explain`, made of its `reproduce`."""
     given: list[str] = []
     with contextlib.suppress(ValueError):  # results may come from anywhere
         given = shlex.split(result.reproduce)
@@ -326,7 +339,7 @@ def why_command(name: str, result: Result, *words: str) -> str:
 
 
 def writer_and_reader(result: Result) -> str:
-    """The case, the release that wrote it and the one that read it. Without a full stop: a sentence may go on."""
+    """Return the case, the release that wrote it and the one that read it, without a full stop."""
     writer, reader = (
         f"{f'jax {release.jax} with ' if release.jax else ''}{release.title} (built {release.built})"
         for release in (result.writer.release, result.reader)
@@ -335,7 +348,7 @@ def writer_and_reader(result: Result) -> str:
 
 
 def cell_sentence(result: Result) -> str:
-    """The case, its writer and reader, and what happened."""
+    """Return the case, its writer and reader, and what happened."""
     addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
         outside = ", which breaks the promise outside the window too"
@@ -346,11 +359,11 @@ def cell_sentence(result: Result) -> str:
 
 
 _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?(?:capacity|memory)")
-"""What compilers say of a program that needs more memory than their device has."""
+"""Messages of compilers about a program that needs more memory than their device has."""
 
 
 def device_limit(result: Result) -> str:
-    """Whether no release's compiler does a program for its device, in sentences; empty for any other cell."""
+    """Return whether no release's compiler does a program for its device, in sentences; empty for any other cell."""
     writer = release_name(result.writer.release)
     device = result.device or result.platform
     if result.control is None:
@@ -368,14 +381,14 @@ def device_limit(result: Result) -> str:
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:
-    """How large an error is: in units of the writer's noise where it was measured, else as it is."""
+    """Return how large an error is: in units of the writer's noise where it was measured, else absolute."""
     if noise is not None:
         return f"{noise:.3g} x noise"
     return "not finite" if absolute is None else f"off by {absolute:.2g}"
 
 
 def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, str]]:
-    """What a cell is judged by, with labels: window, stage, message, stderr, and the command that reproduces it.
+    """Return the evidence about a cell, with labels: window, stage, message, stderr, command that reproduces it.
 
     `all_of_stderr`: all that the result has of it, not only the lines that explain an error.
     """
@@ -390,14 +403,14 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("processor", result.processors),
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),
-        *((label, "\n".join(lines)) for label, lines in told_facts(result.facts)),
+        *((label, "\n".join(lines)) for label, lines in labelled_facts(result.facts)),
         ("stderr", result.stderr if all_of_stderr else result.error_lines),
         ("reproduce", result.reproduce),
     ]
 
 
 def amount(figure: str, value: float) -> str:
-    """``169.0 MB``, ``12.5 ms``, ``1,204``, ``3.2 G``: a figure as people read it."""
+    """Return a figure as people read it: ``169.0 MB``, ``12.5 ms``, ``1,204``, ``3.2 G``."""
     if figure == "run_seconds":
         return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.3g} ms"
     unit = "B" if figure.endswith("bytes") or figure == "bytes_accessed" else ""
@@ -408,13 +421,16 @@ def amount(figure: str, value: float) -> str:
 
 
 def figures_line(result: Result) -> str:
-    """``temp_bytes 169.0 MB, …, fusions 16``: all that the compiler says of a cell; empty where it is silent."""
+    """Return all figures of the compiler about a cell, such as ``temp_bytes 169.0 MB, …, fusions 16``.
+
+    Empty for none.
+    """
     figures = msgspec.structs.asdict(result.cost) if result.cost else {}
     return ", ".join(f"{name} {amount(name, value)}" for name, value in figures.items() if value is not None)
 
 
 def times(was: float, now: float) -> str:
-    """``x2.00``, ``/1.33``: how many times more or less."""
+    """Return how many times more or less it is, such as ``x2.00`` or ``/1.33``."""
     if not was or not now:
         return "new" if now else "gone"
     ratio = max(now / was, was / now)
@@ -422,10 +438,12 @@ def times(was: float, now: float) -> str:
 
 
 def reason_line(result: Result) -> str:
-    """Why a cell is judged as it is, in one line: what features say of one that works, its message, or its verdict."""
+    """Return why a cell is judged as it is, in one line: by features, its message, or its verdict."""
     return _objection(result) or first_line(result.message) or str(result.verdict)
 
 
 def _objection(result: Result) -> str:
-    """What features say of a cell that works, in one line; empty where they say nothing."""
-    return "; ".join(line for _, lines in told_facts(result.facts) for line in lines) if result.verdict.works else ""
+    """Return the objection of features to a cell that works, in one line; empty for none."""
+    return (
+        "; ".join(line for _, lines in labelled_facts(result.facts) for line in lines) if result.verdict.works else ""
+    )

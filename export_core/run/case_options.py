@@ -1,4 +1,4 @@
-"""How a function is exported and compared: as its keywords say, else as the run says, else as the policy says."""
+"""The options of an export and of a comparison: of the keywords, else of the run, else of the policy."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -12,7 +12,7 @@ from export_core.policy import Policy
 def export_options(
     keywords: Mapping[str, Any], policy: Policy, platforms: tuple[str, ...] | None = None
 ) -> ExportOptions:
-    """How a function is to be exported: as its keywords say, else for `platforms`, else as the policy says."""
+    """Return how a function is to be exported: as its keywords say, else for `platforms`, else as the policy says."""
     # There are more keywords, such as tolerances, which do not change what is exported.
     names = {field.name for field in fields(ExportOptions)}
     given = {name: value for name, value in keywords.items() if name in names and value is not None}
@@ -24,7 +24,7 @@ def export_options(
 def comparison(
     keywords: Mapping[str, Any], policy: Policy, rtol: float | None = None, atol: float | None = None
 ) -> Comparison:
-    """Comparator and tolerances: those of the keywords, else `rtol` and `atol`, else those of the policy."""
+    """Return comparator and tolerances: those of the keywords, else `rtol` and `atol`, else those of the policy."""
     compare, ulp = keywords.get("compare") or "allclose", keywords.get("ulp")
     relative: list[Any] = [keywords.get("rtol"), rtol, policy.rtol]
     absolute: list[Any] = [keywords.get("atol"), atol, policy.atol]

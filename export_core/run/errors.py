@@ -8,23 +8,23 @@ AGAIN = "Run the matrix again."  # What to do about most of them.
 
 
 class RunError(ExportCompatError):
-    """The folder of a run that cannot be read, written or continued as asked."""
+    """An error of the folder of a run, which cannot be read, written or continued as asked."""
 
 
 class ResultsNotWritten(RunError):  # noqa: N818 - it names what happened
-    """There is no room for more results: the run is incomplete, and can be resumed."""
+    """An error for results without room on the disk: the run is incomplete, and can be resumed."""
 
     exit_code = 3
 
 
 class IncompleteResults(RunError):  # noqa: N818 - it names what happened
-    """Planned cells have no result, or more than one: what the run says of the others is not its answer."""
+    """An error for planned cells without a result, or with more than one: the others are no answer of the run."""
 
     exit_code = 3
 
 
 def not_readable(path: Path, what: str, problem: str) -> RunError:
-    """The error for a file of a run whose form this version does not know."""
+    """Return the error for a file of a run whose form this version does not know."""
     advice = f"Another version of pytest-jaxexport may have written it. {AGAIN}"
     return RunError.about(Problem(path, f"not {what} that this version reads: {problem}.", advice=advice))
 

@@ -56,9 +56,10 @@ _UNFIT = re.compile(
     r"[\s,.]*(?:Please see|\n|\Z)",
     re.DOTALL,
 )
-"""What jax says of arguments that do not fit what was exported, after the call and the type of the error.
+"""The message of jax about arguments that do not fit what was exported.
 
-The page that it names is left out, and so is the source that XLA quotes: it is that of our worker.
+It is behind the call and the type of the error. The page that it names is left out, and so is the source that XLA
+quotes: it is that of our worker.
 """
 _FLAGS_ADVICE = (
     "Cells get XLA_FLAGS only where the policy names it (`environment: [XLA_FLAGS]`): name it there, or write the "
@@ -110,24 +111,27 @@ class OwnReader:
         return with_variables(environment, PYTHONHASHSEED="2" if seed == "1" else "1")
 
     def start_worker(self) -> Worker:
-        """The worker, which imports jax when it is started."""
+        """Return the worker, which imports jax when it is started."""
         return self._workers.start(self._environment, CellLimits().jobs)
 
     def fork_program(self, program: Path, address: str) -> bool:
-        """Have a fork of the worker run a program: see `run_program` in readers/worker/program.py. False: it cannot."""
+        """Have a fork of the worker run a program, as `run_program` in readers/worker/program.py does.
+
+        Returns: False where it cannot.
+        """
         return self._workers.fork_program(self._environment, CellLimits().jobs, program, address)
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
-        """The noise of a golden that this interpreter has just made, or why there is none.
+        """Return the noise of a golden that this interpreter has just made, or why there is none.
 
-        Its first replay then runs in the same process.
+        The golden's first replay then runs in the same process.
         """
         return measure_noise(golden, self._environment, self.start_worker(), self._other_kernel, self._first_runs)
 
     def first_call(self, uncalled: Uncalled, *, warm: bool = False) -> str:
-        """How a process ends that calls an artifact for the first time; empty where it lives, or nobody knows it.
+        """Return how a process ends that calls an artifact for the first time; empty where it lives or is unknown.
 
-        Where a cold process dies, one that has traced linear algebra is asked too, and with `warm` only that: this
+        Where a cold process dies, one that has traced linear algebra is asked too, and with `warm` only that. This
         process has traced the function, and until 0.9.2 LAPACK calls die in one that has not. An artifact that some
         process has survived is not called again.
         """
@@ -187,7 +191,10 @@ def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer
 
 
 def first_call_key(cell: Cell, environment: Environment, options: ReplayOptions) -> str:
-    """Names what decides whether a process survives the first call of an artifact; empty where more decides it."""
+    """Return a key of all that decides whether a process survives the first call of an artifact.
+
+    Empty where more decides it.
+    """
     if not environment.content_hash or runs_code_outside_the_key(cell.golden):
         return ""
     return sha256(b"first call\n" + OutcomeKeys(options).of(cell, environment).encode())
@@ -206,7 +213,10 @@ def require_first_call(test: str, ended: str) -> None:
 def add_noise(
     produced: ProducedGolden, store: GoldenStore, policy: Policy, measure: Callable[[Golden], MeasuredNoise | str]
 ) -> ProducedGolden:
-    """The golden with its noise, measured unless it is stored. Raises `ExportError` where its numbers prove nothing."""
+    """Return the golden with its noise, measured unless it is stored.
+
+    Raises `ExportError` where its numbers prove nothing.
+    """
     if produced.outputs is None:
         return produced
     manifest = structs.replace(produced.manifest, instruction_set=instructions_used(os.environ))
@@ -222,7 +232,7 @@ def add_noise(
 
 
 def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Result]]) -> str:
-    """How this release dies when it replays its own golden in a new process; empty where it replays it.
+    """Return how this release dies when it replays its own golden in a new process; empty where it replays it.
 
     Raises `ExportError` where the golden cannot be replayed for another reason: a reader would be blamed for it.
     """
@@ -241,7 +251,7 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
 
 @dataclass(frozen=True)
 class FirstReplay:
-    """What a golden's writer made of it; all is empty where it replays it."""
+    """The first replay of a golden by its own writer; all is empty where it succeeds."""
 
     problem: str = ""  # Why it may not be stored.
     crash: str = ""  # How the writer's process died.
@@ -295,7 +305,7 @@ def first_replay(result: Result, produced: ProducedGolden | None = None) -> Firs
 
 
 def _advice_for(produced: ProducedGolden) -> Iterator[str]:
-    """What a function has that explains other numbers of its own artifact, a paragraph each."""
+    """Yield what explains other numbers of a function's own artifact, a paragraph each."""
     if _DRAWS.search(produced.files.get(JAXPR_TEXT, b"").decode(errors="replace")):
         yield _KEY_ADVICE
     envelope = produced.artifact.envelope

@@ -24,15 +24,19 @@ Reader = Callable[[str, str, Any], Any]  # Reads a value: gets how its message b
 
 
 class KeywordError(ExportCompatError):
-    """A keyword that nobody knows, or whose value cannot be used."""
+    """An error for a keyword that nobody knows, or whose value cannot be used."""
 
 
 def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], UserCode]) -> dict[str, Any]:
-    """The value of every keyword, None for one that is not given; those of features are in `entries`, if given.
+    """Return the value of every keyword, None for one that is not given; those of features are in `entries`, if given.
 
-    `where` begins each message. `user_code` gives the process in which a comparator of the user's own is imported.
+    Args:
+        given: the keywords with their values.
+        where: the beginning of each message.
+        user_code: returns the process in which a comparator of the user's own is imported.
 
-    Raises `KeywordError` for unknown keywords and values of the wrong kind.
+    Raises:
+        KeywordError: A keyword is unknown, or its value is of the wrong kind.
     """
     for key in given:
         if key not in ALL_KEYWORDS:
@@ -65,7 +69,10 @@ def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], 
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
-    """Platform names of jax.export. Raises `KeywordError` for any other."""
+    """Return platform names of jax.export.
+
+    Raises `KeywordError` for any other.
+    """
     names = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     for name in names:
         if name not in PLATFORMS:
@@ -95,7 +102,7 @@ def _texts(where: str, name: str, value: object, what: str) -> tuple[str, ...]:
 
 
 def _tolerance(where: str, name: str, value: Any) -> Any:
-    """A number, or a dict of dtypes to numbers."""
+    """Return a number, or a dict of dtypes to numbers."""
     try:
         return read_amount(value, whole=name == "ulp")
     except ValueError as error:
@@ -122,7 +129,7 @@ def _are_reasons(value: object) -> bool:
 
 
 def _one_that(fits: Callable[[Any], bool], expected: str) -> Reader:
-    """How a value is read that is taken as it is, or refused with what was expected."""
+    """Return a reader of values that are taken unchanged, or refused with what was expected."""
 
     def read(where: str, name: str, value: Any) -> Any:
         if not fits(value):
@@ -162,7 +169,7 @@ KEYWORDS: dict[str, Reader] = {
     "constant": partial(_texts, what="paths of leaves such as \"result['step']\""),
     "without_outputs": _REASON,
 }
-"""How the value of each keyword is read."""
+"""The reader of each keyword's value."""
 
 ENTRIES = marker_keywords()  # The keys of the policy that features add and of which the marker may have an entry.
 

@@ -15,17 +15,20 @@ from export_core.run.run import Run, judge_run
 
 
 class NoShardError(RunError):
-    """No shard has finished: nothing is known, not even what was planned."""
+    """An error for shards none of which has finished: nothing is known, not even what was planned."""
 
     exit_code = ExitCode.INCOMPLETE
 
 
 def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
-    """Join the results of all shards of a plan, and judge them: the run that an undivided matrix would have left.
+    """Join the results of all shards of a plan, and judge them as the run of an undivided matrix.
 
-    And the shards, such as ``2/3``, that are not among them or did not finish, which make the run incomplete. Raises
-    `NoShardError` if none has finished, and `RunError` for a folder with something else or with a shard of another
-    plan, for a shard that is given twice, and for results that are not those of the shard: see `read_run`.
+    Returns the shards too, such as ``2/3``, that are missing or did not finish, which make the run incomplete.
+
+    Raises:
+        NoShardError: None has finished.
+        RunError: A folder has something else or a shard of another plan, a shard is given twice, or results are not
+            those of the shard: see `read_run`.
     """
     finished, missing = _finished(folders)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.
@@ -64,7 +67,7 @@ def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
 
 
 def _finished(folders: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:
-    """The folders of shards that have finished, all of one plan; and the shards of that plan that are not there."""
+    """Return the folders of shards that have finished, all of one plan; and the missing shards of that plan."""
     finished = [folder for folder in folders if (folder / SUMMARY).exists()]
     if not finished:
         raise NoShardError(

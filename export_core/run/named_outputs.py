@@ -1,4 +1,4 @@
-"""What a person names for an output must not be: a file of a golden, of a policy or of a run."""
+"""The check of named outputs: none may be a file of a golden, of a policy or of a run."""
 
 from pathlib import Path
 
@@ -9,7 +9,11 @@ from export_core.run.plan_record import PLAN
 from export_core.run.results import LOCK, RESULTS, SUMMARY
 
 _OF_A_RUN = PLAN, RESULTS, SUMMARY, LOCK, ".gitignore"
-_WRITTEN_BY_HAND = ".yaml", ".yml", ".toml"  # No output is of these kinds: one that exists is a policy, or such a file.
+_WRITTEN_BY_HAND = (
+    ".yaml",
+    ".yml",
+    ".toml",
+)  # The kinds of files that no output has: one that exists is a policy, or such a file.
 
 
 def check_output(path: Path, policy: str | None = None) -> None:

@@ -49,19 +49,19 @@ _COMMIT, _COMPARATOR, _VARIABLE, _RUNTIME = "commit", "comparator", "variable", 
 """Parts of the evidence that a plan has nowhere else; each but the commit with a name behind it."""
 _NOT_FOUND = "not found"
 _HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
-"""What a person could not read: a message says only that it is another one."""
+"""The parts that a person could not read: a message only says that they differ."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """Everything that decides a verdict."""
 
-    digest: str  # One hash of all parts.
+    digest: str  # A hash of all parts.
     parts: dict[str, str]
     """Each part by its name, as a hash; the version of pytest-jaxexport and the commit as they are."""
 
     @classmethod
     def of(cls, parts: Mapping[str, str]) -> Evidence:
-        """The evidence that has these parts."""
+        """Return the evidence that has these parts."""
         ordered = dict(sorted(parts.items()))
         return cls(hash_of(ordered), ordered)
 
@@ -77,7 +77,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
-    """plan.json: what decides the results of a run.
+    """plan.json: everything that decides the results of a run, and its cells.
 
     Of a shard, all but `own_cells` and `shard` are those of the plan that it is a part of.
     """
@@ -103,7 +103,10 @@ class PlanRecord(msgspec.Struct, frozen=True):
         return hash_of(msgspec.structs.replace(self, shard="", own_cells={}))
 
     def differs_in(self, other: PlanRecord) -> str:
-        """What is not the same in another plan, in words; empty if nothing is. Shards are not compared."""
+        """Return what differs in another plan, in words; empty if nothing does.
+
+        Shards are not compared. Shards are not compared.
+        """
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)
             if before != now:
@@ -113,7 +116,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
         return ""
 
     def changes_since(self, policy: Policy) -> list[str]:
-        """Return what of the evidence is not the same here and now, in words; empty if all is.
+        """Return which parts of the evidence differ here and now, in words; empty if none does.
 
         It is what may have changed since the run, and can be made anew: the tool, the source of comparators, runtimes,
         and the variables that the policy names, by which the results are to be judged.
@@ -162,7 +165,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
 def record_of(
     plan: Plan, policy: Policy, limits: CellLimits, shard: str = "", part: Plan | None = None, commit: str = ""
 ) -> PlanRecord:
-    """What decides the results of this plan, or of a shard of it, which is the plan `part`.
+    """Return the record of this plan, or of a shard of it, which is the plan `part`.
 
     `commit` is that of the project, and says whether its files were changed since; empty where nobody knows.
     """
@@ -228,19 +231,19 @@ def _runtime_parts(runtimes: Mapping[str, Runtime | None]) -> dict[str, str]:
 
 
 def _hash_of_runtime(runtime: Runtime) -> str:
-    """Hash what the package of a runtime says of it, but for its releases, and its worker half."""
+    """Return a hash of what the package of a runtime declares, without its releases, and of its worker half."""
     names = {*runtime.__struct_fields__} - {"folder", "releases"}
     half = hashlib.sha256(read_named(runtime.half)).hexdigest()
     return hash_of([half, {name: getattr(runtime, name) for name in names}])
 
 
 def _named(kind: str, parts: Iterable[str]) -> list[str]:
-    """The names in the parts of this kind."""
+    """Return the names in the parts of this kind."""
     return [name for part in parts for found, _, name in [part.partition(" ")] if found == kind]
 
 
 def _in_words(part: str, then: str, now: str) -> str:
-    """Say how a part of the evidence is another one."""
+    """Return how a part of the evidence differs, in words."""
     kind, _, name = part.partition(" ")
     if kind == _COMPARATOR:
         missing = ", which is not found from this folder" if now == _NOT_FOUND else ""
@@ -257,7 +260,7 @@ def _in_words(part: str, then: str, now: str) -> str:
 
 
 def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str, str]:
-    """The form of `PlanRecord.own_cells`: the same for the same cells, in whichever order they come."""
+    """Return the form of `PlanRecord.own_cells`: equal for equal cells, in whichever order they come."""
     numbers = {name: number for number, name in enumerate(sorted(goldens))}
     places: dict[str, list[int]] = {}
     for key in keys:
@@ -266,7 +269,10 @@ def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str,
 
 
 def recorded_plan(folder: Path) -> PlanRecord | None:
-    """The plan of the last run in a folder; None where none began. Raises `RunError` for one of another version."""
+    """Return the plan of the last run in a folder; None where none began.
+
+    Raises `RunError` for one of another version.
+    """
     path = folder / PLAN
     try:
         record: PlanRecord = decode_json(read_named(path, LARGEST), PlanRecord)
@@ -278,14 +284,14 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
 
 
 class _Extent(msgspec.Struct):
-    """What of a plan.json, by any version, says whether its run is whole."""
+    """The parts of a plan.json, of any version, that tell whether its run is whole."""
 
     selection: dict[str, Any]
     shard: str = ""
 
 
 class _Maker(msgspec.Struct):
-    """What of a plan.json, by any version, says which code made its run."""
+    """The parts of a plan.json, of any version, that tell which code made its run."""
 
     tool: str
 
@@ -304,7 +310,7 @@ def _another_tool(maker: str) -> str:
 
 
 def has_whole_run(folder: Path) -> bool:
-    """Whether the last run in a results folder, finished or not, is of all that the project asks for."""
+    """Return whether the last run in a results folder, finished or not, is of all that the project asks for."""
     try:
         extent = decode_json(read_named(folder / PLAN, LARGEST), _Extent)
     except (OSError, msgspec.MsgspecError):
@@ -313,21 +319,25 @@ def has_whole_run(folder: Path) -> bool:
 
 
 def plan_of(folder: Path) -> PlanRecord:
-    """The plan of the run in a results folder. Raises `RunError` where there is none that this version can read."""
+    """Return the plan of the run in a results folder.
+
+    Raises `RunError` where there is none that this version can read.
+    """
     if record := recorded_plan(folder):
         return record
     raise not_as_written(folder / PLAN, "expected the plan of a matrix run, found none.")
 
 
 def hash_of(value: Any) -> str:
-    """A hash of data, the same for the same data."""
+    """Return a deterministic hash of data."""
     return hashlib.sha256(json_bytes(value, order="deterministic")).hexdigest()
 
 
 def policy_hash(policy: Mapping[str, Any]) -> str:
-    """A hash of a policy as summary.json has it, without the lines of its entries: moving one changes nothing.
+    """Return a hash of a policy as summary.json has it, without the lines of its entries.
 
-    Of the keys that are there, so that a later version, which knows more keys, finds the same.
+    Moving an entry changes nothing. Only the keys that are there count, so that a later version, which knows more keys,
+    finds the same.
     """
     plain = msgspec.json.decode(json_bytes(policy))
     for table in LOCATED:
@@ -341,7 +351,7 @@ def _place(key: CellKey) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """``0-17,20`` for numbers in order."""
+    """Return numbers in order as ranges, such as ``0-17,20``."""
     parts = []
     # In a run of consecutive numbers, the distance from its position is the same.
     for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):

@@ -60,7 +60,7 @@ _IGNORE = "# jaxexport made this folder: results of a run are not committed.\n*\
 
 
 class _Finished(msgspec.Struct):
-    """What of a summary says which results it is about."""
+    """The summary's hash of its results."""
 
     results_sha256: str
 
@@ -103,7 +103,7 @@ class Journal:
             raise
 
     def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
-        """Drop all results so far but the complete lines that are wanted, once each, and return those."""
+        """Drop all results so far but the complete lines that are wanted, once each, and return the latter."""
         *lines, rest = read_regular(self._folder / RESULTS).split(b"\n")
         # A torn last line would run into the next result: then the file is written again.
         wanted = list(dict.fromkeys(line for line in lines if is_wanted(line)))
@@ -141,7 +141,10 @@ class Journal:
         self._lock.release()
 
     def _take_up(self, record: PlanRecord) -> bool:
-        """Take up the last run here, and return whether there was one. A finished one stays aside for now."""
+        """Continue the last run in this folder, and return whether there was one.
+
+        A finished one stays aside for now. A finished one stays aside for now.
+        """
         before = recorded_plan(self._folder)
         if before is None:
             return False
@@ -186,7 +189,7 @@ class Journal:
 
     @staticmethod
     def _make_kept(folder: Path) -> Path:
-        """Make the folder of a run that is kept, and return it."""
+        """Make the folder for a run that is not to be lost, and return it."""
         refuse_link(folder)
         folder.mkdir(exist_ok=True)
         return folder
@@ -209,12 +212,18 @@ class Journal:
             raise ResultsNotWritten.about(_not_written(self._folder, error)) from error
 
     def _opened(self) -> io.FileIO:
-        """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again, torn."""
+        """Open the results to append to, unbuffered.
+
+        A buffer that did not fit on the disk would be written again, torn.
+        """
         return open_to_append(self._folder / RESULTS)
 
 
 def is_whole_run_moved(folder: Path) -> bool:
-    """Whether a part of a run moves the last whole run in its folder. Unfinished, it replaces no finished one."""
+    """Return whether a part of a run moves the last whole run in its folder.
+
+    Unfinished, it replaces no finished one. Unfinished, it replaces no finished one.
+    """
     return has_whole_run(folder) and ((folder / SUMMARY).exists() or not (folder / WHOLE / SUMMARY).exists())
 
 
@@ -225,7 +234,7 @@ def finished_before(folder: Path) -> str:
 
 
 def results_written(folder: Path) -> int:
-    """The number of results in the folder of a run, which need not have ended."""
+    """Return the number of results in the folder of a run, which need not have ended."""
     path = folder / RESULTS
     return read_regular(path).count(b"\n") if path.exists() else 0
 
@@ -259,7 +268,7 @@ def _not_resumed(path: Path, text: str) -> Problem:
 
 
 def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]:
-    """The results so far, one for each cell that was run; the journal has only these from now on.
+    """Return the results so far, one for each cell that was run; the journal has only these from now on.
 
     They are judged again: no summary has a hash of them yet.
     """
@@ -304,10 +313,12 @@ def write_summary(folder: Path, summary: Summary) -> None:
 
 
 def read_run(folder: Path) -> Run:
-    """A finished run whose plan, results and summary belong together.
+    """Return a finished run whose plan, results and summary belong together.
 
-    Raises `IncompleteResults` where planned cells have no result or more than one, and `RunError` for all else: a
-    result of an unplanned cell, a file that was changed, a policy or a calendar that is not the plan's.
+    Raises:
+        IncompleteResults: Planned cells have no result or more than one.
+        RunError: Anything else is wrong: a result of an unplanned cell, a file that was changed, a policy or a calendar
+            that is not the plan's.
     """
     summary, plan = read_summary(folder), plan_of(folder)
     _check_summary(folder / SUMMARY, summary, plan)
@@ -351,7 +362,10 @@ def _check_dates(folder: Path, run: Run) -> None:
 
 
 def read_summary(folder: Path) -> Summary:
-    """The summary.json of a run. Raises `RunError` for none, and for one or a policy that another version wrote."""
+    """Return the summary.json of a run.
+
+    Raises `RunError` for none, and for one or a policy that another version wrote.
+    """
     path = folder / SUMMARY
     try:
         summary: Summary = decode_json(read_named(path, LARGEST), Summary)
@@ -393,7 +407,10 @@ def results_in(path: Path, data: bytes) -> Iterator[Result]:
 
 
 def _decoded(line: bytes) -> Result:
-    """A line of results.jsonl. Raises `msgspec.MsgspecError` for one that is no result."""
+    """Return a line of results.jsonl as a result.
+
+    Raises `msgspec.MsgspecError` for one that is no result.
+    """
     result: Result = decode_json(line, Result)
     if result.facts:
         check_facts(result.facts)
@@ -450,7 +467,10 @@ def _check_counts(path: Path, run: Run) -> None:
 
 
 def _cause_counts(summary: Summary) -> Counter[str]:
-    """How many failing cells of each judgement have a cause; the words of a cause may be those of another version."""
+    """Return how many failing cells of each judgement have a cause.
+
+    The words of a cause may be those of another version.
+    """
     counts: Counter[str] = Counter()
     for cause in summary.causes:
         counts[cause.judgement] += cause.cells

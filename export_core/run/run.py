@@ -35,7 +35,7 @@ class Run(Cells):
     options: str = ""
     """The options with which `jaxexport report` judges the files of that folder as this run was judged."""
     changed: str = ""
-    """What decides its verdicts and is not the same any more, in words, where it is shown all the same."""
+    """What decides its verdicts and has changed since, in words, where the run is shown nevertheless."""
 
     @cached_property
     def policy(self) -> Policy:
@@ -43,7 +43,7 @@ class Run(Cells):
         return msgspec.convert(self.summary.policy, Policy)
 
     def changed_since(self, policy: Policy | None = None) -> str:
-        """Return what decides its verdicts and is not the same here and now, in words; empty if all is.
+        """Return what decides its verdicts and has changed since, in words; empty if nothing has.
 
         Args:
             policy: the policy that holds now; None is that of the run.
@@ -97,7 +97,7 @@ def judge_run(
 def by_rules(
     results: Sequence[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> Sequence[Result]:
-    """The results of a run as the rules of all features judge them, each of which may have its key in the policy.
+    """Return the results of a run as the rules of all features judge them.
 
     `baseline` are the results of an earlier run, with which a rule may compare them.
     """

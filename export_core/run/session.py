@@ -63,7 +63,7 @@ from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Replayed, None, None]
 Replay = Callable[..., Outcomes]
-"""Gives each cell with its outcome; called with cells, `ReplayOptions`, and `notify` for a line for people."""
+"""A function that yields each cell with its outcome, from cells, `ReplayOptions`, and `notify` for lines."""
 _GIT_SECONDS = 10.0
 _HEAD, _OBJECT = "# branch.oid ", re.compile("[0-9a-f]{40,}")
 
@@ -79,13 +79,16 @@ class Interpreter:
     stopping: threading.Event = field(default_factory=threading.Event)  # Set when nobody wants outcomes any more.
 
     def find(self, placement: Placement) -> Environment:
-        """Its environment, which is there already: that of any placement."""
+        """Return its environment, which is there already: that of any placement."""
         return self.environment
 
     build = find
 
     def replay(self, cells: Sequence[Cell], options: ReplayOptions, *, notify: Callable[[str], None]) -> Outcomes:
-        """Each cell with its outcome; it is that of an earlier run where `cache` has it and no module is dumped."""
+        """Yield each cell with its outcome.
+
+        It is that of an earlier run where `cache` has it and no module is dumped.
+        """
         run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
         if self.cache is None or options.dump:
             return run(cells, self.build)
@@ -94,7 +97,7 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Observer:
-    """What is called while a run goes on; each does nothing unless given."""
+    """The callbacks during a run; each does nothing unless given."""
 
     planned: Callable[[Plan, Plan], None] = ignore  # Gets the plan, and the whole plan that it may be a shard of.
     started: Callable[[Plan, Sequence[Result]], None] = ignore
@@ -163,11 +166,19 @@ def run_matrix(
 ) -> Run:
     """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
 
-    `goldens` are those to select from, already verified; None reads and verifies all of the folder. `interpreter`
-    replays the given ones as the only reader, and on the CPU alone; `observer` follows the run and cannot end it.
+    Args:
+        policy: the policy.
+        selection: which cells.
+        options: how they are run.
+        goldens: those to select from, already verified; None reads and verifies all of the folder.
+        interpreter: replays the given ones as the only reader, and on the CPU alone.
+        observer: follows the run and cannot end it.
 
-    Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
-    of results cannot be used, and `ResultsNotWritten` where it has no room for more.
+    Raises:
+        GoldenError: A golden is not complete.
+        MatrixError: The plan is empty.
+        RunError: The folder of results cannot be used.
+        ResultsNotWritten: The folder has no room for more results.
     """
     observer = failing_softly(observer)
     limits = CellLimits.of(options)
@@ -231,7 +242,11 @@ def _whole_plan(
     interpreter: Interpreter | None,
     user_code: UserCode,
 ) -> Plan:
-    """The plan of a run, whatever its shard. One that is continued is planned for the day on which it began."""
+    """Return the plan of a run, whatever its shard.
+
+    One that is continued is planned for the day on which it began. One that is continued is planned for the day on
+    which it began.
+    """
     folder, is_part = options.results, not selection.whole or options.shard
     if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):
         # For the plan alone: what a cell's command says is what was asked.
@@ -257,7 +272,7 @@ def plan_matrix(
     *,
     is_run: bool = False,
 ) -> Plan:
-    """The cells of a selection, as of a day, whatever the shard. See `run_matrix`.
+    """Return the cells of a selection, as of a day, whatever the shard, as `run_matrix` plans them.
 
     The plan of a run (`is_run`) has no warnings that its report repeats. Raises `PolicyError` for a known failure whose
     globs cover too much.
@@ -282,7 +297,10 @@ def plan_matrix(
 def plan_here(
     policy: Policy, selection: Selection, options: RunOptions, goldens: Sequence[Golden], reader: Release
 ) -> Plan:
-    """The goldens that were exported for cpu, in the interpreter that runs now, whose release is the only reader."""
+    """Return the plan of the goldens that were exported for cpu, in the interpreter that runs now.
+
+    Its release is the only reader.
+    """
     if policy.known_issues:
         known_issues(policy.known_issues)
     calendar, windows, day = policy.calendar(), policy.window_lengths(), _day(options)
@@ -301,7 +319,10 @@ def plan_here(
 
 
 def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
-    """What the environments of this plan's cells cost on this machine, if a run builds those that are missing."""
+    """Return what the environments of this plan's cells cost on this machine.
+
+    That is if a run builds those that are missing.
+    """
     cells = (replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in plan.cells)
     placements = dict.fromkeys(cell.placement for cell in cells)
     environments = ReaderEnvironments.of(policy, plan.calendar, plan.sources)
@@ -313,7 +334,7 @@ def _day(options: RunOptions) -> datetime.date:
 
 
 def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanRecord | None) -> RunFacts:
-    """Return what the summary of a run says of its plan, but for what its goldens and its policy accept.
+    """Return the facts about a run's plan in its summary, without what its goldens and its policy accept.
 
     Args:
         plan: that of the run, or of the `shard` that it is.
@@ -340,7 +361,7 @@ def _facts(plan: Plan, identity: RunIdentity, shard: Shard | None, record: PlanR
 
 
 def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Replay:
-    """The replay that --executor names: in readers' environments on this machine, or what a feature offers."""
+    """Return the replay that --executor names: in readers' environments on this machine, or what a feature offers."""
     if options.executor == LOCAL:
         return partial(replay_here, ready=observer.environment)
     for replay_at in hooks("executor", ReplayAt):
@@ -354,7 +375,7 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
 def run_identity(
     policy: Policy, goldens: Path, folder: Path = Path(), environment: Mapping[str, str] = os.environ
 ) -> RunIdentity:
-    """The identity of a run that starts now, of the project in `folder`.
+    """Return the identity of a run that starts now, of the project in `folder`.
 
     Sources of the variables: GitHub's "Default environment variables", GitLab's "Predefined CI/CD variables".
     """

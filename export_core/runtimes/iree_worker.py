@@ -53,7 +53,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def compile_module(path: str, stage: Callable[[str], None]) -> bytes:
-    """The module of a portable artifact as bytecode for IREE's virtual machine."""
+    """Return the module of a portable artifact as bytecode for IREE's virtual machine."""
     from iree.compiler.api import Invocation, Output, Session, Source
 
     stage("deserialize")
@@ -75,7 +75,10 @@ def compile_module(path: str, stage: Callable[[str], None]) -> bytes:
 
 
 def element_type(name: str) -> int:
-    """The number of the runtime's element type for a dtype. Raises `ValueError` where it has none."""
+    """Return the number of the runtime's element type for a dtype.
+
+    Raises `ValueError` where it has none.
+    """
     from iree.runtime import HalElementType
 
     words = re.fullmatch(r"([a-z]+)(\d*)_?(\w*\d)?([a-z]*)", name)  # float8_e4m3fn is FLOAT_8_E4M3_FN there
@@ -89,7 +92,7 @@ def element_type(name: str) -> int:
 
 
 def to_view(device: Any, value: Any) -> Any:
-    """An argument: the bits of an array in the device's memory, and what they mean."""
+    """Return an argument: the bits of an array in the device's memory, and what they mean."""
     import numpy as np
     from iree import runtime
 
@@ -106,7 +109,7 @@ def to_view(device: Any, value: Any) -> Any:
 
 
 def from_view(view: Any, wire: str) -> Any:
-    """An array with the bits of a result."""
+    """Return an array with the bits of a result."""
     import ml_dtypes
     import numpy as np
 

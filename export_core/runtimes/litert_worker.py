@@ -36,7 +36,10 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """The outputs of a call of a module, NumPy arrays. Raises `NotImplementedError` where LiteRT cannot be given it."""
+    """Return the outputs of a call of a module, NumPy arrays.
+
+    Raises `NotImplementedError` where LiteRT cannot be given it.
+    """
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
     from ml_dtypes import int4

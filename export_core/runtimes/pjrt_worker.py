@@ -60,7 +60,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def put(client: Any, value: Any) -> Any:
-    """A buffer of the device that holds this array."""
+    """Return a buffer of the device that holds this array."""
     device = client.local_devices()[0]
     if hasattr(client, "buffer_from_pyval"):  # until 0.9.2
         return client.buffer_from_pyval(value, device, True)
@@ -74,7 +74,7 @@ def put(client: Any, value: Any) -> Any:
 
 
 def read_module(path: str) -> tuple[bytes, list[tuple[str, str] | None]]:
-    """The module as bytecode of this release, since its client reads no other, and each argument's layout, if any."""
+    """Return the module as bytecode of this release, and each argument's layout, if any."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy, stablehlo
 
@@ -92,12 +92,15 @@ def read_module(path: str) -> tuple[bytes, list[tuple[str, str] | None]]:
 
 
 def relayout(kind: str, layout: str) -> str:
-    """A program that returns its argument in this layout: PJRT's function for it is not in the binding."""
+    """Return a program that returns its argument in this layout.
+
+    PJRT's function for it is not in the binding.
+    """
     return f'func.func @main(%x: {kind}) -> ({kind} {{{LAYOUT} = "{layout}"}}) {{ return %x : {kind} }}'
 
 
 def compile_module(client: Any, code: bytes, shardy: bool) -> Any:
-    """The program of a module, for the only device."""
+    """Return the program of a module, for the only device."""
     from jaxlib import xla_client
 
     options = xla_client.CompileOptions()
@@ -111,6 +114,6 @@ def compile_module(client: Any, code: bytes, shardy: bool) -> Any:
 
 
 def execute(program: Any, arguments: list[Any]) -> list[Any]:
-    """Run a program on the only device: its results, as buffers."""
+    """Run a program on the only device, and return its results as buffers."""
     results = program.execute_sharded(arguments).disassemble_into_single_device_arrays()
     return [shards[0] for shards in results]

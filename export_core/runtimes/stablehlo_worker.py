@@ -1,6 +1,6 @@
 """Runs artifacts in the reference interpreter of StableHLO, which jaxlib contains: it shares no code with XLA.
 
-Arguments and results cross as their bits. The binding reads only integers of whole bytes and some floats back, so the
+Arguments and results cross as their bits. The binding reads only integers of whole bytes and some floats back. So the
 results of other types are turned into these inside of the module, by operations that change no bit.
 """
 
@@ -49,7 +49,11 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """Evaluate `main`. What the interpreter has no rule for, it says on stderr, and aborts."""
+    """Evaluate `main`.
+
+    An operation without a rule is printed on stderr, and ends the process. What the interpreter has no rule for, it
+    says on stderr, and aborts.
+    """
     import jaxlib.version
     import numpy as np
 
@@ -65,7 +69,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def evaluate(file: Path, values: list[Any], kinds: list[str], stage: Callable[[str], None]) -> list[Any]:
-    """What `main` of the portable artifact in `file` returns for these arrays: arrays of the dtypes `kinds`."""
+    """Return what `main` of the portable artifact in `file` returns for these arrays: arrays of the dtypes `kinds`."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy, stablehlo
 
@@ -84,7 +88,10 @@ def evaluate(file: Path, values: list[Any], kinds: list[str], stage: Callable[[s
 
 
 def mlir_type(name: str) -> str:
-    """The name in MLIR of NumPy's dtype: ui8 for uint8, complex<f32> for complex64, f8E4M3FN for float8_e4m3fn."""
+    """Return the name in MLIR of NumPy's dtype.
+
+    It is ui8 for uint8, complex<f32> for complex64, f8E4M3FN for float8_e4m3fn.
+    """
     if name == "bool":
         return "i1"
     if name.startswith("complex"):
@@ -95,7 +102,7 @@ def mlir_type(name: str) -> str:
 
 
 def to_attribute(value: Any) -> Any:
-    """An attribute that holds the bits of an array."""
+    """Return an attribute that holds the bits of an array."""
     import numpy as np
     from jaxlib.mlir import ir
 
@@ -129,7 +136,10 @@ def return_bits(module: Any, kinds: list[str]) -> None:
 
 
 def bits_of(value: Any, kind: str) -> list[Any]:
-    """A result as values that can be read: the parts of complex numbers, the bits of small floats, wide integers."""
+    """Return a result as values that can be read.
+
+    These are the parts of complex numbers, the bits of small floats, wide integers.
+    """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
 
@@ -151,7 +161,7 @@ def bits_of(value: Any, kind: str) -> list[Any]:
 
 
 def from_attributes(results: list[Any], kinds: list[str]) -> list[Any]:
-    """Arrays of these dtypes out of what `main` returned after `return_bits`."""
+    """Return arrays of these dtypes out of what `main` returned after `return_bits`."""
     import numpy as np
 
     left = iter(results)
@@ -159,7 +169,7 @@ def from_attributes(results: list[Any], kinds: list[str]) -> list[Any]:
 
 
 def array_of(kind: str, first: Any, left: Iterator[Any]) -> Any:
-    """An array of this dtype out of its first part; complex numbers take the second one from `left`."""
+    """Return an array of this dtype out of its first part; complex numbers take the second one from `left`."""
     import ml_dtypes
     import numpy as np
 

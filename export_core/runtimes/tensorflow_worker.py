@@ -42,7 +42,10 @@ def start_ahead(client: bool) -> None:
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
-    """The outputs of a call of a module, NumPy arrays. Raises `NotImplementedError` for what TensorFlow lacks."""
+    """Return the outputs of a call of a module, NumPy arrays.
+
+    Raises `NotImplementedError` for what TensorFlow lacks.
+    """
     import tensorflow as tf
 
     # The cell ends without a clean-up: what TensorFlow writes goes with the folder of the module.
@@ -68,7 +71,10 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
 
 def operation(call: dict[str, Any], module: bytes, results: list[Any]) -> Callable[..., dict[str, Any]]:
-    """A function of tensors that calls the module. It returns its outputs by name, as a signature must."""
+    """Return a function of tensors that calls the module.
+
+    It returns its outputs by name, as a signature must.
+    """
     import tensorflow as tf
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
@@ -107,7 +113,10 @@ def saved_and_loaded(function: Callable[..., dict[str, Any]], inputs: list[Any])
 
 
 def tensor_type(dtype: str) -> Any:
-    """TensorFlow's name for a numpy dtype. Raises `NotImplementedError` where it has none."""
+    """Return TensorFlow's name for a numpy dtype.
+
+    Raises `NotImplementedError` where it has none.
+    """
     import tensorflow as tf
 
     try:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from export_core.base import facts
-from export_core.base.facts import Fact, check_facts, told_facts
+from export_core.base.facts import Fact, check_facts, labelled_facts
 from export_core.base.feature import Feature
 from export_core.matrix.result import Result
 from export_core.run.errors import RunError
@@ -47,8 +47,8 @@ def test_a_fact_is_read_as_it_was_put():
 
 
 def test_a_report_says_a_fact_whose_feature_is_here():
-    assert told_facts(weighed(grams=5).facts) == [("heavy", ["5 g"])]
-    assert told_facts(result().facts) == []
+    assert labelled_facts(weighed(grams=5).facts) == [("heavy", ["5 g"])]
+    assert labelled_facts(result().facts) == []
 
 
 def test_removing_a_fact_leaves_the_others():

@@ -47,7 +47,7 @@ def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
             r"test_f: call 1: refused\(match=…\): expected a regular expression",
         ),
         (use(X.astype(np.int32), refused="b >= 2"), "expected a refusal with 'b >= 2' .* found ValueError: .*float32"),
-        (use(X, X), "call 1 has other arguments than the first one"),
+        (use(X, X), "call 1 takes different arguments from the first one"),
     ],
     ids=["no refusal", "an endless pattern", "another reason", "other arguments"],
 )

@@ -47,9 +47,9 @@ def test_each_entry_ends_with_the_day_it_says(entry):
     one = datetime.timedelta(days=1)
     for edge, outside in ((entry.since, -one), (entry.until, one)):
         if edge is not None:
-            assert entry.is_said(message, edge)
-            assert not entry.is_said(message, edge + outside)
-    assert entry.is_said(message, entry.since or entry.until or day("2026-01-01"))
+            assert entry.is_from(message, edge)
+            assert not entry.is_from(message, edge + outside)
+    assert entry.is_from(message, entry.since or entry.until or day("2026-01-01"))
 
 
 @pytest.mark.parametrize(

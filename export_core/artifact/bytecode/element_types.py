@@ -1,4 +1,4 @@
-"""Which operations a module has, with the element types that each takes and gives."""
+"""The operations of a module, with the element types that each takes and gives."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FLOW = frozenset(
         *("tuple", "get_tuple_element"),
     )
 ) | {"builtin.module"}
-"""Operations that pass values on, of any types: those of what makes and takes the values say more."""
+"""Operations that pass values of any type on: the operations that make and take the values say more."""
 
 _WITH_BODY = frozenset(
     f"stablehlo.{name}"
@@ -36,11 +36,11 @@ _PLAIN = frozenset(("stablehlo.return", "stablehlo.constant"))
 
 
 def element_types(module: Module) -> Mapping[str, frozenset[str]]:
-    """Return for each kind of operation in a module the element types of its operands and results.
+    """Return the element types of operands and results for each kind of operation in a module.
 
-    Operations are named as `stablehlo.add`. One with a body has what its body computes in its name, such as
-    `stablehlo.reduce(add)`, and what is in there counts nowhere else. Types are written as `i32,f32->f32`, each one
-    once; `?f32` is one of an array with a symbolic dimension. Those in `FLOW` have no types.
+    Operations are named as `stablehlo.add`. One with a body has the operations of the body in its name, such as
+    `stablehlo.reduce(add)`, and they are not counted elsewhere. Types are written as `i32,f32->f32`, each one once;
+    `?f32` is one of an array with a symbolic dimension. Those in `FLOW` have no types.
 
     Raises:
         ArtifactError: the module cannot be read.
@@ -60,7 +60,7 @@ class _Region:
 
 
 class _Walk:
-    """Gathers the element types of one module's operations."""
+    """The walk that gathers the element types of one module's operations."""
 
     def __init__(self, tables: Tables, values: Values) -> None:
         self._tables = tables
@@ -82,7 +82,10 @@ class _Walk:
                 self._operation(cursor, region, body)
 
     def _operation(self, cursor: Cursor, region: _Region, body: set[str] | None) -> None:
-        """Read an operation with all that is in it. `body` gets the names of what one with a body computes."""
+        """Read an operation with all that is in it; `body` gets the names of the operations in its body.
+
+        `body` gets the names of what one with a body computes.
+        """
         tables = self._tables
         name = self._names[cursor.index(len(self._names), "name")]
         mask = cursor.byte("what an operation has")
@@ -121,7 +124,7 @@ class _Walk:
             self.found.setdefault(name, set()).add(types)
 
     def _element(self, number: int) -> str:
-        """The element type of a type, with a question mark before it where a dimension is symbolic."""
+        """Return the element type of a type, with a question mark before it where a dimension is symbolic."""
         if (known := self._elements.get(number)) is None:
             text = self._values.type(number)
             match = _TENSOR.fullmatch(text)
@@ -131,5 +134,5 @@ class _Walk:
 
 
 def _name(name: str) -> str:
-    """The name of an operation as StableHLO has it."""
+    """Return the name of an operation as StableHLO has it."""
     return re.sub(r"_v\d+$", "", name.replace("vhlo.", "stablehlo.", 1)) if name.startswith("vhlo.") else name

@@ -26,7 +26,7 @@ _Head = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
 
 
 class Line(NamedTuple):
-    """An operation of a function, or what is said of the function itself."""
+    """A line of the listing: an operation of a function, or the function itself."""
 
     name: str  # as StableHLO has it, such as dot_general
     attributes: tuple[tuple[str, str], ...]  # the name and the text of each
@@ -44,7 +44,10 @@ class Line(NamedTuple):
 
 
 Listing = dict[str, list[Line]]
-"""The lines of each function by its name; what is beside them, such as the module and meshes, has an empty one."""
+"""The lines of each function by its name.
+
+Lines outside functions, such as the module and meshes, have an empty name.
+"""
 
 
 def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listing:
@@ -63,7 +66,7 @@ def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listin
 
 
 def digest_of(functions: Listing) -> str:
-    """A SHA-256 of all lines but the names of functions: a call counts by the digest of the function that it calls."""
+    """Return a SHA-256 of all lines without the names of functions: a call counts by the digest of its function."""
     known: dict[str, str] = {}
     begun: set[str] = set()
     left = list(functions)  # a stack: calls of any depth, which a hostile file chooses, need no recursion
@@ -92,13 +95,13 @@ class _Region:
     def __init__(self, depth: int, first: int, known: Mapping[int, list[int]], platforms: tuple[int, ...]):
         self.depth = depth
         self.next = self.end = first
-        self.known = dict(known)  # Of values that follow from the platform alone: what they are on each.
+        self.known = dict(known)  # The values that follow from the platform alone, and their value on each.
         self.platforms = platforms
         self.returned: tuple[int, ...] = ()
 
 
 class _Lister:
-    """Lists one module."""
+    """The lister of one module."""
 
     def __init__(self, tables: Tables, platforms: int, exact: bool) -> None:
         self._tables = tables
@@ -186,7 +189,7 @@ class _Lister:
         return known
 
     def _head(self, number: int, attributes: int, properties: int) -> _Head:
-        """The name of an operation, its attributes, and the functions that it calls."""
+        """Return the name of an operation, its attributes, and the functions that it calls."""
         key = (number, attributes, properties)
         if key not in self._heads:
             name = self._tables.op_names[number]
@@ -202,7 +205,7 @@ class _Lister:
         return self._heads[key]
 
     def _own(self, name: str, attributes: int, properties: int) -> dict[str, int]:
-        """The numbers of an operation's attributes, by name."""
+        """Return the numbers of an operation's attributes, by name."""
         own: dict[str, int] = {}
         if properties >= 0 and name != "builtin.module":  # which has the name and the visibility of the module
             names = self._names.get(name.removeprefix("vhlo."), ())
@@ -258,7 +261,7 @@ class _Texts(Values):
         self._texts: dict[int, str] = {}
 
     def text(self, index: int, depth: int = 0) -> str:
-        """An attribute as text, with all that is in it."""
+        """Return an attribute as text, with all that is in it."""
         if (known := self._texts.get(index)) is not None:
             return known
         dialect, code, cursor = self.attribute_entry(index)
@@ -340,7 +343,7 @@ class _Texts(Values):
                     yield str(cursor.varint("a number"))
 
     def _data(self, of: str, data: Cursor) -> str:
-        """The elements of a constant; of equal ones the file has a single one."""
+        """Return the elements of a constant as text; of equal ones the file has a single one."""
         element = match[1] if (match := _ELEMENT.match(of)) else ""
         code, content = _NUMBERS.get(element, ""), memoryview(data.data)[data.at : data.end]
         size = struct.calcsize(f"<{code}") if code else 1
@@ -365,7 +368,7 @@ def _float(of: str, bits: int) -> str:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    """Texts with commas between them, in bounded memory: a shared part may stand in thousands of places."""
+    """Return texts with commas between them, in bounded memory: a shared part may stand in thousands of places."""
     digest, shown, length = sha256(), list[str](), 0
     for part in parts:
         digest.update(f"{len(part)} {part}".encode("utf-8", "surrogateescape"))

@@ -44,7 +44,7 @@ class CustomCall(NamedTuple):
     """StableHLO's number: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
     has_side_effect: bool  # Whether it has a side effect, so that it cannot be left out.
     backend_config: str | bytes | dict[str, Any]
-    """Its configuration; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
+    """The configuration of the call; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
     function: str  # The function that calls it.
     location: str  # The name that JAX gave the operation.
     count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nothing calls
@@ -103,7 +103,7 @@ class Function:
         return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
     def shown(self) -> tuple[str, ...]:
-        """Return the names of what `as_dict` gives."""
+        """Return the names of the fields that `as_dict` writes."""
         return "name", "visibility", "inputs", "outputs", "arg_attrs", "result_attrs"
 
 
@@ -348,7 +348,7 @@ class Module:
         return tuple(self.contents.constants)
 
     def constants_in_order(self) -> Iterator[Constant]:
-        """Read the module again: the constant of every operation that has one, also short and repeated ones."""
+        """Yield the constant of every operation that has one, by reading the module again."""
         contents = self.contents
         values = self._of_each("vhlo.constant_v1", contents.value_of_constant)
         decoded = {value: contents.decoded_constant(value) for value in set(values)}
@@ -362,7 +362,7 @@ class Module:
         return any(contents.values.attribute(number) != "none" for number in {*types})
 
     def _of_each(self, name: str, value: Callable[[Operation], int]) -> list[int]:
-        """The value of every operation of this name, in order."""
+        """Return the value of every operation of this name, in order."""
         tables = self.tables
         values: list[int] = []
         tables.left = tables.most  # a walk of its own, with the same limit

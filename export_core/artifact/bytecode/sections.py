@@ -87,7 +87,7 @@ class Cursor:
         return part
 
     def index(self, count: int, what: str) -> int:
-        """Read the number of one of `count` things."""
+        """Read an index below `count`."""
         at = self.at
         if at < self.end and (first := self.data[at]) & 1:  # nearly every number: without a text for an error
             self.at = at + 1
@@ -95,7 +95,7 @@ class Cursor:
         else:
             value = self.varint(f"the number of a {what}")
         if value >= count:
-            raise self.error(f"the number of one of {count} {what}s", str(value), at)
+            raise self.error(f"the number of a {what}, below {count}", str(value), at)
         return value
 
     def section(self, base: int) -> "tuple[int, Cursor]":
@@ -143,7 +143,10 @@ class Entries:
         return len(self.ends)
 
     def entry(self, index: int) -> tuple[int, int, int, bool]:
-        """Return the dialect of a checked entry, its first byte, the one past its last, and whether it is no text."""
+        """Return the position of a checked entry.
+
+        That is its dialect, its first byte, the byte after its last, and whether it is no text.
+        """
         start = self.ends[index - 1] >> 1 if index else self.first
         dialect, _, _ = self.groups[bisect_right(self.groups, index, key=itemgetter(1)) - 1]
         value = self.ends[index]
@@ -203,7 +206,7 @@ class Tables:
         return ArtifactError(expected, found, at, name=self.name, **more)
 
     def cursor(self, number: int) -> Cursor:
-        """Return a cursor on a section, of which it may read what it likes."""
+        """Return a cursor on a section."""
         section = self.sections[number]
         return Cursor(self.data, section.at, section.end, self.name)
 
@@ -288,7 +291,7 @@ class Tables:
 
     def _short(self, number: int, what: str, at: int) -> str:
         if number >= len(self.string_ends):
-            raise self.error(f"the number of one of {len(self.string_ends)} strings", str(number), at)
+            raise self.error(f"a string index below {len(self.string_ends)}", str(number), at)
         length = self.string_ends[number] - (self.string_ends[number - 1] if number else self.strings_from)
         if length > MAX_NAME:
             raise self.error(f"at most {MAX_NAME} bytes in {what}", str(length), at, advice=LIMIT)

@@ -57,14 +57,16 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) 
 
 
 def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], cursor: Cursor) -> list[int]:
-    """The walk itself: one step is one operation, or the end of a block.
+    """Walk over the operations: one step is one operation, or the end of a block.
 
     This loop is most of what reading a large module takes, 3 µs an operation. So it looks unlike the rest of this room.
     Bytes are read here and not by the cursor's methods, since a call takes as long as all else that happens to an
-    operation; names are local; the length of a varint comes from a table, and its value is only computed where somebody
-    wants it: operands are stepped over. Bounds are checked once, when the operation has been read: an index past the
-    file is Python's IndexError, which `walk` turns into an error, and one past the section is found then. What few
-    operations have (successors, regions, a hook) is in functions of its own.
+    operation. Names are local. The length of a varint comes from a table, and its value is only computed where it is
+    needed: operands are stepped over.
+
+    Bounds are checked once, when the operation has been read. An index past the file is Python's IndexError, which
+    `walk` turns into an error, and one past the section is found then. Parts that few operations have (successors,
+    regions, a hook) are read in functions of their own.
     """
     data, length_of = tables.data, _LENGTH
     names = len(tables.op_names)
@@ -89,7 +91,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
         else:
             name, at = _varint(data, at)
         if name >= names:
-            raise cursor.error(f"the number of one of {names} operation names", str(name), start)
+            raise cursor.error(f"the number of an operation name, below {names}", str(name), start)
         counts[name] += 1
         # The order from here on is that of MLIR's code: location, attributes, properties, results, operands, the rest.
         # LLVM's documentation leaves out the properties.
@@ -168,7 +170,7 @@ def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame]) -> None:
 
 
 def rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, bool]:
-    """Read what few operations have; return the number of regions, and whether they are isolated."""
+    """Read the parts that few operations have; return the number of regions, and whether they are isolated."""
     start = cursor.at
     if mask & _SUCCESSORS:
         successors = cursor.count("successors")
@@ -231,7 +233,7 @@ def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
         if version >= 4:  # since then an unknown location is left out
             kind, located = kind >> 1, bool(kind & 1)
         if kind >= types:
-            raise cursor.error(f"the number of one of {types} types", str(kind), at)
+            raise cursor.error(f"the number of a type, below {types}", str(kind), at)
         kinds.append(kind)
         if located:
             cursor.varint("the location of a block argument")

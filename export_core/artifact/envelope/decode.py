@@ -26,7 +26,7 @@ def decode(data: bytes | bytearray, name: str) -> f.Envelope:
 
 
 def begins_like_one(head: bytes | bytearray) -> bool:
-    """Whether the first kilobytes of a file have the root table of an Exported: writers put it first."""
+    """Return whether the first kilobytes of a file have the root table of an Exported: writers put it first."""
     try:
         return _is_exported(Buffer(head, "").root())
     except ArtifactError:
@@ -34,7 +34,7 @@ def begins_like_one(head: bytes | bytearray) -> bool:
 
 
 def _is_exported(table: Table) -> bool:
-    """The cheap test for "this is no artifact at all", before anything is decoded."""
+    """Return whether a table is an Exported, by a cheap test before anything is decoded."""
     return s.MODULE in table and s.FUN_NAME in table
 
 
@@ -55,7 +55,7 @@ def _decode(data: bytes | bytearray, name: str) -> f.Envelope:
 
 
 class _Decoder:
-    """Decodes one Exported table; remembers what no known schema has, and what only newer formats have."""
+    """The decoder of one Exported table. It remembers what no known schema has, and what only newer formats have."""
 
     def __init__(self, table: Table):
         self.table = table
@@ -105,7 +105,7 @@ class _Decoder:
         )
 
     def formats(self, version: int) -> tuple[int, int]:
-        """Return the first and last format that can have written this table; only from 12 on does the wire say it."""
+        """Return the first and last format that can have written this table; only from 12 on does the file say it."""
         t = self.table
         if version >= 12 or s.JAX_VERSION in t:
             return max(version, 12), max(version, 12)
@@ -143,11 +143,11 @@ class _Decoder:
 
     def choose(self, index: int, among: Sequence[Made], what: str) -> Made:
         if index >= len(among):
-            raise self.table.error(f"the number of one of {len(among)} {what}", str(index))
+            raise self.table.error(f"a number below {len(among)}, of {what}", str(index))
         return among[index]
 
     def shared(self, table: Table, kind: type[Made], key: Hashable, make: Callable[[], Made], cost: int = NEW) -> Made:
-        """Return what was made of an equal table, or what `make` makes: equal objects are one."""
+        """Return the object made from an equal table before, or what `make` makes now: equal objects are one."""
         seen = self.seen[kind]
         known: Made | None = seen.get(key)
         if known is None:
@@ -278,7 +278,7 @@ _LEAF = f.Tree("leaf")
 
 
 def _costly(text: str) -> str:
-    """Say what of a symbolic dimension takes jax too long to read; empty for nothing."""
+    """Return which part of a symbolic dimension takes jax too long to read; empty for none."""
     # https://github.com/jax-ml/jax/issues/38020
     if len(text) > MAX_DIMENSION:
         return f"one of {len(text)} letters"

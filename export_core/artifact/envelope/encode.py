@@ -20,7 +20,7 @@ class Scalar(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """A vector of numbers or bytes: how many, their bytes, and at a multiple of what the first one is."""
+    """A vector of numbers or bytes: how many, their bytes, and their alignment."""
 
     length: int
     data: bytes
@@ -28,7 +28,7 @@ class Blob(NamedTuple):
 
 
 Table = dict[int, "Scalar | Node"]  # The fields of a table to write, by index.
-Node = Table | Blob | str | bytes | list["Node"]  # What has an offset; a list is a vector of such.
+Node = Table | Blob | str | bytes | list["Node"]  # Whatever is written at an offset; a list is a vector of such.
 _SIZE = {"b": 1, "B": 1, "h": 2, "H": 2, "I": 4}
 _ORDER = {table: {name: index for index, name in enumerate(names)} for table, names in s.FIELDS.items()}
 
@@ -36,12 +36,13 @@ _ORDER = {table: {name: index for index, name in enumerate(names)} for table, na
 def encode(envelope: f.Envelope, slots: Iterable[str] | None = None) -> bytes:
     """Write an envelope and its nested VJPs.
 
-    Raises `ArtifactError` where there are fields that this schema does not know: they cannot be moved without knowing
-    what they are.
-
     Args:
         envelope: what to write; made by `read`, or changed with `_replace`.
-        slots: the fields of `Exported` to write; those that were read, by default. Conversion chooses its own.
+        slots: the fields of `Exported` to write; by default, those that were read. Conversion chooses its own.
+
+    Raises:
+        ArtifactError: There are fields that this schema does not know: they cannot be moved without knowing what they
+            are.
     """
     out = bytearray(4)
     # Places of offsets, and what each points to: the offset is known when its target is written, always further on.
@@ -90,7 +91,7 @@ def _write_table(out: bytearray, table: Table, todo: list[tuple[int, Node]]) -> 
 
 
 def _table(kind: str, /, **fields: "Scalar | Node | None") -> Table:
-    """A table of the schema. A field that is None is not written."""
+    """Return a table of the schema. A field that is None is not written. A field that is None is not written."""
     return {_ORDER[kind][name]: value for name, value in fields.items() if value is not None}
 
 

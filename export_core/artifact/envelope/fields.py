@@ -26,7 +26,7 @@ class Tree(NamedTuple):
     children: "tuple[Tree, ...]" = ()  # The trees below.
     names: tuple[str, ...] = ()  # A dict's keys, one for each child.
     custom_name: str | None = None  # The name under which a custom node was registered.
-    custom_auxdata: bytes | None = None  # What it serialized beside its children.
+    custom_auxdata: bytes | None = None  # The bytes that the node serialized beside its children.
 
     def __str__(self) -> str:
         return f"PyTreeDef({self._inside()})"
@@ -51,7 +51,10 @@ class Tree(NamedTuple):
         return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
 
     def paths(self, root: str) -> list[str]:
-        """The place of each leaf, as ``root['loss']``: a custom node has numbers. Cut after `LONGEST_PATH` letters."""
+        """Return the path of each leaf, such as ``root['loss']``; the children of a custom node have numbers.
+
+        Cut after `LONGEST_PATH` letters.
+        """
         if self.kind == "leaf":
             return [root]
         keys = self.names if self.kind == "dict" else range(len(self.children))
@@ -136,7 +139,7 @@ class UnknownField(NamedTuple):
 
 
 class ByteSpan:
-    """Where the module is in the bytes that were read, so that nothing is copied before it is needed.
+    """The place of the module in the bytes that were read, so that nothing is copied before it is needed.
 
     Equal if the bytes are equal. Not a named tuple: a subclass with its own `__eq__` would keep the `!=` of tuples.
     """
@@ -211,5 +214,5 @@ class Envelope(NamedTuple):
         return (self,) if self.vjp is None else (self, *self.vjp.levels)
 
     def shown(self) -> tuple[str, ...]:
-        """Return the names of what `as_dict` gives: all but the module's bytes."""
+        """Return the names of the fields that `as_dict` writes: all but the module's bytes."""
         return ("format", *(name for name in self._fields if name != "module_source"))

@@ -20,13 +20,13 @@ _NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format
 
 
 def format_of(jax: str) -> int:
-    """The serialization format that a jax writes; 0 for one that is older than any that is known."""
+    """Return the serialization format that a jax writes; 0 for one that is older than any that is known."""
     numbers = version_numbers(jax)
     return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
 
 
 def fields_of(number: int) -> tuple[str, ...]:
-    """The fields of `Exported` that a format has, beside that of a derivative."""
+    """Return the fields of `Exported` that a format has, beside that of a derivative."""
     names = FIELDS["Exported"]
     unique = names[UNIQUE_AVALS : OUT_SHARDINGS_IDXS + 1]
     since = {"nr_devices": WIDE_NR_DEVICES, **dict.fromkeys(unique, INDICES), "jax_version": _NAMES_JAX}
@@ -35,5 +35,5 @@ def fields_of(number: int) -> tuple[str, ...]:
 
 
 def wire_version(number: int) -> int:
-    """What the field `serialization_version` has in a format: before 12, several formats share a number."""
+    """Return what the field `serialization_version` has in a format: before 12, several formats share a number."""
     return number if number >= _NAMES_JAX else 3 if number >= WIDE_NR_DEVICES else min(number, 2)

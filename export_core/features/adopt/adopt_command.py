@@ -197,7 +197,7 @@ def _check_options(file: str | None, folder: str | None, stated: Mapping[str, An
 
 
 def _stated_candidate(stated: Mapping[str, Any]) -> Candidate:
-    """A single artifact with what is stated of it, each called as the field of an entry of artifacts.yaml."""
+    """Return a single artifact with what is stated about it, each called as the field of an entry of artifacts.yaml."""
     from export_core.features.adopt.archive import Candidate, ListedArtifact, candidate_of
     from export_core.goldens.adopted_mesh import parse_mesh
 

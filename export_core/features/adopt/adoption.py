@@ -89,8 +89,8 @@ class Adoption:
     """How artifacts are adopted: into which store, under which policy.
 
     `replay`: each is run by its own writer first, and its noise is measured. `replace` has the cases whose goldens may
-    be replaced. `dims` are sizes of symbolic dimensions for artifacts of which none is said, which may lack some of
-    them; `symbols` gets the dimensions for which sizes were needed.
+    be replaced. `dims` are sizes of symbolic dimensions for artifacts without given ones, which may lack some of them.
+    `symbols` gets the dimensions for which sizes were needed.
     """
 
     store: GoldenStore
@@ -102,9 +102,9 @@ class Adoption:
     symbols: set[str] = field(default_factory=set)
 
     def adopt(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
-        """What becomes of each, in order; one that fails does not stop the others, and leaves nothing behind.
+        """Yield the outcome of each candidate, in order; a failure does not stop the others, and leaves nothing behind.
 
-        An error stands for an artifact of which it is known already that it cannot be adopted.
+        An error stands for an artifact that is already known to be unfit.
         """
         names: dict[str, Candidate] = {}
         drafts: list[_Draft | Adopted] = []
@@ -117,7 +117,7 @@ class Adoption:
         yield from self._stored(drafts)
 
     def preview(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
-        """What would become of each, in its remark, as far as is known without running or storing anything."""
+        """Yield the likely outcome of each candidate, in its remark, without running or storing anything."""
         for candidate in functions_of(candidates):
             try:
                 if isinstance(candidate, GoldenError):
@@ -174,7 +174,10 @@ class Adoption:
                 )
 
     def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
-        """The golden as far as its files say it, with inputs made by this rule. Raises `ExportCompatError`."""
+        """Return the golden as far as its files determine it, with inputs made by this rule.
+
+        Raises `ExportCompatError`.
+        """
         artifact, writer, remarks = read_candidate(candidate, self.policy.calendar())
         envelope = envelope_of(artifact)
         check_read_whole(artifact, self.policy.allow)
@@ -228,7 +231,7 @@ class Adoption:
             raise GoldenError(f"{artifact.name}: {error}") from None
 
     def _stored_already(self, draft: _Draft) -> Golden | None:
-        """The stored golden that is this one: of the same files, as far as they are given."""
+        """Return the stored golden that is this one: of the same files, as far as they are given."""
         for golden in self.store.generations(draft.manifest.case):
             stored = golden.manifest
             if self.replay and stored.noise is None:  # added without a replay, or its noise could not be measured
@@ -367,7 +370,7 @@ class Adoption:
 
 
 def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
-    """The drafts of which nothing is known so far that keeps them out of the store."""
+    """Return the drafts that nothing keeps out of the store so far."""
     return [draft for draft in drafts if isinstance(draft, _Draft) and not draft.problem]
 
 
@@ -388,7 +391,7 @@ def _why_no_outputs(outcome: Result) -> str:
 
 
 def replays_by_writer(goldens: Sequence[Golden], policy: Policy, notify: Notify) -> dict[str, FirstReplay]:
-    """What the writer of each golden makes of it, by the golden's id."""
+    """Return the first replay of each golden by its writer, by the golden's id."""
     # Known failures are left out: their globs are checked against the width of a whole plan.
     own = msgspec.structs.replace(policy, known_failures=())
     options = RunOptions(results=None, cache=False)

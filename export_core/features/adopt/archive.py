@@ -1,4 +1,4 @@
-"""What belongs to each artifact of an archive: its case, its inputs and outputs, by artifacts.yaml or a naming rule."""
+"""The parts of each artifact of an archive: its case, its inputs and outputs, by artifacts.yaml or a naming rule."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +59,10 @@ class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_artifact_list(path: Path) -> ArtifactList:
-    """The list in a file. Raises `GoldenError` naming the file and the field."""
+    """Return the list in a file.
+
+    Raises `GoldenError` naming the file and the field.
+    """
     try:
         artifacts: ArtifactList = decode_yaml(read_regular(path, most=LARGEST_TEXT), ArtifactList)
     except OSError as error:
@@ -74,7 +77,7 @@ def read_artifact_list(path: Path) -> ArtifactList:
 
 @dataclass(frozen=True)
 class Candidate(StatedFacts):
-    """One artifact that is to become a golden, with what is stated of it.
+    """An artifact that is to become a golden, with what is stated about it.
 
     Without inputs they are made, without outputs its writer computes them. `dims` are sizes of its symbolic dimensions,
     for inputs that are made. `function` is the number of one in a SavedModel.
@@ -104,7 +107,9 @@ class Archive:
     writer: str | None = None
 
     def candidates(self, left_out: LeftOut) -> Iterator[Candidate | GoldenError]:
-        """Each artifact, or what is wrong with its entry in the list. What is no artifact is counted in `left_out`.
+        """Yield each artifact, or what is wrong with its entry in the list.
+
+        Other files are counted in `left_out`.
 
         Raises:
             GoldenError: there is no such folder, or the list cannot be read.
@@ -135,7 +140,7 @@ class Archive:
                 yield self._named(path)
 
     def _named(self, path: Path) -> Candidate:
-        """An artifact with what its path says."""
+        """Return an artifact with what its path tells."""
         arrays = []
         for pattern in (self.inputs, self.outputs):
             name = pattern.replace(f"{NAME}.", "") if path.stem == IN_A_FOLDER else pattern
@@ -145,7 +150,10 @@ class Archive:
         return Candidate(path, case, arrays[0], arrays[1], self.writer)
 
     def _inside(self, name: str) -> Path:
-        """A path of the list. Raises `GoldenError` for one that leads out of the folder."""
+        """Return a path of the list.
+
+        Raises `GoldenError` for one that leads out of the folder.
+        """
         path = self.folder / name
         if not name or "\0" in name or not path.resolve().is_relative_to(self.folder.resolve()):
             raise GoldenError(f"expected a path inside {self.folder}, found {name!r}.")
@@ -153,7 +161,10 @@ class Archive:
 
 
 def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], Path] = Path) -> Candidate:
-    """What is said of an artifact, before what its path says. Raises `GoldenError` for specs that cannot be read."""
+    """Return an artifact with what its entry states, before what its path tells.
+
+    Raises `GoldenError` for specs that cannot be read.
+    """
     return replace(
         named,
         case=entry.case or named.case,
@@ -170,7 +181,7 @@ def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], 
 
 
 def case_of(path: PurePath) -> str:
-    """The name of a case by the path of its artifact below the archive's folder, without the ending.
+    """Return the name of a case by the path of its artifact below the archive's folder, without the ending.
 
     Folders and names are joined by dots: ``models/attention.bin`` is ``models.attention``. A file ``artifact`` is
     called by its folder. What no name of a folder may have becomes ``_``.

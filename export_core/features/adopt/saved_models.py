@@ -111,7 +111,7 @@ def exported(model: Artifact, function: int, jax: str) -> Artifact:
 
 
 def _avals_of(module: Module, name: str, number: int, *, several: bool) -> tuple[tuple[Aval, ...], tuple[Aval, ...]]:
-    """The types of the arguments and results of `main`, in a serialization format.
+    """Return the types of the arguments and results of `main`, in a serialization format.
 
     A module names its symbolic dimensions and does not say which size is which: only of one it is plain.
     """

@@ -27,7 +27,7 @@ SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
 def choose_writers(
     named: str, calendar: Calendar, *, wheels: tuple[str, ...] = (), indexes: tuple[str, ...] = ()
 ) -> Readers:
-    """The releases that were named as writers, oldest build first, and where they come from; named as `--readers` are.
+    """Return the releases that were named as writers, oldest build first, and where they come from.
 
     `calendar` is the one that the tests date their goldens with. Raises `ReleaseError` for a release that it does not
     have, even if there is a wheel of it: the tests, in its environment, see the calendar and not the wheel.
@@ -54,12 +54,12 @@ def choose_writers(
 
 
 def title(release: Release) -> str:
-    """A writer, as people read it."""
+    """Return a writer, as people read it."""
     return f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
 
 
 def requirements_here(install: Sequence[str]) -> tuple[str, ...]:
-    """The pip requirements of the tests: those that were given, else the project in the working folder, if any."""
+    """Return the pip requirements of the tests: the given ones, else the project in the working folder, if any."""
     return tuple(install) or ((f"-e{Path.cwd()}",) if Path("pyproject.toml").exists() else ())
 
 
@@ -132,7 +132,7 @@ def _build_writer(
     locks: EnvironmentLocks,
     steps: Steps,
 ) -> Built:
-    """The environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
+    """Return the environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
     calendar, sources = writers.calendar, writers.sources
     interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
     if interpreter.note:

@@ -71,10 +71,11 @@ class CellDifference:
 
 @dataclass(frozen=True)
 class BaselineDifference:
-    """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself.
+    """The difference of two runs, both judged by the policy of the new one.
 
-    `now` is the new run, with the exit code that it has where the policy forbids to lose a bonus or to grow; `grown` is
-    how many of its cells grew by more. The summary of the `baseline` is its own.
+    `caveats`: why a change may not come from the cell itself. `now` is the new run, with the exit code that it has
+    where the policy forbids to lose a bonus or to grow; `grown` is how many of its cells grew by more. The summary of
+    the `baseline` is its own.
     """
 
     baseline: Run
@@ -140,7 +141,7 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
 
 
 def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: set[str]) -> Iterator[str]:
-    """What makes two runs hard to compare: missing cells, other settings, other goldens, another policy.
+    """Yield what makes two runs hard to compare: missing cells, other settings, other goldens, another policy.
 
     `judged` are the results of the earlier run by the policy of the new one.
     """
@@ -178,7 +179,7 @@ def _caveats(run: Run, earlier: Run, judged: Sequence[Result], other_goldens: se
 
 
 def change_of(then: Result | None, now: Result) -> Change:
-    """By the order of judgements, then of verdicts: docs/how-to/compare-runs.md has both as tables.
+    """Return the change by the order of judgements, then of verdicts: docs/how-to/compare-runs.md has both as tables.
 
     A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called
     fixed.
@@ -198,21 +199,29 @@ def _level(result: Result) -> int:
 
 
 def _badness(result: Result) -> tuple[int, int]:
-    """The higher, the worse. All cells that work are equal: whether a device was there makes no difference."""
+    """Return a sort key, higher for worse.
+
+    All cells that work are equal: whether a device was there makes no difference. All cells that work are equal:
+    whether a device was there makes no difference.
+    """
     level = _level(result)
     # WORST_FIRST ends with the best: the sign turns its places around.
     return level, -WORST_FIRST.index(result.verdict) if level else 0
 
 
 def _compared(result: Result) -> tuple[str, ...]:
-    """All of a result that counts as a change."""
+    """Return the parts of a result that count as a change."""
     works = not _level(result)
     message = "" if works else "".join(result.message.strip().splitlines()[:1])
     return str(result.judgement), str(result.verdict), str(result.mode), "" if works else str(result.stage), message
 
 
 def _text(value: Any) -> str:
-    """A setting of a run. An empty list selects all; what a plan does not have was not asked for."""
+    """Return a setting of a run as text.
+
+    An empty list selects all; what a plan lacks was not asked for. An empty list selects all; what a plan does not have
+    was not asked for.
+    """
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "all"
     return "none" if value in (None, "") else str(value)
@@ -243,7 +252,7 @@ class RunInShort(msgspec.Struct, frozen=True):
 
 
 class CellState(msgspec.Struct, frozen=True):
-    """What a cell was in one run, judged by the policy of the new one."""
+    """The state of a cell in one run, judged by the policy of the new one."""
 
     judgement: Judgement  # What the verdict means, by the policy of the new run.
     verdict: Verdict  # What happened.
@@ -293,7 +302,7 @@ class BaselineReport(msgspec.Struct, frozen=True):
 
 
 def compared(run: Run, *baselines: Path) -> RunDifference:
-    """A run compared with the newest of the runs in these folders; the others are its history.
+    """Return a run compared with the newest of the runs in these folders; the others are its history.
 
     Raises `RunError` as `compare_with_baseline` does.
     """
@@ -303,7 +312,10 @@ def compared(run: Run, *baselines: Path) -> RunDifference:
 
 
 def as_run_difference(difference: BaselineDifference, older: Sequence[Run] = ()) -> RunDifference:
-    """A difference as every medium shows it. `older` are runs before the baseline, judged by the same policy."""
+    """Return a difference as every medium shows it.
+
+    `older` are runs before the baseline, judged by the same policy.
+    """
     runs = [*older, difference.baseline, difference.now]
     in_runs = {key: [run.by_cell.get(key) for run in runs] for key in difference.now.by_cell}
     names = [f"{number}: as of {run.summary.as_of}" for number, run in enumerate(runs[:-1], start=1)]
@@ -327,7 +339,7 @@ def as_run_difference(difference: BaselineDifference, older: Sequence[Run] = ())
 
 
 def _changes(difference: BaselineDifference) -> Iterator[Finding]:
-    """Every change by kind, the worst first; cells with one cause and one change are one finding."""
+    """Yield every change by kind, the worst first; cells with one cause and one change are one finding."""
     for change, kind in CHANGED.items():
         alike = grouped((cell for cell in difference.cells if cell.change is change), _change_key)
         # Within a kind of change, the worst verdict first.
@@ -338,7 +350,7 @@ def _changes(difference: BaselineDifference) -> Iterator[Finding]:
 
 
 def _costs(difference: BaselineDifference) -> Iterator[Finding]:
-    """All changes of costs in one finding, the largest first."""
+    """Yield all changes of costs in one finding, the largest first."""
     if not (costs := difference.costs):
         return
     lines = [
@@ -352,7 +364,7 @@ def _costs(difference: BaselineDifference) -> Iterator[Finding]:
 
 
 def baseline_line(difference: BaselineDifference) -> str:
-    """The counts of all changes, in one line."""
+    """Return the counts of all changes, in one line."""
     baseline, now = difference.baseline.summary, difference.now.summary
     lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
     lost += [f"{plural(difference.grown, 'cell')} grew by more than a budget allows"] if difference.grown else []
@@ -364,7 +376,7 @@ def baseline_line(difference: BaselineDifference) -> str:
 
 
 def _change_key(cell: CellDifference) -> tuple[str, ...]:
-    """A key of changes that are one finding: equal judgements and verdicts in both runs, one platform, equal causes."""
+    """Return a key that changes of one finding share: judgements and verdicts in both runs, platform, causes."""
     causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
     return _state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes
 
@@ -391,7 +403,7 @@ def _state(result: Result | None) -> str:
 
 
 def _change(then: Result | None, now: Result | None) -> str:
-    """How a cell changed between any two runs; empty where neither has it."""
+    """Return how a cell changed between any two runs; empty where neither has it."""
     return str(change_of(then, now)) if now else str(Change.GONE) if then else ""
 
 
@@ -402,7 +414,7 @@ def _state_line(result: Result | None) -> str:
 
 
 def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: Sequence[Finding]) -> Markup:
-    """The section of the page: what regressed and what works again first."""
+    """Return the section of the page: what regressed and what works again first."""
     from export_core.report.page import part_of_page
 
     listed, more = capped(changes, _MOST)
@@ -424,7 +436,7 @@ def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: 
 
 
 def baseline_report(difference: BaselineDifference) -> BaselineReport:
-    """The difference as other programs read it, without unchanged cells: they are nearly all of a large run."""
+    """Return the difference as other programs read it, without unchanged cells, which are nearly all of a large run."""
     runs = (difference.now, difference.baseline)
     now, baseline = (msgspec.convert(run.summary, RunInShort, from_attributes=True) for run in runs)
     changed = [

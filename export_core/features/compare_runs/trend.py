@@ -1,4 +1,4 @@
-"""What `jaxexport report --trend` shows: in which release which outputs and costs changed, by how much.
+"""The content of `jaxexport report --trend`: in which release which outputs and costs changed, by how much.
 
 Shown and not judged. Nothing is compared here: what a run compared, and the figures that it recorded, are put in order.
 """
@@ -119,9 +119,10 @@ def trend(runs: Mapping[str, Sequence[Result]], *, numbers: bool, cost: bool) ->
 
 
 def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
-    """The drift of each golden, platform and device, by case and writer. Results without a digest are left out.
+    """Return the drift of each golden, platform and device, by case and writer.
 
-    A change of bits may be far inside the tolerance. Nothing is compared here: what a run compared is put in order.
+    Results without a digest are left out. A change of bits may be far inside the tolerance. Nothing is compared here:
+    what a run compared is put in order.
     """
     compared = [
         result for result in results if result.outputs and result.mode is Mode.RUN and result.verdict.is_compared
@@ -145,7 +146,7 @@ def _drift(results: Sequence[Result]) -> GoldenDrift:
 
 
 def trend_lines(trend: Trend) -> Iterator[str]:
-    """The steps of all goldens, by the release that made them; then how many goldens have none."""
+    """Yield the steps of all goldens, by the release that made them; then how many goldens have none."""
     drifts = trend.numbers
     releases = sorted(
         {reader for drift in drifts for stretch in drift.stretches for reader in stretch.readers},
@@ -187,7 +188,7 @@ def trend_lines(trend: Trend) -> Iterator[str]:
 
 
 def _where(shown: GoldenDrift | CostStep) -> str:
-    """``on cuda H100``: the platform where it is not the writer's, and the device; empty for neither."""
+    """Return the platform where it is not the writer's, and the device: ``on cuda H100``; empty for neither."""
     words = ("" if shown.platform == shown.writer.platform else shown.platform, shown.device)
     return f"on {' '.join(filter(None, words))}" if any(words) else ""
 
@@ -202,10 +203,11 @@ def _error(drift: GoldenDrift, stretch: Stretch) -> str:
 
 
 def cost_steps(results: Iterable[Result]) -> Costs:
-    """The steps of all goldens, the largest first.
+    """Return the steps of all goldens, the largest first.
 
     The compiler's figures are the same each time, and every change of more than a hundredth is a step. Run times are
-    not: a step needs `--repeat`, times that are `SLOWER` times apart, and a rank test that says so also of all cells.
+    not: a step needs `--repeat`, times that are `SLOWER` times apart, and a rank test that confirms it for all cells
+    together.
     """
     known = sorted(
         (result for result in results if result.cost or result.timings), key=lambda result: result.reader.date_order
@@ -237,7 +239,7 @@ def cost_steps(results: Iterable[Result]) -> Costs:
 
 
 def cost_lines(costs: Costs) -> Iterator[str]:
-    """A line for each step, the largest first; then how many have none here."""
+    """Yield a line for each step, the largest first; then how many have none here."""
     if not costs.goldens:
         yield "Nothing to compare: no golden has the costs of two releases. `jaxexport matrix --readers all` runs all."
         return
@@ -259,7 +261,7 @@ def cost_lines(costs: Costs) -> Iterator[str]:
 
 
 def _row(step: CostStep) -> tuple[str, ...]:
-    """What a line says of a step but its golden: goldens of a case for which it is the same share one."""
+    """Return the parts of a step's line without its golden: goldens of a case with equal parts share one."""
     figure, was, now = step.change.figure, step.change.was, step.change.now
     releases = step.before.label, step.after.label
     if releases[0] == releases[1]:  # one jaxlib with two jax

@@ -47,7 +47,7 @@ class ConversionTarget:
 
 
 def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[ConversionTarget]:
-    """One target for each source and reader. See `check_targets` for what they may be.
+    """Return one target for each source and reader: `check_targets` restricts them.
 
     OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
     reader where there are several.
@@ -94,10 +94,10 @@ def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
 
 @dataclass(frozen=True)
 class Conversions:
-    """What is the same for all conversions of one command.
+    """The settings that all conversions of one command share.
 
     `goldens` is the folder in which the golden of an artifact is looked for, None for none. `arrays` are inputs and
-    outputs that were given beside an artifact that no golden has, or none. `via` says how: `rewrite` the artifact, let
+    outputs that were given beside an artifact that no golden has, or none. `via` tells how: `rewrite` the artifact, let
     a release between `export` it again, or `auto`, the second where the first is refused. `replace` has the files, and
     the goldens as `case/writer`, that may be replaced. `notify` is called with a line about what happens beside them.
     """
@@ -209,7 +209,10 @@ def _taken(path: Path, name: str) -> ConversionError:
 
 
 def golden_in(name: str) -> Golden:
-    """The golden in a folder. Raises `GoldenError`: it cannot be read; `ConversionError`: the folder has none."""
+    """Return the golden in a folder.
+
+    Raises `GoldenError`: it cannot be read; `ConversionError`: the folder has none.
+    """
     folder = Path(name).resolve()
     if not (folder / MANIFEST).is_file():
         raise ConversionError(
@@ -235,7 +238,7 @@ def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) 
 def _with_record(
     manifest: Manifest, files: Mapping[str, bytes], record: ConversionRecord
 ) -> tuple[Manifest, Mapping[str, bytes]]:
-    """A converted golden with the record of its conversion among its files."""
+    """Return a converted golden with the record of its conversion among its files."""
     if manifest.converted_from is not None:  # else nothing was changed: it is the golden itself
         name, content = f"{ARTIFACT}{SUFFIX}", dump_record(record)
         manifest = structs.replace(manifest, files={**manifest.files, name: sha256(content)})

@@ -38,11 +38,11 @@ WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
 
 
 class ModuleJob(msgspec.Struct, frozen=True):
-    """What is to be done with the modules of one artifact.
+    """The work on the modules of one artifact.
 
     `stablehlo` is the version to write; `shardy` whether the reader parses Shardy's dialect; `replace` the targets of
-    custom calls to replace, `platform` the platform whose lowering replaces them; `plain` whether XLA's shardings are
-    taken out, which say nothing on one device.
+    custom calls to replace, `platform` the platform whose lowering replaces them. `plain` is whether XLA's shardings
+    are taken out, which have no effect on one device.
     """
 
     modules: tuple[bytes, ...]
@@ -63,7 +63,10 @@ class RewrittenModules(msgspec.Struct, frozen=True):
 
 
 RewriteModules = Callable[[ModuleJob], RewrittenModules]
-"""Does a `ModuleJob` where a jaxlib is. Raises `ConversionRefused`, or `InfrastructureFault`."""
+"""A function that does a `ModuleJob` where a jaxlib is.
+
+Raises `ConversionRefused`, or `InfrastructureFault`.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,16 @@ class Converted:
     replaced: tuple[str, ...] = ()
 
     def origin(self, original: str) -> ConvertedFrom:
-        """What it was made of, and how, as a golden and a record say it; `original` is the SHA-256 of the original."""
+        """Return the origin for a golden or a record; `original` is the SHA-256 of the original."""
         tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
         return ConvertedFrom(original, self.reader.release.name, self.way, self.rewrites, tool, self.module_by)
 
 
 def find_reader(name: str, calendar: Calendar) -> Reader:
-    """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none."""
+    """Return the jaxlib of that number, or the release of another runtime.
+
+    Raises `ReleaseError` where there is none.
+    """
     try:
         return load_check.find_reader(name, Terms(calendar_entries(calendar)), calendar)
     except ReleaseError as error:
@@ -139,7 +145,7 @@ def convert(
 def _calls_to_replace(
     artifact: Artifact, reader: Reader, allow: Mapping[str, str], *, replace_custom_calls: bool
 ) -> dict[str, str]:
-    """The custom calls that the reader does not take, each with the reason.
+    """Return the custom calls that the reader does not take, each with the reason.
 
     Raises `ConversionRefused` for what no conversion changes: parts that are not known, several devices, what crashes
     the reader; and for custom calls unless they are replaced.
@@ -167,7 +173,10 @@ def _calls_to_replace(
 
 
 def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
-    """Whether named shardings have none of XLA's beside them: an older reader loads the artifact without them."""
+    """Return whether named shardings have none of XLA's beside them.
+
+    An older reader would load the artifact without them.
+    """
     if envelope is None or not reader.release.jax or format_of(reader.release.jax) >= NAMED_SHARDINGS:
         return False
     named = [sharding for sharding in shardings_of(envelope) if isinstance(sharding, NamedSharding)]
@@ -175,7 +184,10 @@ def _misses_shardings(envelope: Envelope | None, reader: Reader) -> bool:
 
 
 def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, plain: bool) -> ModuleJob:
-    """What is to be done with modules for a reader. Raises `ConversionRefused` where its StableHLO is not known."""
+    """Return the work on modules for a reader.
+
+    Raises `ConversionRefused` where its StableHLO is not known.
+    """
     if reader.stablehlo is None:
         raise ConversionRefused(f"the StableHLO of {reader.release.title} is not known")
     # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
@@ -185,7 +197,7 @@ def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, 
 
 
 def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
-    """What to do where a conversion is refused, as a sentence: JAX's own bypass, or another export."""
+    """Return the advice where a conversion is refused: JAX's own bypass, or another export."""
     exports = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
     if reader.release.runtime and exports and not has_calls:  # else the calls are in the way of such an export, too
         return f" Instead, {' and '.join(exports)}."
@@ -199,12 +211,15 @@ def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
 
 
 def _reasons(load: LoadResult) -> list[str]:
-    """Why a reader refuses an artifact, without how to export it for that reader."""
+    """Return why a reader refuses an artifact, without how to export it for that reader."""
     return [reason.partition(": export ")[0] for reason in load.reasons]
 
 
 def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
-    """Read what was made as any other artifact. Raises `ConversionRefused` for what the reader still refuses."""
+    """Read what was made like any other artifact.
+
+    Raises `ConversionRefused` for what the reader still refuses.
+    """
     if _signature(original) != _signature(converted):
         raise ConversionRefused("its arguments or results differ from those of the original")
     load = forecast(converted, reader).load
@@ -220,9 +235,9 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
 
 
 def _signature(artifact: Artifact) -> list[object]:
-    """The trees and types of arguments and results. The text of a symbolic dimension may differ by release.
+    """Return the trees and types of arguments and results.
 
-    Of a bare module they are those of its main.
+    The text of a symbolic dimension may differ by release. Of a bare module they are those of its main.
     """
     envelope = artifact.envelope
     if envelope is None:
@@ -233,7 +248,7 @@ def _signature(artifact: Artifact) -> list[object]:
 
 
 def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]) -> dict[str, str]:
-    """Each target that the reader does not take, with the reason; empty where it takes all of them.
+    """Return each target that the reader does not take, with the reason; empty where it takes all of them.
 
     It must promise the target, or the project allow it. A call for the CPU must not be one of those that end its
     process, which is worse than a refusal. Raises `ArtifactError` for a module that cannot be read.
@@ -262,9 +277,10 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
 
 
 def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
-    """Whether a runtime without XLA is given shardings: StableHLO's interpreter, for one, reads and does not run them.
+    """Return whether a runtime without XLA is given shardings.
 
-    jax writes some for PRNG keys on one device too: Shardy's, or without Shardy the custom call Sharding.
+    StableHLO's interpreter, for one, reads and does not run them. jax writes some for PRNG keys on one device too:
+    Shardy's, or without Shardy the custom call Sharding.
     """
     if not reader.release.runtime or reader.release.family in WITH_XLA:
         return False
@@ -273,10 +289,13 @@ def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
 
 
 def initializes_lapack(reader: Reader) -> bool:
-    """Whether a reader registers LAPACK's functions before it runs an artifact: no runtime that is not jaxlib does."""
+    """Return whether a reader registers LAPACK's functions before it runs an artifact.
+
+    No runtime that is not jaxlib does.
+    """
     return not reader.release.runtime and version_numbers(reader.release.jaxlib) >= INITIALIZED_SINCE
 
 
 def _parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:
-    """Each part of an artifact that is not known here, in a sentence: what it does cannot be rewritten."""
+    """Return each part of an artifact that is not known here, in a sentence: it cannot be rewritten."""
     return [finding.message for finding in unread_findings(artifact, allow) if not finding.ok]

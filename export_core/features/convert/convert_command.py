@@ -140,7 +140,10 @@ def convert(
 
 
 def _goldens(named: str | None, policy: Policy) -> Path | None:
-    """The folder of goldens. Raises `ConversionError` where one is named that is none."""
+    """Return the folder of goldens.
+
+    Raises `ConversionError` where one is named that is none.
+    """
     from export_core.features.convert.errors import ConversionError
 
     folder = Path(named or policy.goldens)
@@ -150,7 +153,7 @@ def _goldens(named: str | None, policy: Policy) -> Path | None:
 
 
 def _reader_names(readers: str, policy: Policy) -> list[str]:
-    """The releases that --for names, those of deployment targets among them."""
+    """Return the releases that --for names, those of deployment targets among them."""
     from export_core.matrix.selection import reader_named
     from export_core.releases.runtimes import known_runtimes, names_runtime
 

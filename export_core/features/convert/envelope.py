@@ -66,12 +66,12 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
 
 
 def shardings_of(envelope: Envelope) -> list[Sharding]:
-    """The shardings of all flat arguments and results, with those of nested VJPs."""
+    """Return the shardings of all flat arguments and results, with those of nested VJPs."""
     return [sharding for level in envelope.levels for sharding in (*level.in_shardings, *level.out_shardings)]
 
 
 def _mesh_for_named(artifact: Artifact, envelope: Envelope) -> AbstractMesh:
-    """The mesh on which XLA's shardings of an artifact, which name none, become named ones.
+    """Return the mesh on which XLA's shardings of an artifact, which name none, become named ones.
 
     Raises `ConversionRefused` where no mesh has axes for all of them.
     """
@@ -101,11 +101,11 @@ class _Target:
             self.rewrites.append(rewrite)
 
     def relabelled(self, envelope: Envelope) -> Envelope:
-        """An envelope with a calling convention that the reader takes, and else as it is."""
+        """Return an envelope with a calling convention that the reader takes, and else unchanged."""
         return envelope._replace(calling_convention_version=self._convention(envelope.calling_convention_version))
 
     def fitted(self, envelope: Envelope) -> Envelope:
-        """An envelope without its VJP, whose fields are those of the format."""
+        """Return an envelope without its VJP, whose fields are those of the format."""
         if self.number < WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
             raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format counts 32,767")
         checks = envelope.disabled_checks
@@ -154,7 +154,7 @@ class _Target:
         return tuple(fit(sharding, len(aval.shape)) for sharding, aval in zip(shardings, avals, strict=False))
 
     def _as_xla(self, sharding: Sharding, rank: int) -> Sharding:
-        """A sharding of an array with `rank` dimensions, in a format that has only XLA's."""
+        """Return a sharding of an array with `rank` dimensions, in a format that has only XLA's."""
         if not isinstance(sharding, NamedSharding):
             return sharding
         if sharding.memory_kind not in _ORDINARY:
@@ -167,7 +167,10 @@ class _Target:
         return HloSharding(_proto(sharding, rank) if proto is None else proto)
 
     def _as_named(self, sharding: Sharding, rank: int) -> Sharding:
-        """A sharding in a format that has named ones: formats before 9 have XLA's beside it, for older readers."""
+        """Return a sharding in a format that has named ones.
+
+        Formats before 9 have XLA's beside it, for older readers.
+        """
         if sharding is None:
             return None
         if isinstance(sharding, HloSharding):
@@ -189,7 +192,10 @@ class _Target:
 
 
 def _proto(sharding: NamedSharding, rank: int) -> bytes:
-    """XLA's form of a sharding. Raises `ConversionRefused` where XLA has no such sharding."""
+    """Return XLA's form of a sharding.
+
+    Raises `ConversionRefused` where XLA has no such sharding.
+    """
     spec, sizes = sharding.spec, _sizes(sharding.mesh)
     if spec.reduced or spec.unreduced:
         raise ConversionRefused(f"XLA's form has no sharding that is reduced or unreduced: {spec}")

@@ -44,7 +44,7 @@ from export_core.run.run import Run
 def with_conversions(
     results: Sequence[Result], cells: Sequence[Cell], options: ReplayOptions, notify: Callable[[str], None]
 ) -> Sequence[Result]:
-    """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
+    """Add the result of a conversion to each result of a cell that failed on a CPU, with `--convert`.
 
     No judgement changes. `options` say how converted artifacts are replayed; `notify` is called with a line about what
     happens meanwhile.
@@ -58,7 +58,10 @@ def with_conversions(
 
 
 def can_be_tried(result: Result) -> bool:
-    """Whether a cell fails in a way that conversion may fix: it was run on a CPU, and its artifact was there."""
+    """Return whether a cell fails in a way that conversion may fix.
+
+    Then it was run on a CPU, and its artifact was there.
+    """
     fails = result.verdict.fails
     return fails and result.platform == "cpu" and result.mode is Mode.RUN and not result.converted
 
@@ -66,9 +69,11 @@ def can_be_tried(result: Result) -> bool:
 def try_conversions(
     cells: Sequence[Cell], rewrite_modules: RewriteModules, options: ReplayOptions, notify: Callable[[str], None]
 ) -> Iterator[tuple[Cell, FixByConversion]]:
-    """Convert the artifacts of cells of one reader, and replay each there: each with its result. Nothing is stored.
+    """Convert the artifacts of cells of one reader, replay each there, and yield each with its result.
 
-    Of one reader, since the id of a golden stands for one artifact in a replay.
+    Nothing is stored.
+
+    They are of one reader, since the id of a golden stands for one artifact in a replay.
     """
     with scratch_folder() as scratch, ThreadPoolExecutor(options.limits.jobs) as threads:
         folders = [scratch / str(number) for number in range(len(cells))]
@@ -94,7 +99,10 @@ def try_conversions(
 def _attempt(
     rewrite_modules: RewriteModules, options: ReplayOptions, cell: Cell, folder: Path
 ) -> tuple[Cell | None, FixByConversion]:
-    """A cell of the converted golden, by the first level that does it, and what was rewritten; or why none does it."""
+    """Return a cell of the converted golden, by the first level that does it, and what was rewritten.
+
+    Or why none does it.
+    """
     try:
         if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
             raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
@@ -123,14 +131,14 @@ def _convert(
 
 
 def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
-    """The cell of the golden with the converted artifact, in a new folder."""
+    """Return the cell of the golden with the converted artifact, in a new folder."""
     made = converted_golden(evidence_of(cell.golden), converted)
     golden = write_unstored(*made, folder, options.policy)
     return replace(cell, golden=golden.compared(cell.golden.compared_as))
 
 
 def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
-    """The cell with its artifact converted for its reader; None where that takes the original, or nothing does it.
+    """Return the cell with its artifact converted for its reader; None where it takes the original, or nothing helps.
 
     Its custom calls stay: what replaces one is another algorithm.
     """
@@ -142,7 +150,10 @@ def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Cal
 
 
 def remedy(cell: Cell, options: ReplayOptions) -> str:
-    """Whether `jaxexport convert` makes an artifact that the reader takes, as a step. Nothing is rewritten here."""
+    """Return a step with `jaxexport convert` if it makes an artifact that the reader takes.
+
+    Nothing is rewritten here.
+    """
     jobs: list[ModuleJob] = []
 
     def rewrite(job: ModuleJob) -> RewrittenModules:
@@ -167,7 +178,7 @@ CONVERSION = FindingKind("CONVERSION", 7)
 
 
 def conversion_findings(run: Run) -> Iterator[Finding]:
-    """One finding where conversion was tried (`--convert`), else none."""
+    """Yield one finding where conversion was tried (`--convert`), else none."""
     tried = [(result, fix) for result in run.results if (fix := FIX.of(result.facts))]
     if not tried:
         return
@@ -190,14 +201,14 @@ def conversion_findings(run: Run) -> Iterator[Finding]:
 
 
 def _reason(fix: FixByConversion) -> str:
-    """Why a cell is not fixed, without the name of its artifact, which a message begins with."""
+    """Return why a cell is not fixed, without the name of its artifact, which a message begins with."""
     if fix.verdict is None:
         return fix.message.split(": ", 1)[-1]
     return f"the converted artifact {VERDICTS[fix.verdict].phrase} in {fix.message}"
 
 
 def _command(example: Result, goldens: str) -> str:
-    """The command that writes the converted golden of a fixed cell."""
+    """Return the command that writes the converted golden of a fixed cell."""
     fix = FIX.of(example.facts)
     replace = ["--replace-custom-calls"] if fix and fix.level is Level.CUSTOM_CALLS else []
     words = ["jaxexport", "convert", f"{goldens}/{example.golden}", "--for", example.reader.name, *replace]

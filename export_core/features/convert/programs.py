@@ -147,7 +147,7 @@ def _export_in(environment: Environment, artifact: Artifact, reader: Reader, all
 
 
 def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:
-    """Whether what a release exports is in a format, and for a StableHLO, that a reader takes."""
+    """Return whether what a release exports is in a format, and for a StableHLO, that a reader takes."""
     number, reads = format_of(entry.jax), version_numbers(reader.release.jax)
     written = entry.stablehlo[1] if len(entry.stablehlo) > 1 else None
     if written is None or reader.stablehlo is None or version_pair(written) > version_pair(reader.stablehlo):

@@ -47,18 +47,24 @@ class ProofEvidence:
 
 
 def evidence_of(golden: Golden) -> ProofEvidence:
-    """A golden of a store. Raises `GoldenError` where it is damaged."""
+    """Return a golden of a store.
+
+    Raises `GoldenError` where it is damaged.
+    """
     golden.verify()
     return ProofEvidence(golden.manifest, golden.files(), golden.id)
 
 
 def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> ProofEvidence:
-    """Arrays in files. Raises `GoldenError` for others than the artifact declares."""
+    """Return the golden of arrays in files.
+
+    Raises `GoldenError` for others than the artifact declares.
+    """
     return ProofEvidence(*adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar)))
 
 
 def made_evidence(artifact: Artifact, calendar: Calendar) -> ProofEvidence | None:
-    """Inputs made by rule, to see whether a reader runs the artifact at all; None where none can be made."""
+    """Return inputs made by rule, to see whether a reader runs the artifact at all; None where none can be made."""
     if artifact.envelope is None:
         return None
     avals = artifact.envelope.in_avals
@@ -75,14 +81,17 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> ProofEvidence | Non
 
 
 def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
-    """One of the releases that can have written it: it only names the golden that is replayed."""
+    """Return one of the releases that can have written it: it only names the golden that is replayed."""
     possible = writers(artifact, calendar_entries(calendar))
     release = calendar.release(possible[-1] if possible else calendar.newest())
     return Writer(jax=release.jax, jaxlib=release.jaxlib, built=release.built, python=UNKNOWN, platform="cpu")
 
 
 def converted_golden(evidence: ProofEvidence, converted: Converted) -> tuple[Manifest, dict[str, bytes]]:
-    """The golden with the converted artifact in place of the original; the golden itself where nothing was changed."""
+    """Return the golden with the converted artifact in place of the original.
+
+    The golden itself where nothing was changed.
+    """
     if converted.way == UNCHANGED:
         return evidence.manifest, dict(evidence.files)
     original = evidence.files[ARTIFACT]
@@ -111,7 +120,7 @@ def write_unstored(manifest: Manifest, files: Mapping[str, bytes], folder: Path,
 
 @dataclass(frozen=True)
 class Proof:
-    """What the replay showed: whether the outputs are those of the golden, in a sentence."""
+    """The result of the replay: whether the outputs are those of the golden, in a sentence."""
 
     verified: bool
     message: str

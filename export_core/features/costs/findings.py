@@ -1,4 +1,4 @@
-"""What a report says of costs: findings about budgets, a table of the newest figures, a line beside a row of cells."""
+"""The costs in a report: findings about budgets, a table of the newest figures, a line beside a row of cells."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _TO_DO = "`jaxexport report --trend cost` shows in which release it began. Then 
 
 
 def cost_findings(run: Run) -> Iterator[Finding]:
-    """One finding for each limit, figure and platform that cells exceed; then what could not be measured."""
+    """Yield one finding for each limit, figure and platform that cells exceed; then what could not be measured."""
     if not BUDGETS.of(run.policy):
         return
     exceeding = [
@@ -42,7 +42,10 @@ def cost_findings(run: Run) -> Iterator[Finding]:
 
 
 def newest_costs(run: Run) -> list[str]:
-    """What each golden costs in the newest release that compiled it, as the lines of a table; none without figures."""
+    """Return what each golden costs in the newest release that compiled it, as the lines of a table.
+
+    None without figures.
+    """
     newest = {}
     for result in sorted(run.results, key=lambda result: result.reader.date_order):
         if result.cost:
@@ -60,7 +63,7 @@ def newest_costs(run: Run) -> list[str]:
 
 
 def row_line(results: Sequence[Result]) -> RowLine | None:
-    """The line of the cells of a row, by build date of the reader; None where memory and work stay the same.
+    """Return the sparkline of a row of cells, by build date of the reader; None where memory and work stay the same.
 
     Of `GROWING`, the figure with the largest step is shown.
     """
@@ -84,13 +87,13 @@ def largest_step(results: Sequence[Result]) -> tuple[CostChange, Result] | None:
 
 
 def step_in_words(change: CostChange, after: Result) -> str:
-    """``temp_bytes 84.5 MB -> 169.0 MB (x2.00) in 0.11.0``."""
+    """Return ``temp_bytes 84.5 MB -> 169.0 MB (x2.00) in 0.11.0``."""
     was, now = amount(change.figure, change.was), amount(change.figure, change.now)
     return f"{change.figure} {was} -> {now} ({times(change.was, change.now)}) in {after.reader.name}"
 
 
 def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) -> Finding:
-    """The finding about cells that exceed one limit, each with how it does."""
+    """Return the finding about cells that exceed one limit, each with its own excess."""
     worst = max(exceeding, key=lambda result: _ratio(exceeding[result]))
     goldens, readers = Cells([*exceeding]).by_golden, by_build_date(run.readers)
     lines = []

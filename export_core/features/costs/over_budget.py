@@ -36,7 +36,7 @@ class Limit(NamedTuple):
 def with_budgets(
     results: Iterable[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> list[Result]:
-    """The results; promised cells that work and exceed a budget are `over-budget`, with the limits that they exceed.
+    """Return the results; promised cells that work and exceed a budget are `over-budget`, with the exceeded limits.
 
     A growth is measured against the golden's own writer, where the run has its cell, and against the same cell of a
     `baseline`.
@@ -62,7 +62,7 @@ def with_budgets(
 
 
 def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result | None]]) -> Iterator[Exceeded]:
-    """What of a limit a cell exceeds: the limit itself, or the growth against each of the others."""
+    """Yield the ways in which a cell exceeds a limit: the limit itself, or the growth against each of the others."""
     if (cost := cost_of(result, limit.figure)) is None:
         return
     if limit.key != GROWTH:
@@ -76,12 +76,12 @@ def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result |
 
 
 def _own_cells(results: Iterable[Result]) -> dict[Series, Result]:
-    """The cells of goldens in the release of their writer, on whichever platform, by `Result.series`."""
+    """Return the cells of goldens in the release of their writer, on whichever platform, by `Result.series`."""
     return {result.series: result for result in results if result.reader == result.writer.release}
 
 
 def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
-    """For each limit by which some cells could not be measured: how many, and why. A sentence each."""
+    """Return a sentence for each limit by which some cells could not be measured: how many, and why."""
     own, limits_of = _own_cells(results), _limits_of_cells(policy)
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
@@ -94,7 +94,7 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
-    """What a cell lacks for a limit; empty where it lacks nothing."""
+    """Return what a cell lacks for a limit; empty where it lacks nothing."""
     if cost_of(result, limit.figure) is None:
         return f"the compiler says no {limit.figure} of them"
     if limit.key == GROWTH and cost_of(writer, limit.figure) is None:
@@ -103,7 +103,7 @@ def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
 
 
 def _limits_of_cells(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
-    """The function that says which limits count for a cell: each of the first entry that is about it and sets it."""
+    """Return a function that returns the limits of a cell: each of the first entry that is about it and sets it."""
     budgets: Sequence[Budget] = BUDGETS.of(policy)
 
     # Many cells have the same case, writer, reader and platform, and matching globs is slow.

@@ -41,14 +41,14 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
     def growths(self) -> Mapping[str, float]:
-        """The limits of `max_growth` by figure."""
+        """Return the limits of `max_growth` by figure."""
         if self.max_growth is None or isinstance(self.max_growth, dict):
             return self.max_growth or {}
         return dict.fromkeys(GROWING, self.max_growth)
 
 
 GROWING = ("temp_bytes", "flops", "bytes_accessed")
-"""What `max_growth` is about where it names no figures: memory, work, and the bytes that are moved for it."""
+"""The figures that `max_growth` limits where it names none: memory, work, and the bytes that are moved for it."""
 
 FIGURES = tuple(name.removeprefix("max_") for name in Budget.__struct_fields__ if name.startswith("max_"))[:-1]
 """The figures that have a limit; the last field is that of growths."""
@@ -58,7 +58,7 @@ LIMITS = (*(f"max_{figure}" for figure in FIGURES), "max_growth")
 
 
 def problems(key: Key, budget: Budget) -> Problems:
-    """What is wrong with an entry, each problem with its key below `key`."""
+    """Yield what is wrong with an entry, each problem with its key below `key`."""
     limits = {name: value for name in LIMITS if (value := getattr(budget, name)) is not None}
     if not limits:
         yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."

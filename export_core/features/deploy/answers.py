@@ -1,4 +1,4 @@
-"""Whether each artifact runs in each target, why not and since when, and what to upgrade first: question and answers.
+"""The answers whether each artifact runs in each target, why not and since when, and what to upgrade first.
 
 Their evidence is what stored runs say of a golden in a release, as long as it is the same golden. The lines that say
 them to people are at the end.
@@ -132,8 +132,8 @@ class Question:
     """What an answer depends on beside artifact and deployment target.
 
     `calendar` is that of the day, `issues` are the known upstream issues by id. `options` are those of a command that
-    runs cells of the same goldens, `results` the folder for what it finds. `cases` are all of the
-    project where no artifact was named. `policy` is that by which goldens are compared.
+    runs cells of the same goldens, `results` the folder for what it finds. `cases` are all of the project where no
+    artifact was named. `policy` is that by which goldens are compared.
     """
 
     calendar: Calendar
@@ -191,7 +191,7 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
 
 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[Answer, str, Result | None]:
-    """The answer with its reason, and the stored result that gives it."""
+    """Return the answer with its reason, and the stored result that gives it."""
     result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
         return Answer.YES, f"it ran in {title_of(target.release)}{_shown_by_outputs(subject, target, question)}", result
@@ -226,7 +226,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
 
 
 def _reasons(known: Forecast) -> str:
-    """Why a release is forecast not to run an artifact, or on which condition; empty where nothing is known of it."""
+    """Return why a release is forecast not to run an artifact, or on which condition; empty for no forecast."""
     return "; ".join(map(str, known.spoiled.reasons))
 
 
@@ -242,7 +242,7 @@ def _stored(subject: Subject, jaxlib: str, platform: str, question: Question) ->
 
 
 def _is_refused_on(artifact: Artifact, platform: str) -> bool:
-    """Whether jax refuses an artifact on a platform for which it was not exported."""
+    """Return whether jax refuses an artifact on a platform for which it was not exported."""
     envelope = artifact.envelope
     if envelope is None or platform in envelope.platforms:
         return False
@@ -250,10 +250,10 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
 
 
 def _around(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[str, str, bool]:
-    """Since which release a target's own does not run it, the first later one that does, and whether that is foreseen.
+    """Return since which release a target fails, the first later one that works, and whether that is foreseen.
 
-    What a release does is forecast. It says something where the target's own release cannot load it, or is known not to
-    run it; of a call that fails for another reason it does not.
+    What a release does is forecast. There is an answer where the target's own release cannot load it, or is known not
+    to run it, and none for a call that fails for another reason.
     """
     # What only jax registers, no release of another runtime compiles.
     if _is_refused_on(subject.artifact, target.platform) or (target.reader and calls_of_jax(subject.artifact)):
@@ -287,7 +287,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
 
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
-    """The releases of what runs in a target, by name as a reader, oldest build first, with their build dates."""
+    """Return the releases of what runs in a target, by name as a reader, oldest build first, with their build dates."""
     if target.reader:
         runtime, (*_, own) = runtime_of(target.reader), parts_of(target.reader)
         return {f"{runtime.name}=={version}{own}": entry.built for version, entry in runtime.known(calendar).items()}
@@ -296,7 +296,7 @@ def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetim
 
 
 def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
-    """The deployment targets in which something does not run, the oldest release first."""
+    """Return the deployment targets in which something does not run, the oldest release first."""
     upgrades = []
     built = {target.name: built_on(target.release, calendar) or datetime.date.max for target in targets}
     for target in sorted(targets, key=lambda target: (built[target.name], target.name)):
@@ -310,7 +310,7 @@ def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget]
 
 
 def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
-    """The command that runs all that is asked: cells whose outcome is in the cache are not run again."""
+    """Return the command that runs all that is asked: cells whose outcome is in the cache are not run again."""
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
     # To compile is no answer: where the hardware is missing, such a cell is not run.
     platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (target.platform for target in targets))
@@ -333,13 +333,12 @@ def stored_evidence(
     day: datetime.date,
     notify: Callable[[str], None],
 ) -> StoredResults:
-    """What the runs in these folders say of goldens as they are now: the run that ended last counts.
+    """Return the results in these folders about goldens as they are now: the run that ended last counts.
 
-    Goldens count as they are stored. A run of which anything else that decides verdicts has changed since, such as how
-    the policy compares them, says nothing, as in `jaxexport judge`. Nor does any of a golden with a quirk that has
-    expired by `day`: `notify` is told, also of one shard without the others.
-
-    Raises `RunError` for a folder without a finished run, or with a changed one.
+    Goldens count as they are stored. A run counts only if everything else that decides verdicts is unchanged, such as
+    how the policy compares them, as in `jaxexport judge`. Results of a golden with a quirk that has expired by `day` do
+    not count: `notify` is told, also of one shard without the others. Raises `RunError` for a folder without a finished
+    run, or with a changed one.
     """
     runs = []
     for folder in folders:
@@ -373,12 +372,18 @@ def stored_evidence(
 
 
 def ran(result: Result) -> bool:
-    """Whether a cell was run, and gave the outputs of its golden each time; the artifact may be a converted one."""
+    """Return whether a cell was run, and gave the outputs of its golden each time.
+
+    The artifact may be a converted one.
+    """
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
 
 
 def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], name: str) -> list[str]:
-    """The cases with goldens that these targets have to run. Raises `DeployingError` where there is no golden."""
+    """Return the cases with goldens that these targets have to run.
+
+    Raises `DeployingError` where there is no golden.
+    """
     if not goldens:
         raise DeployingError(
             f"--to {name}: expected goldens of the cases that the policy wants to run there, found no golden. "
@@ -391,12 +396,12 @@ def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], nam
 def unmatched_in(
     targets: Sequence[DeploymentTarget], unmatched: Sequence[Unmatched]
 ) -> list[tuple[Unmatched, DeploymentTarget]]:
-    """The patterns of these targets that match no golden, each with its target."""
+    """Return the patterns of these targets that match no golden, each with its target."""
     return [(pattern, target) for target in targets for pattern in unmatched if pattern.target == target.name]
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
-    """The artifacts that are meant by cases, goldens, globs of either, and artifact files.
+    """Return the artifacts that are meant by cases, goldens, globs of either, and artifact files.
 
     A file that is the artifact of goldens stands for these. Raises `DeployingError` for a name that is none of them,
     `GoldenError` for a golden that was changed, and `ArtifactError` for a file that cannot be read.
@@ -422,7 +427,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
-    """The deployment target of this name, in force or not; for `all` those that are in force on a day.
+    """Return the deployment target of this name, in force or not; for `all` those that are in force on a day.
 
     Raises `DeployingError` where there is none, or its release was not built by then.
     """
@@ -449,9 +454,10 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
 def asked_pairs(
     subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str
 ) -> list[tuple[Subject, DeploymentTarget]]:
-    """Which artifact is asked about in which target. For `all`, those that must run it; a file has no known case.
+    """Return which artifact is asked about in which target.
 
-    Raises `DeployingError` for an artifact that no deployment target has to run.
+    For `all`, these are the targets that must run it; a file has no known case. Raises `DeployingError` for an artifact
+    that no deployment target has to run.
     """
     pairs = []
     for subject in subjects:
@@ -471,7 +477,7 @@ _LABEL = 8
 
 
 def target_findings(run: Run) -> Iterator[Finding]:
-    """One finding with a sentence for each deployment target in force, where there is one: how its cells ended."""
+    """Yield one finding with a sentence for each deployment target in force: how its cells ended."""
     sentences = []
     for target in run.summary.deployed:
         until = f", until {target.until}" if target.until else ""
@@ -488,7 +494,7 @@ def target_findings(run: Run) -> Iterator[Finding]:
 
 
 def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
-    """A line for each artifact and target, then what to do; wrapped at a width."""
+    """Yield a line for each artifact and target, then what to do; wrapped at a width."""
     target = ""
     for answer in deployability.answers:  # those of one target are together
         if answer.target != target:
@@ -497,8 +503,8 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
         yield from wrapped(_sentence(answer), width, f"  {answer.answer:<{_LABEL}}", _LABEL + 2)
     yield ""
     for accepted in deployability.accepted:
-        told = plain_text(f"{accepted.sentence} Reason: {accepted.reason}")
-        yield from wrapped(told, width, f"{'accepted':<{_LABEL + 2}}", _LABEL + 2)
+        sentence = plain_text(f"{accepted.sentence} Reason: {accepted.reason}")
+        yield from wrapped(sentence, width, f"{'accepted':<{_LABEL + 2}}", _LABEL + 2)
     for upgrade in deployability.upgrades:
         yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
     # Each command in one line: it is copied as it is.

@@ -296,7 +296,10 @@ def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], win
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """What distinguishes an entry from others of its issue. An event's subject must not change between forecasts."""
+    """Return the text that distinguishes an entry from others of its issue.
+
+    An event's subject must not change between forecasts.
+    """
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
     named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))
@@ -375,7 +378,7 @@ def foreseen_readers(
 
 
 def _promise_of(name: str, calendar: Calendar) -> tuple[datetime.date, datetime.date] | None:
-    """The build dates of the jaxlibs whose exports a release of another runtime promises to read."""
+    """Return the build dates of the jaxlibs whose exports a release of another runtime promises to read."""
     runtime = runtime_of(name)
     built, ends = runtime.release(parts_of(name)[1], calendar).built, runtime.promise
     if ends is None:
@@ -394,7 +397,7 @@ def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
-    """Each day on which something happens, and the obligations of a release of that day where they have changed."""
+    """Yield each day on which something happens, and the obligations of a release where they have changed."""
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
     yield from map(deployed_line, forecast.deployed)
@@ -428,7 +431,7 @@ def _obligation_lines(release: Obligations) -> Iterator[str]:
 
 
 def deployed_line(reader: DeployedReader) -> str:
-    """What a reader in use is promised to run, without a full stop."""
+    """Return what a reader in use is promised to run, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     start = (
         f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
@@ -440,7 +443,7 @@ def deployed_line(reader: DeployedReader) -> str:
 
 
 def foreseen_line(reader: ForeseenReader) -> str:
-    """What a reader is forecast to make of the goldens, without a full stop."""
+    """Return what a reader is forecast to make of the goldens, without a full stop."""
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     unread = sorted(((len(ids), reason) for reason, ids in reader.unread.items()), reverse=True)
     reads = reader.goldens - sum(count for count, _ in unread)

@@ -25,7 +25,7 @@ _HINT = (
 
 
 def windows_picture(run: Run) -> Picture | None:
-    """The windows of the goldens of a run in the half year after it; None for a run without a cell."""
+    """Return the windows of the goldens of a run in the half year after it; None for a run without a cell."""
     if not (generations := generations_of(run)):
         return None
     as_of = run.summary.as_of
@@ -48,7 +48,10 @@ def windows_picture(run: Run) -> Picture | None:
 
 
 def generations_of(run: Run) -> list[Generation]:
-    """The writers of a run with their windows. A golden that is replayed on several platforms counts once."""
+    """Return the writers of a run with their windows.
+
+    A golden that is replayed on several platforms counts once.
+    """
     windows, names = run.policy.window_lengths(), map_releases(run.writers)
     goldens: dict[Release, set[str]] = {writer: set() for writer in run.writers}
     for (writer, _), cells in run.by_writer.items():
@@ -60,13 +63,13 @@ def generations_of(run: Run) -> list[Generation]:
 
 
 def days_left(generation: Generation, as_of: datetime.date) -> str:
-    """``leaves on 2027-01-13, in 53 days``."""
+    """Return when a generation leaves its window, such as ``leaves on 2027-01-13, in 53 days``."""
     days = (generation.leaves - as_of).days
     return f"left on {generation.leaves}" if days <= 0 else f"leaves on {generation.leaves}, in {plural(days, 'day')}"
 
 
 def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: Axis, left: float, top: float) -> None:
-    """A window: what of it is over, and what is left."""
+    """Draw a window: the part of it that is over, and the part that is left."""
     add(root, "text", "writer", generation.writer, x=left - 12, y=top + 12, text_anchor="end")
     add(root, "text", "date", plural(generation.goldens, "golden"), x=left - 12, y=top + 24, text_anchor="end")
     begin, end = (left + axis.start(day) for day in (generation.built, generation.leaves))

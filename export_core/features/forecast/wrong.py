@@ -18,7 +18,7 @@ _TO_DO = (
 
 
 def wrong_forecasts(run: Run) -> Iterator[Finding]:
-    """Two findings at most: cells that failed and were forecast to work, and cells that worked and were not."""
+    """Yield two findings at most: cells that failed and were forecast to work, and cells that worked and were not."""
     failed = [result for result in run.results if result.verdict.fails and result.forecast == YES]
     worked = [result for result in run.results if result.verdict.works and _is_refusal(result)]
     if failed:
@@ -28,7 +28,7 @@ def wrong_forecasts(run: Run) -> Iterator[Finding]:
 
 
 def _is_refusal(result: Result) -> bool:
-    """Whether a cell of the artifact as it is was forecast to fail."""
+    """Return whether a cell of the artifact as it is was forecast to fail."""
     return result.forecast.partition(": ")[0] == NO and not result.converted
 
 

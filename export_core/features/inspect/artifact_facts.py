@@ -92,7 +92,7 @@ class ReaderFacts(NamedTuple):
         return self.release.built
 
     def shown(self) -> tuple[str, ...]:
-        """Return the names of what `as_dict` gives."""
+        """Return the names of the fields that `as_dict` writes."""
         return "jaxlib", "jax", "built", "loads", "reasons", "compiles", "runs", "numbers", "known"
 
 
@@ -180,10 +180,11 @@ class Inspection(NamedTuple):
 def describe(
     artifact: Artifact, terms: Terms, *, whole: bool = True, readers: Sequence[Reader] = (), runtimes: bool = True
 ) -> Inspection:
-    """Return everything that is known of an artifact.
+    """Return everything that is known about an artifact.
 
-    The envelope field by field only when `whole`, since no screen shows it; `runtimes`, which take as long as all other
-    releases, are for a single file. Custom calls are judged for the jaxlibs among `readers`, or for the newest release.
+    The envelope is there field by field only when `whole`, since no screen shows it; `runtimes`, which take as long as
+    all other releases, are for a single file. Custom calls are judged for the jaxlibs among `readers`, or for the
+    newest release.
 
     Raises:
         ArtifactError: a module of it cannot be read.
@@ -242,7 +243,7 @@ def _kind(artifact: Artifact) -> str:
 
 
 def jaxlibs_of(readers: Sequence[Reader]) -> tuple[str, ...]:
-    """The jaxlibs among these readers."""
+    """Return the jaxlibs among these readers."""
     return tuple(reader.release.jaxlib for reader in readers if not reader.release.runtime)
 
 
@@ -257,7 +258,7 @@ def audit_for(
 
 
 def worst_findings(audited: Sequence[Sequence[AuditFinding]]) -> tuple[AuditFinding, ...]:
-    """Of each finding of several audits of one artifact, the first that is not ok, else the first."""
+    """Return, of each finding of several audits of one artifact, the first that is not ok, else the first."""
     return tuple(next((x for x in alike if not x.ok), alike[0]) for alike in zip(*audited, strict=True))
 
 
@@ -332,7 +333,7 @@ def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
 
 
 def stablehlo_promise(artifact: Artifact) -> StableHloPromise | None:
-    """What StableHLO promises of a bare module; None for raw bytecode, and where another promise counts."""
+    """Return StableHLO's promise for a bare module; None for raw bytecode, and where another promise counts."""
     written_for = artifact.module.stablehlo_version
     if artifact.envelope is not None or artifact.saved_model is not None or written_for is None:
         return None

@@ -1,4 +1,4 @@
-"""What a folder of goldens covers: targets, primitives, dtypes, effects, features and formats, read without jax."""
+"""The coverage of a folder of goldens: targets, primitives, dtypes, effects, features and formats, read without jax."""
 
 import datetime
 from collections.abc import Iterable, Iterator
@@ -122,7 +122,7 @@ def _kinds(tree: Tree) -> Iterator[str]:
 
 
 def coverage_text(goldens: Iterable[Golden]) -> str:
-    """A table for each section: in how many cases a thing is, in those for each platform, and by which writers."""
+    """Return a table for each section: the cases that have a thing, by platform, and the writers."""
     lines: list[str] = []
     for section, names in coverage(goldens).items():
         rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]

@@ -41,7 +41,7 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> s
 
 
 def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[tuple[str, list[str]]]:
-    """What stands in the first column, and the texts behind it."""
+    """Yield the text of the first column, and the texts behind it."""
     for name, value in msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,)).items():
         if name in ("case", "files") or (name == "reproducible" and value):  # as goldens are
             continue
@@ -57,7 +57,7 @@ def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[
 
 
 def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
-    """Every rule that decides how the golden is compared in a matrix, the strongest first."""
+    """Yield every rule that decides how the golden is compared in a matrix, the strongest first."""
     manifest = golden.manifest
     if manifest.options.without_outputs:
         yield "nothing: it has no outputs, and is only compiled"
@@ -82,7 +82,7 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[str]:
 
 
 def _not_seen(golden: Golden) -> dict[str, float]:
-    """Below which part of its largest number each output shows no error; nothing of a golden that cannot be read."""
+    """Return the part of its largest number below which each output shows no error; empty for an unreadable golden."""
     try:
         return not_seen(golden) if golden.manifest.noise else {}
     except (ArtifactError, GoldenError):  # what is wrong with it is said where its files are listed
@@ -90,7 +90,7 @@ def _not_seen(golden: Golden) -> dict[str, float]:
 
 
 def _field(value: object) -> list[str]:
-    """The text of a value; one for each part that has parts itself."""
+    """Return the text of a value; one for each part that has parts itself."""
     named = {f"{name}: ": part for name, part in value.items()} if isinstance(value, dict) else {}
     parts = list(named.values()) or (list(value) if isinstance(value, (list, tuple)) else [])
     if not any(isinstance(part, (dict, list, tuple)) and part for part in parts):
@@ -125,7 +125,10 @@ def _artifact(golden: Golden) -> Iterator[str]:
 
 
 def _array(golden: Golden, name: str) -> list[str]:
-    """What a file of arrays has: type and first values of each; of the noise, in each output's own unit."""
+    """Return the content of a file of arrays: type and first values of each.
+
+    Of the noise, in each output's own unit.
+    """
     try:
         if name == NOISE:  # none of outputs that must be equal
             noises = [noise for noises in golden.noise().values() for noise in noises]
@@ -147,7 +150,7 @@ def _values(leaf: Leaf) -> str:
 
 
 def _files(golden: Golden) -> Iterator[str]:
-    """Each file with its size, files that the manifest does not list, and whether all are as they were written."""
+    """Yield each file with its size, files that the manifest does not list, and whether all are unchanged."""
     known = golden.manifest.files
     sizes = []
     for name in known:

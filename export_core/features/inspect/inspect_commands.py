@@ -35,7 +35,7 @@ _NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=GOLDEN_
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the three commands are asked in the same way: for which readers, by which terms."""
+    """The questions of the three commands: for which readers, by which terms."""
 
     readers: str | None
     goldens: str | None
@@ -44,7 +44,7 @@ class _Asked:
     jobs: int | None
 
     def terms(self) -> Terms:
-        """The releases, windows and allowed calls of the policy, without releases that were built after --as-of."""
+        """Return the releases, windows and allowed calls of the policy, without releases built after --as-of."""
         from export_core.policy.stored_terms import terms_here
 
         terms = terms_here(self.policy_file)
@@ -54,13 +54,16 @@ class _Asked:
         return terms._replace(releases=tuple(release for release in terms.releases if release.built <= day))
 
     def readers_in(self, terms: Terms) -> list[Reader]:
-        """The readers that --readers names. Raises `ReleaseError` for one that does not exist."""
+        """Return the readers that --readers names.
+
+        Raises `ReleaseError` for one that does not exist.
+        """
         from export_core.features.inspect.named_readers import find_readers
 
         return find_readers(self.readers, terms, self.policy_file) if self.readers is not None else []
 
     def golden(self, name: str) -> tuple[list[Golden], Golden] | None:
-        """All goldens of a case, and the one that is meant; None where the name is not that of a golden.
+        """Return all goldens of a case, and the one that is meant; None where the name is not that of a golden.
 
         Raises `GoldenError` for a writer that the case does not have, and for a case that is misspelled.
         """
@@ -81,13 +84,16 @@ class _Asked:
         return None  # a file that does not exist
 
     def files(self, names: Sequence[str]) -> list[str]:
-        """The paths of these files and folders, and of the artifacts of these goldens."""
+        """Return the paths of these files and folders, and of the artifacts of these goldens."""
         goldens = [None if os.path.lexists(name) else self.golden(name) for name in names]
         return [str(golden[1].artifact) if golden else name for name, golden in zip(names, goldens, strict=True)]
 
 
 def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that the three commands share, given to the command as an `_Asked`; `who` is what --readers names."""
+    """Return the options that the three commands share, given to the command as an `_Asked`.
+
+    `who` is what --readers names.
+    """
 
     def add(about: Callable[..., None]) -> Callable[..., None]:
         @declared("readers", text=f"{who}: {_READERS}")
@@ -247,7 +253,7 @@ def _name_links(left_out: LeftOut) -> None:
 
 
 def _show_each(files: Iterable[ReadFile[tuple[bool | None, str]]], *, below: bool) -> Counter[bool | None]:
-    """Print what is said of each file, in a folder only where it is not fine; count those that are, are not, unread."""
+    """Print the text about each file, in a folder only where it is not fine; count the fine, the others, the unread."""
     ended: Counter[bool | None] = Counter()
     for file in files:
         fine, text = file.result or (None, f"{file.path}: {file.error}")

@@ -19,7 +19,7 @@ from export_core.policy.terms import Terms
 MOST = 12  # lines of one kind
 NAMED = 8  # files that are named for one reason
 SOON = {30: "for 30 days at most", 90: "for 31 to 90 days"}
-"""Days ahead: what leaves the window within them is counted, and the first of it is named."""
+"""The days ahead for which artifacts that leave their window are counted, and the first of them is named."""
 COUNT = 9  # the width of a number
 
 
@@ -49,7 +49,10 @@ class InventoryRow(NamedTuple):
 
 
 def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
-    """The row of an artifact. Raises `ArtifactError` for a module that cannot be read."""
+    """Return the row of an artifact.
+
+    Raises `ArtifactError` for a module that cannot be read.
+    """
     facts = describe(artifact, terms, whole=False, runtimes=False)
     loading = [reader.jaxlib for reader in facts.readers if reader.loads]
     return InventoryRow(
@@ -117,7 +120,7 @@ class Inventory:
                 _keep_first(self._stranded, row.file)
 
     def lines(self) -> Iterator[str]:
-        """The screen."""
+        """Yield the lines of the screen."""
         counts, promised = self._counts, self._counts["promised"]
         yield f"{plural(self.artifacts, 'artifact')}, {size(self.nbytes)}, as of {self.as_of}"
         for title in ("written by", "format", "platforms", "custom calls", "not promised"):
@@ -146,7 +149,7 @@ def _keep_first(names: list[str], name: str) -> None:
 
 
 def _counted(title: str, counts: Mapping[str, int], names: Sequence[str] = ()) -> Iterator[str]:
-    """A line for each count, the largest first, or in the order of these names."""
+    """Yield a line for each count, the largest first, or in the order of these names."""
     order = names or sorted(counts, key=lambda name: (-counts[name], name))
     rows = [(name, counts[name]) for name in order if name in counts]
     for number, (name, count) in enumerate(rows[:MOST]):

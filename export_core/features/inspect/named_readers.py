@@ -17,7 +17,7 @@ _RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
 
 
 def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
-    """The readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and releases of runtimes (``iree>=3.9``).
+    """Return the readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and runtimes' releases (``iree>=3.9``).
 
     Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
     """

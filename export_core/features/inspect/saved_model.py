@@ -1,4 +1,4 @@
-"""What the screen of `inspect` says of a SavedModel: who wrote it, and each function that jax exported into it."""
+"""The screen of `inspect` about a SavedModel: who wrote it, and each function that jax exported into it."""
 
 from collections.abc import Iterator, Sequence
 

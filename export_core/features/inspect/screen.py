@@ -1,4 +1,4 @@
-"""What `inspect`, `audit` and `diff` print: the facts of a file on a screen or as JSON, its calls, what differs."""
+"""The output of `inspect`, `audit` and `diff`: the facts of a file on a screen or as JSON, its calls, what differs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def quick_start(words: Sequence[str]) -> None:
 
 
 def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> list[LoadCheck]:
-    """Whether each of these readers loads the artifact, and whether JAX promises that."""
+    """Return whether each of these readers loads the artifact, and whether JAX promises that."""
     if not readers:
         return []
     from export_core.policy.load_check import check_load
@@ -79,7 +79,7 @@ def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> 
 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
-    """The last lines of a screen: a sentence for each reader that was named; for jaxlib with what to do."""
+    """Return the last lines of a screen: a sentence for each reader that was named; for jaxlib with what to do."""
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime say it themselves.
@@ -89,12 +89,12 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
 
 
 def _remedy(release: CalendarEntry) -> str:
-    """How to get an artifact that a jaxlib loads."""
+    """Return how to get an artifact that a jaxlib loads."""
     return f"export it again with jax {release.jax}, or try `jaxexport convert FILE --for {release.jaxlib}`"
 
 
 def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (), *, as_json: bool) -> str:
-    """The screen about an artifact, or everything as one JSON object; custom calls are judged for these readers.
+    """Return the screen about an artifact, or everything as one JSON object; custom calls are judged for these readers.
 
     Raises `ArtifactError` for a module that cannot be read.
     """
@@ -159,8 +159,8 @@ def _rows(facts: Inspection) -> _Rows:
     yield "not in", _not_in(facts.readers)
     yield from _not_run(facts.readers, f"it needs {facts.nr_devices} devices")
     several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
-    said_once = ONE_DEVICE.format(facts.nr_devices)
-    yield "read by", [*_runtimes(facts.runtimes, said_once), *(several if (facts.nr_devices or 1) > 1 else [])]
+    one_device = ONE_DEVICE.format(facts.nr_devices)
+    yield "read by", [*_runtimes(facts.runtimes, one_device), *(several if (facts.nr_devices or 1) > 1 else [])]
     yield "promised", _promised(facts)
 
 
@@ -245,7 +245,7 @@ def _inside(module: ModuleFacts) -> str:
 
 
 def custom_call(call: AuditFinding) -> str:
-    """A custom-call target in a line: what it is, how often, its standing and why."""
+    """Return a custom-call target in a line: its kind, how often, its standing and why."""
     what = str(Payload(call.what, call.payload_version))
     times = f" × {call.count}" if call.count > 1 else ""
     why = call.message.removeprefix(f"{call.target} ({what})").strip()
@@ -257,7 +257,7 @@ def custom_call(call: AuditFinding) -> str:
 
 
 def who_wrote(facts: Inspection) -> str:
-    """Who wrote it, in a line."""
+    """Return the writer in a line."""
     writer = facts.writer
     candidates = writer.candidates
     if facts.nr_devices is None:
@@ -274,7 +274,7 @@ def who_wrote(facts: Inspection) -> str:
 
 
 def need_in_words(module: ModuleFacts) -> str:
-    """What a module needs, in a line."""
+    """Return what a module needs, in a line."""
     need = module.needs
     because = f", because of {joined(need.set_by)}" if need.set_by else ", the oldest that is promised to be read"
     foreign = f"; dialect {joined(need.dialects)}" if need.dialects else ""
@@ -287,7 +287,7 @@ def need_in_words(module: ModuleFacts) -> str:
 
 
 def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
-    """The releases that do not load it, or may not, by their reason; the latest first."""
+    """Yield the releases that do not load it, or may not, by their reason; the latest first."""
     groups: dict[tuple[bool, str], list[ReaderFacts]] = {}
     for reader in readers:
         if reader.loads:
@@ -308,14 +308,14 @@ _SPOILED = {NO: "does not run", YES_BUT: "runs, but", UNKNOWN: "may not run"}
 """The first column of a line about releases that load an artifact, by whether they run it."""
 
 
-def _not_run(readers: Sequence[ReaderFacts], said: str) -> _Rows:
-    """The releases that load it and are known not to run it, or on a condition, by the reasons; the latest first.
+def _not_run(readers: Sequence[ReaderFacts], known_reason: str) -> _Rows:
+    """Yield the releases that load it and are known not to run it, or on a condition, by the reasons; the latest first.
 
-    `said` is a reason that another line says.
+    `known_reason` is a reason that another line has.
     """
     groups: dict[str, dict[str, list[ReaderFacts]]] = {}
     for reader in readers:
-        if reader.loads and {*reader.known} - {said}:
+        if reader.loads and {*reader.known} - {known_reason}:
             name = _SPOILED.get(reader.runs, "other numbers" if reader.numbers == NO else "numbers")
             groups.setdefault(name, {}).setdefault("; ".join(reader.known), []).append(reader)
     for name, by_reasons in groups.items():
@@ -324,9 +324,9 @@ def _not_run(readers: Sequence[ReaderFacts], said: str) -> _Rows:
 
 
 def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
-    """A line for each runtime, or for several that say the same; and the custom calls that none of them compiles.
+    """Yield a line for each runtime, or for several with one text; and the custom calls that none of them compiles.
 
-    `of_all` is a reason that is said once, behind them.
+    `of_all` is a reason that is printed once, behind them.
     """
     alike: dict[str, list[str]] = {}
     for runtime in runtimes:
@@ -339,8 +339,8 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
             reason, _, _ = reasons[0].partition(CONVERT)
             text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
         if reads and (known := runtime.known.get(reads[-1])) and runtime.runs[reads[-1]] != UNKNOWN:
-            said_once = of_all, ONLY_JAX.format(joined(runtime.custom_calls))
-            own = [reason for reason in known if reason not in said_once]
+            shared = of_all, ONLY_JAX.format(joined(runtime.custom_calls))
+            own = [reason for reason in known if reason not in shared]
             answer = "does not run it" if runtime.runs[reads[-1]] == NO else "runs it, but"
             text += f"; {reads[-1]} {answer}: {'; '.join(own)}" if own else ""
         alike.setdefault(text, []).append(runtime.runtime)
@@ -367,7 +367,7 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
 
 
 def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
-    """Who promises what of a module without an envelope, a line for JAX and one for StableHLO."""
+    """Return who promises what for a module without an envelope, a line for JAX and one for StableHLO."""
     by_jax = "nothing by JAX, whose windows are for what jax.export wrote"
     if by_stablehlo is None:
         return by_jax, "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it"
@@ -386,7 +386,7 @@ def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
 
 
 def size(number: int) -> str:
-    """A number of bytes as text: 812 bytes, 6.7 kB, 50.0 MB."""
+    """Return a number of bytes as text: 812 bytes, 6.7 kB, 50.0 MB."""
     if number < 1000:
         return f"{number} bytes"
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:.1f} MB"
@@ -420,10 +420,10 @@ def audit_text(
     artifact: Artifact,
     of_goldens: PolicyOfGoldens | None = None,
 ) -> tuple[bool | None, str]:
-    """Whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines that say so.
+    """Return whether an audit finds no problems in an artifact, None for a wrong golden.yaml, and the lines about it.
 
     The artifact of a golden is audited as a matrix audits it. `writer` is the jaxlib that wrote it, where that is known
-    better than the file says; `readers` must take its calls too. `of_goldens` says what goldens are allowed.
+    better than the file tells; `readers` must take its calls too. `of_goldens` tells what goldens are allowed.
 
     Raises:
         ArtifactError: a module cannot be read.
@@ -476,7 +476,10 @@ def audit_text(
 
 
 def _known_failures(known: Forecast, calls: Sequence[str]) -> Iterator[str]:
-    """Why a reader that was named does not run an artifact, a line each; `calls` are those that only jax registers."""
+    """Yield why a reader that was named does not run an artifact, a line each.
+
+    `calls` are those that only jax registers.
+    """
     title, only_jax = known.reader.release.title, ONLY_JAX.format(joined(calls))
     if known.reader.release.runtime and calls:
         yield f"{title} does not compile it: {only_jax}"
@@ -506,10 +509,10 @@ def _audited_writer(artifact: Artifact, writer: WrittenBy) -> str:
 
 
 def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> tuple[bool | None, str]:
-    """Whether an artifact is the same, byte for byte, as the one that has its place in another folder; in lines.
+    """Return whether an artifact equals, byte for byte, the one in its place in another folder; in lines.
 
-    `old` and `new` are the folders, or the two files. Where the other one cannot be read, it is None, and why not.
-    Raises `ArtifactError` for a module of the first that cannot be read.
+    `old` and `new` are the folders, or the two files. Where the other one cannot be read, it is None, and why not. It
+    raises `ArtifactError` for a module of the first that cannot be read.
     """
     other = new + before.name.removeprefix(old)
     if before.name != old and not os.path.lexists(other):
@@ -540,7 +543,7 @@ def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before:
 def changes_between(
     old: Inspection, new: Inspection, old_loads: Sequence[LoadCheck] = (), new_loads: Sequence[LoadCheck] = ()
 ) -> list[tuple[str, str, str]]:
-    """What differs between two artifacts, and whether the readers load them: its name, before and after."""
+    """Return what differs between two artifacts, and whether the readers load them: its name, before and after."""
     depth = min(len(old.modules), len(new.modules))  # a derivative that only one has is one line
     before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
     after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
@@ -549,7 +552,7 @@ def changes_between(
 
 
 def _compared(facts: Inspection, depth: int) -> dict[str, str]:
-    """What is compared, by name, in the order of the screen."""
+    """Return the facts that are compared, by name, in the order of the screen."""
     signature, writer = facts.signature, facts.writer
     rows: dict[str, Any] = {
         "kind": facts.kind,

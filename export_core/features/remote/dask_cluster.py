@@ -74,13 +74,13 @@ class DaskCluster:
         return bool(self._client.status == "running")
 
     def room(self, platform: str) -> int:
-        """How many jobs to have sent at once: for each thread of a worker one that runs and one that waits there."""
+        """Return how many jobs to have sent at once: for each thread one that runs and one that waits."""
         if not self.is_connected:
             return 0
         return max(2, 2 * sum(int(worker["nthreads"]) for worker in self._able(platform)))
 
     def trouble(self, platform: str) -> str:
-        """Why no job of this platform can end at present; empty if none is known.
+        """Return why no job of this platform can end at present; empty if none is known.
 
         A platform that no worker ever had is given up at once; workers that left may come back, and are waited for.
         """
@@ -128,7 +128,7 @@ class DaskCluster:
         self._client.close()
 
     def _able(self, platform: str) -> list[dict[str, Any]]:
-        """The workers that have a platform, as the scheduler knows them."""
+        """Return the workers that have a platform, as the scheduler knows them."""
         if self._client.status == "running" and time.monotonic() - self._asked_at > FRESH_SECONDS:
             try:
                 identity = self._client.sync(

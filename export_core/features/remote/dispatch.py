@@ -114,7 +114,10 @@ class _Dispatch:
                 future.cancel()
 
     def _audit(self, cells: Sequence[Cell]) -> Generator[Replayed, None, list[Cell]]:
-        """The cells that may run: an artifact that must not be compiled is not sent either."""
+        """Yield the outcomes of cells that may not run, and return the others.
+
+        An artifact that must not be compiled is not sent either.
+        """
         # Here too, and not by its machine alone: there a message would name a file in a temporary folder.
         goldens = {cell.golden.id: cell.golden for cell in cells}
         problems = {name: audit_problem(golden, self.options.policy) for name, golden in goldens.items()}
@@ -124,7 +127,7 @@ class _Dispatch:
         return [cell for cell in cells if not problems[cell.golden.id]]
 
     def _give_up(self, platform: str) -> Outcomes:
-        """Outcomes of all batches of a platform, waiting or sent, if the cluster cannot run it."""
+        """Yield outcomes of all batches of a platform, waiting or sent, if the cluster cannot run it."""
         out = {future: batch for future, batch in self.out.items() if batch.platform == platform}
         waiting = self.waiting[platform]
         if not (out or waiting) or not (trouble := self.cluster.trouble(platform)):
@@ -148,7 +151,7 @@ class _Dispatch:
             yield from _not_run(batch, trouble)
 
     def _take(self, batch: _Batch, future: Future[JobResult]) -> Outcomes:
-        """The outcomes of a job that has ended, or was lost."""
+        """Yield the outcomes of a job that has ended, or was lost."""
         try:
             result = future.result()
         except (Exception, CancelledError) as error:
@@ -169,7 +172,7 @@ class _Dispatch:
 
 
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
-    """Cells of one placement in their order, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
+    """Return cells of one placement in their order, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
     parts: list[list[Cell]] = []
     size = 0
     for cell in cells:
@@ -190,7 +193,7 @@ def _not_run(batch: _Batch, problem: str) -> Outcomes:
 
 @contextmanager
 def replay_at(text: str) -> Iterator[Callable[..., Outcomes]]:
-    """The replay on the cluster that --executor names, which is connected meanwhile.
+    """Yield the replay on the cluster that --executor names, which is connected meanwhile.
 
     Raises `RemoteError` where it names none, or one that does not answer.
     """

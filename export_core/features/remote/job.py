@@ -43,7 +43,7 @@ class JobResult:
 
 
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
-    """A job of cells that share their reader and platform. Reads the files of their goldens."""
+    """Return a job of cells that share their reader and platform. Reads the files of their goldens."""
     goldens = [cell.golden for cell in cells]
     # No cell reads the files for the eye, and no key of an outcome covers them.
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
@@ -53,7 +53,7 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
 
 
 def _own_parts(cells: Sequence[Cell], options: ReplayOptions) -> dict[str, str]:
-    """The parts of evidence that are a project's own, as they are on this machine."""
+    """Return the parts of evidence that are a project's own, as they are on this machine."""
     comparators = {cell.golden.compared_as.comparison.compare for cell in cells}
     return own_parts(options.policy, comparators, sorted(cell.golden.id for cell in cells))
 
@@ -79,7 +79,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Replayed, None, None]] = r
 
 
 def _why_not_here(job: Job) -> str:
-    """Why this machine cannot run a job; empty if it can."""
+    """Return why this machine cannot run a job; empty if it can."""
     if job.tool != tool():
         return (
             f"this machine has pytest-jaxexport {tool()}, and the job was sent by {job.tool}: "

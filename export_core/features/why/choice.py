@@ -53,7 +53,11 @@ _DAY = re.compile(r" --as-of (\d{4}-\d\d-\d\d)\b")  # In a command that reproduc
 
 @dataclass(frozen=True)
 class Asked:
-    """What a person said of the cell. What is empty was not said; each word narrows the choice."""
+    """The options by which a person names the cell.
+
+    An empty one was not given; each given one narrows the choice. What is empty was not said; each word narrows the
+    choice.
+    """
 
     cell: str = ""
     """``GOLDEN in READER on PLATFORM``, a golden, a case, or the id of a cause."""
@@ -69,9 +73,9 @@ class Asked:
 
 
 def spelled_out(asked: Asked, run: Run | None) -> Asked:
-    """What was asked, with all that `cell` says as options: the id of a cause of the run, or words.
+    """Return the options of a person, with all that `cell` means as options: the id of a cause of the run, or words.
 
-    Raises `WhyError` where an option says otherwise than words do.
+    Raises `WhyError` where an option contradicts the words.
     """
     causes = run.summary.causes if run else ()
     if key := next((cause.example for cause in causes if cause.id == asked.cell), None):
@@ -107,7 +111,7 @@ class Choice:
     others: tuple[str, ...] = ()
 
     def command(self, name: str, *words: str) -> str:
-        """A command about this cell, for a shell."""
+        """Return a command about this cell, for a shell."""
         options = option_words(self.plan.selection, self.run)
         command = shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
         return with_settings(command, self.options.policy.environment)
@@ -135,16 +139,19 @@ class Choice:
         return Placement(calendar.release(calendar.newest()))
 
     def environments(self, notify: Callable[[str], None]) -> ReaderEnvironments:
-        """The environments of all releases; `notify` is told what is built."""
+        """Return the environments of all releases; `notify` gets a line about what is built."""
         options = self.options
         return ReaderEnvironments.of(options.policy, self.plan.calendar, options.sources, notify=notify)
 
     def release(self, name: str) -> Release:
-        """A jaxlib, or one with its jax. Raises `ReleaseError` for one that does not exist."""
+        """Return a jaxlib, or one with its jax.
+
+        Raises `ReleaseError` for one that does not exist.
+        """
         return reader_named(name, self.plan.calendar)
 
     def cell_in(self, reader: Release) -> Cell:
-        """The cell of this golden and platform in another release."""
+        """Return the cell of this golden and platform in another release."""
         return replace(self.cell, reader=reader, promised=False, deployed=())
 
 
@@ -172,7 +179,7 @@ class _Candidate(NamedTuple):
 
 
 def choose(asked: Asked) -> Choice:
-    """The cell that is meant.
+    """Return the cell that is meant.
 
     Among several, the one that fails in the results is meant; results need not be of this machine, since the golden is
     enough to run a cell. Raises `WhyError` where no cell is meant, or several are, which the message lists; `RunError`
@@ -214,7 +221,10 @@ def choose(asked: Asked) -> Choice:
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
-    """The goldens that may be meant. Raises `WhyError` if there is none."""
+    """Return the goldens that may be meant.
+
+    Raises `WhyError` if there is none.
+    """
 
     def is_meant(golden: Golden) -> bool:
         case, writer = golden.manifest.case, golden.manifest.writer
@@ -239,7 +249,7 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
 
 
 def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> list[_Candidate]:
-    """The cells that may be meant: those of the run, and where a reader is named, its cells with all these goldens."""
+    """Return the cells that may be meant: those of the run, and a named reader's cells with all these goldens."""
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
     candidates = []

@@ -50,7 +50,7 @@ _ONE_CELL = (
 
 
 def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options that name one cell to a command, and pass it the `Choice` that they make.
+    """Return a decorator that adds the options of one cell to a command, and passes it their `Choice`.
 
     With `first_cause`, cells that fail by several causes mean the first cause; else they are an error.
     """
@@ -78,7 +78,7 @@ def _about_one_cell(*, first_cause: bool = False) -> Callable[[Callable[..., Non
 
 @contextmanager
 def _interrupted_with(text: str) -> Iterator[None]:
-    """Ends the command at a signal with this text and the exit code of the signal."""
+    """End the command at a signal with this text and the exit code of the signal."""
     from export_core.cli.signals import Interrupted, interruptible
 
     try:

@@ -38,7 +38,10 @@ FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_ur
 
 
 def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> None:
-    """The calls of a cell in order. What a half raises before its first stage says that it cannot pass the golden."""
+    """Run the calls of a cell in order.
+
+    An error of a half before its first stage means that it cannot pass the golden.
+    """
     for check in request["checks"]:
         say({"stage": "read", "check": check["name"]})
         leaves, stage = [data for _, data in load_arrays(check["inputs"])], Stages(say)
@@ -59,7 +62,7 @@ def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> Non
 
 
 class Stages:
-    """The `stage` of a call: says what comes next, and measures how long the stages took, in seconds."""
+    """The `stage` of a call, which is told what comes next and measures how long the stages took, in seconds."""
 
     def __init__(self, say: Say) -> None:
         self.say = say
@@ -77,7 +80,10 @@ class Stages:
 
 
 def load_arrays(path: str | io.BytesIO) -> list[tuple[str, Any]]:
-    """Stored arrays, each after its dtype, which .npy may lack: keys as data, float0 as zeros. See `save_arrays`."""
+    """Return stored arrays, each after its dtype, which .npy may lack: keys as data, float0 as zeros.
+
+    `save_arrays` writes them.
+    """
     import ml_dtypes  # here: an environment without it reads all other arrays
 
     arrays = []
@@ -112,7 +118,10 @@ def pass_arrays() -> None:
 
 
 def save_results(path: str, results: Any, types: list[Any]) -> None:
-    """Write what a call returned. `types`: what is expected, whose last names are those of jax, for keys and float0."""
+    """Write what a call returned.
+
+    `types` are those that are expected, whose last names are those of jax, for keys and float0.
+    """
     arrays = [np.asarray(value) for value in results]
     if len(arrays) != len(types):
         raise ValueError("expected %d outputs, found %d" % (len(types), len(arrays)))

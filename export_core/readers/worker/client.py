@@ -47,7 +47,7 @@ LOOK_SECONDS = 0.05  # How often a cell's time and memory are checked.
 
 
 def start_worker(environment: Environment, slots: int) -> "ForkingWorker | FreshInterpreters":
-    """A worker that forks, or one new interpreter for each cell on Windows, and where the runtime has threads."""
+    """Return a worker that forks, or one new interpreter for each cell on Windows, or where the runtime has threads."""
     if hasattr(os, "fork"):
         with contextlib.suppress(_HasThreadsError):
             return ForkingWorker(environment)
@@ -55,11 +55,11 @@ def start_worker(environment: Environment, slots: int) -> "ForkingWorker | Fresh
 
 
 class _HasThreadsError(Exception):
-    """A runtime starts threads when it is imported: a fork would lack them, and hang."""
+    """An error for a runtime that starts threads when it is imported: a fork would lack them, and hang."""
 
 
 class ForkingWorker:
-    """Talks to ``program.py serve`` over its stdin and stdout."""
+    """The client of ``program.py serve``, over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
         """Raises `WorkerDied` where it does not start."""
@@ -167,7 +167,7 @@ class ForkingWorker:
 
 
 class FreshInterpreters:
-    """Starts ``program.py cell`` anew for every cell: slower, and needs no fork."""
+    """The client that starts ``program.py cell`` anew for every cell: slower, and needs no fork."""
 
     def __init__(self, environment: Environment, slots: int) -> None:
         self._environment = environment
@@ -214,7 +214,7 @@ class FreshInterpreters:
         return msgspec.convert(reply_of(transcript, process.returncode, killed_for, pipes.printed, seconds), Reply)
 
     def _wait_until_ended(self, process: subprocess.Popen[bytes], request: Request) -> str:
-        """Wait until a cell's process has ended. Answers what it was killed for: "timeout", "memory" or nothing, ""."""
+        """Wait until a cell's process has ended, and return why it was killed: "timeout", "memory", or ""."""
         started, killed_for = time.monotonic(), ""
         while True:
             try:
@@ -231,7 +231,10 @@ class FreshInterpreters:
 
 
 def start_process(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
-    """Start ``program.py WORDS HALF`` in an environment. Raises `WorkerDied` if its interpreter cannot be started."""
+    """Start ``program.py WORDS HALF`` in an environment.
+
+    Raises `WorkerDied` if its interpreter cannot be started.
+    """
     try:
         return subprocess.Popen(
             [str(environment.python), str(PROGRAM), *words, str(environment.half)],
@@ -266,7 +269,7 @@ class _Pipes:
         self._process.stdin.flush()
 
     def ended_with(self, state: str) -> str:
-        """How a process ended, with the last line that it printed; then the lines before, since reports show one."""
+        """Return how a process ended, with the last line that it printed, then the lines before."""
         self._stderr.join(timeout=1)
         *before, last = self.printed.decode(errors="replace").strip().splitlines()[-LAST_LINES:] or [""]
         return "\n".join([f"{state}: {last}" if last else state, *before])
@@ -288,7 +291,7 @@ def _open(pipe: IO[bytes] | None) -> io.BufferedReader:
 
 
 def available_bytes(pipe: IO[bytes] | None) -> bytes:
-    """The bytes that are there, as soon as there are any; none at the end."""
+    """Return the bytes that are there, as soon as there are any; none at the end."""
     return _open(pipe).read1(1 << 16)
 
 
@@ -303,7 +306,10 @@ def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 def prepare_notes(environment: Environment) -> str:
-    """The path of the notes, which only save time: in the environment, or else in the cache folder; empty for none."""
+    """Return the path of the notes, which only save time.
+
+    It is in the environment, or else in the cache folder; empty for none.
+    """
     folder = environment.folder or cache_folder() / "modules"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -316,7 +322,7 @@ def prepare_notes(environment: Environment) -> str:
 
 
 class WarmWorkers:
-    """Starts a worker once and hands it out for each replay."""
+    """The owner of a worker that is started once and handed out for each replay."""
 
     def __init__(self) -> None:
         self._worker: ForkingWorker | FreshInterpreters | None = None
@@ -324,7 +330,10 @@ class WarmWorkers:
         self._lock = threading.RLock()
 
     def start(self, environment: Environment, slots: int) -> Worker:
-        """A `WorkerStarter`. Its worker ignores `close`; a dead one, or one of another environment, is replaced."""
+        """Return a worker whose `close` does nothing: a `WorkerStarter`.
+
+        A dead one, or one of another environment, is replaced.
+        """
         with self._lock:
             ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
             if self._worker is None or ended or self._environment != environment:

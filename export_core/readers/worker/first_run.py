@@ -1,4 +1,4 @@
-"""The first run of a golden that is measured: a cold process which replays it, and then runs its variants.
+"""The first run of a golden that is measured: a cold process that replays it, and then runs its variants.
 
 A replay that comes later would do in a process of its own what this one has done before its variants began. So it gets
 this reply, and these outputs.
@@ -40,12 +40,12 @@ class FirstRuns:
         return reply
 
     def before(self, worker: Worker) -> Worker:
-        """A worker that answers from these runs where it can, and else has this one run the cell."""
+        """Return a worker that answers from these runs where it can, and else has this one run the cell."""
         return _Answering(worker, self._replies)
 
 
 class _Answering:
-    """A worker before another one, which it closes."""
+    """A worker in front of another one, which it closes."""
 
     def __init__(self, worker: Worker, replies: dict[bytes, _Stored]) -> None:
         self._worker = worker
@@ -67,7 +67,7 @@ class _Answering:
 
 
 def _content(request: Request) -> bytes:
-    """What a request runs: all that it says but its limit, and for each file its hash in place of its path."""
+    """Return the content of a request without its limit, with the hash of each file in place of its path."""
 
     def of_file(path: str) -> str:
         return sha256(read_regular(Path(path)))

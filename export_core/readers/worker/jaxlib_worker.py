@@ -60,11 +60,11 @@ KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": 
 
 
 class NotImportedError(Exception):
-    """A registration module does not work in this reader."""
+    """An error for a registration module that does not work in this reader."""
 
 
 class NoDevicesError(Exception):
-    """The platform has not as many devices as the cell needs."""
+    """An error for a platform with fewer devices than the cell needs."""
 
 
 # --- before a cell ----------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def warm() -> None:
 
 
 def start_ahead(client: bool) -> None:
-    """Do ahead what any process does for its first artifact. A spare process starts its client, too.
+    """Prepare what any process needs for its first artifact. A spare process starts its client, too.
 
     MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. In
     the worker, once for all its cells, this takes 5 ms of each one's 12 before it reads its artifact
@@ -99,7 +99,7 @@ def imported() -> dict[str, str]:
 
 
 def has_client() -> bool:
-    """Whether this process has started a client, so that its forks would not be cold."""
+    """Return whether this process has started a client, so that its forks would not be cold."""
     # No public function of jax says so without starting a client. If a release renames this table, its threads show.
     return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None))
 
@@ -149,7 +149,7 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
 
 
 def prepare_devices(request: dict[str, Any], say: Say) -> Any:
-    """The devices of a platform other than the CPU; None for the CPU, whose devices a call finds by itself."""
+    """Return the devices of a platform other than the CPU; None for the CPU, whose devices a call finds by itself."""
     platform, described, count = request["platform"], request["described"], request["devices"]
     configure(x64=request["x64"], devices=count if platform == "cpu" else 1)
     if platform == "cpu":
@@ -183,9 +183,9 @@ def register(module: str, path: str) -> None:
 def run_check(
     export: Any, exported: Any, check: dict[str, Any], devices: Any, request: dict[str, Any], say: Say
 ) -> Callable[[], None] | None:
-    """One call of the artifact: lower, compile, run, and write what comes out. On described devices nothing runs.
+    """Run one call of the artifact: lower, compile, run, and write what comes out.
 
-    Returns what runs its variants, if it has any.
+    On described devices nothing runs. Returns what runs its variants, if it has any.
     """
     for _ in range(check["vjp"]):
         exported = exported.vjp()
@@ -268,7 +268,10 @@ def time_limit(seconds: float | None) -> Any:
 
 
 class Variants:
-    """Runs variants of a call; those that follow each other share a program, unless `again`: it cannot run twice."""
+    """The runner of a call's variants.
+
+    Those that follow each other share a program, unless `again`: it cannot run twice.
+    """
 
     def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
         self.call = call
@@ -304,7 +307,10 @@ def without_links(path: str, flags: int) -> int:
 
 
 def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
-    """Write a text beside what jax dumps. That there is no text, or no room for it, is no fault of the artifact."""
+    """Write a text beside what jax dumps.
+
+    A missing text, or no room for it, is no fault of the artifact.
+    """
     try:
         with open(os.path.join(check["dump"], name), "w", encoding="utf-8", opener=without_links) as file:
             file.write(str(text() or ""))
@@ -328,7 +334,10 @@ INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?[^ ]+ = .*? ([a-z][a-z0-9-]*)\(", re.M
 
 
 def cost_of(compiled: Any) -> dict[str, Any]:
-    """What the compiler says of a program. What this release or platform does not say is None, and is no error."""
+    """Return the compiler's figures of a program.
+
+    What this release or platform does not tell is None, and is no error.
+    """
 
     def memory() -> dict[str, Any]:
         stats = compiled.memory_analysis()
@@ -357,7 +366,7 @@ def cost_of(compiled: Any) -> dict[str, Any]:
 
 
 def driver_of(platform: str, device: Any) -> str:
-    """The versions of the kernel module and of the client that drive a device."""
+    """Return the versions of the kernel module and of the client that drive a device."""
     versions = []
     module = {"cuda": "nvidia", "rocm": "amdgpu"}.get(platform)
     if module and os.path.exists("/sys/module/%s/version" % module):
@@ -368,7 +377,7 @@ def driver_of(platform: str, device: Any) -> str:
 
 
 def other_plugins() -> list[str]:
-    """What is installed of jax's plugins in another release than jaxlib's, in words.
+    """Return the plugins of jax that are installed in another release than jaxlib's, in words.
 
     jax warns of a plugin and uses it all the same: plain programs compile, and no FFI call finds its handler. It does
     not warn of another PJRT.
@@ -384,12 +393,15 @@ def other_plugins() -> list[str]:
 
 
 def one_device(devices: Any) -> Any:
-    """The sharding of an array that is whole on the first device."""
+    """Return the sharding of an array that is whole on the first device."""
     return SingleDeviceSharding(devices[0])
 
 
 def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], devices: Any, described: Any) -> Any:
-    """The arguments of a call, positional and by keyword, on these devices; on described ones without any data."""
+    """Return the arguments of a call, positional and by keyword, on these devices.
+
+    On described devices they have no data.
+    """
     shardings: list[Any] = [None] * len(leaves)
     if check["mesh"]:
         shardings = shardings_on(devices, exported, leaves, check)
@@ -406,7 +418,7 @@ def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], de
 
 
 def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
-    """The mesh of a check."""
+    """Return the mesh of a check."""
     names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
     chosen = list(devices)[: int(np.prod(sizes))]
     # Any but "own" stands for a caller whose mesh is not the exporter's: the same devices in another order.
@@ -414,14 +426,17 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
 
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
-    """The context of a call without arguments: its devices are those of the mesh around. Until 0.6.2 jax has none."""
+    """Return the context of a call without arguments: its devices are those of the mesh around.
+
+    Until 0.6.2 jax has none.
+    """
     if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
         return contextlib.nullcontext()
     return jax.set_mesh(mesh_on(devices, check))
 
 
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
-    """How each argument is sharded on a check's mesh: see `Place` of protocol.py; None without data."""
+    """Return how each argument is sharded on a check's mesh: see `Place` of protocol.py; None without data."""
     mesh = mesh_on(devices, check)
     wanted: list[Any] = [None] * len(leaves)
     # JSON has lists for the tuples of axes.
@@ -443,7 +458,7 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
 
 
 def shard_layout(value: Any) -> str:
-    """Which part of an array is where in the mesh, and the axes of a sum not made: ``0:[0:8] 1:[8:16]``."""
+    """Return which part of an array is where in the mesh, and its unreduced axes: ``0:[0:8] 1:[8:16]``."""
     described = []
     axes = unreduced_axes(value.sharding)
     for place, index in enumerate(without_unreduced(value.sharding).devices_indices_map(value.shape).values()):
@@ -453,7 +468,7 @@ def shard_layout(value: Any) -> str:
 
 
 def load_leaves(path: str) -> list[Any]:
-    """Arrays as the coordinator stores them, with jax's own for keys and float0, which NumPy lacks."""
+    """Return arrays as the coordinator stores them, with jax's own for keys and float0, which NumPy lacks."""
     leaves = []
     for dtype, data in load_arrays(path):
         if dtype in KEY_IMPLEMENTATIONS:
@@ -485,15 +500,16 @@ def save_leaves(path: str, values: list[Any]) -> None:
 
 
 def export_module() -> Any:
-    """`jax.export` since 0.4.30, `jax.experimental.export` before."""
+    """Return `jax.export` since 0.4.30, `jax.experimental.export` before."""
     is_new = importlib.util.find_spec("jax.export")
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
 
 
 def parse_module(exported: Any) -> None:
-    """Have jaxlib parse the module. jax until 0.10.0 then also prints it: large constants take several times as much.
+    """Have jaxlib parse the module.
 
-    What is not public may be gone in a later release, and then it is printed.
+    jax until 0.10.0 then also prints it: large constants take several times as much. What is not public may be gone in
+    a later release, and then it is printed.
     """
     if not hasattr(mlir, "make_ir_context") or "serialized" not in inspect.signature(exported.mlir_module).parameters:
         exported.mlir_module()
@@ -503,7 +519,10 @@ def parse_module(exported: Any) -> None:
 
 
 def call_of(export: Any, exported: Any) -> Any:
-    """The function of an artifact: a method since 0.4.30; `call` until 0.4.29 and `call_exported` until 0.4.23."""
+    """Return the function of an artifact.
+
+    It is a method since 0.4.30; `call` until 0.4.29 and `call_exported` until 0.4.23.
+    """
     if hasattr(exported, "call"):
         return exported.call
     old = getattr(export, "call", None) or export.call_exported
@@ -511,7 +530,10 @@ def call_of(export: Any, exported: Any) -> Any:
 
 
 def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
-    """The sharding that an artifact wants of each argument, on this mesh; None until 0.4.28, which cannot say it."""
+    """Return the sharding that an artifact wants for each argument, on this mesh.
+
+    None until 0.4.28, which cannot tell it.
+    """
     if not hasattr(exported, "in_shardings_jax"):
         return None
 
@@ -534,12 +556,12 @@ def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
 
 
 def unreduced_axes(sharding: Any) -> list[str]:
-    """The axes over which an array is a sum that was not made, since 0.7; none for most."""
+    """Return the axes over which an array is an unreduced sum, since 0.7; none for most."""
     return sorted(getattr(getattr(sharding, "spec", None), "unreduced", None) or ())
 
 
 def without_unreduced(sharding: Any) -> Any:
-    """The sharding of an array whose sums are made."""
+    """Return the sharding without unreduced axes."""
     if not unreduced_axes(sharding):
         return sharding
     spec = sharding.spec
@@ -547,7 +569,7 @@ def without_unreduced(sharding: Any) -> Any:
 
 
 def configure(x64: bool, devices: int) -> None:
-    """Settings that a jax process takes before it starts its client."""
+    """Set what a jax process takes before it starts its client."""
     if x64:
         jax.config.update("jax_enable_x64", True)
     if devices == 1:

@@ -1,21 +1,21 @@
 """Rewrites a lowered call so that what is rounded inside it can be moved: the worker's half of measuring noise.
 
 jaxlib_worker.py loads this file by its path, in the interpreter of the release that measures; like the worker it
-imports nothing of this project. Every result whose last digits IEEE 754 leaves open (a sum of several terms, a product
-of matrices, a transcendental function, a custom call, a product that an addition may swallow) is moved by some units in
-the last place. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of
-three numbers that the call takes as one more argument:
+imports nothing of this project.
 
-    seed, shift, moving       int32; see `moves` in protocol.py
+Every result whose last digits IEEE 754 leaves open is moved by some units in the last place. Such results are a sum of
+several terms, a product of matrices, a transcendental function, a custom call, and a product that an addition may
+swallow. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of three
+numbers. The call takes these as one more argument: seed, shift, moving int32; see `moves` in protocol.py. One
+compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant bits
+(masks, counts, halves), zeros and what is not finite stay: they are exact.
 
-One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant
-bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
+The error of a sum is bounded by its terms, not by its result, which may be much smaller. So terms are moved too, each
+by one unit, where nothing has moved them before: where whole numbers and stored matrices are multiplied and summed up
+(see `Operands`). Sums of many terms also move farther, since each order of summation rounds otherwise: see `doublings`.
 
-The error of a sum is bounded by its terms, not by its result, which may be much smaller. So where whole numbers and
-stored matrices are multiplied and summed up, which nothing has moved before, these terms are moved too, each by one
-unit: see `Operands`. Sums of many terms also move farther, since each order of summation rounds otherwise: see
-`doublings`. Complex results are moved part by part. Symbolic dimensions are refined before. Results of 8 bits and fewer
-stay: what is rounded to them is moved before.
+Complex results are moved part by part. Symbolic dimensions are refined before. Results of 8 bits and fewer stay: what
+is rounded to them is moved before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}
 MANTISSA = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
 MULTIPLIERS = {64: 0x9E3779B97F4A7C15, 32: 0x9E3779B1, 16: 0x9E3B}
 """Odd numbers near the golden ratio of each width, by which a multiplicative hash spreads its bits."""
-PLACE = 0xC2B2AE35  # What tells places in the program apart: each one's number is multiplied by it.
+PLACE = 0xC2B2AE35  # The factor of each place's number in the program, which keeps places apart.
 SMALL = 16  # Larger arrays are computed once before they are moved: else XLA computes them again for all that use them.
 
 OPEN = {
@@ -48,7 +48,7 @@ OPEN = {
 }
 """Operations whose last digits differ between correct implementations. XLA divides by a constant by multiplying."""
 SUMS = {"reduce", "reduce_window", "scatter", "select_and_scatter", "all_reduce", "reduce_scatter"}
-"""Those that are open where they add or multiply, and exact where they choose: their bodies say which."""
+"""Operations that are open where they add or multiply, and exact where they choose: their bodies tell which."""
 EXACT_CALLS = re.compile(
     "Sharding|SPMDFull|shape_assertion|annotate_device_placement|callback|top_?k|sdy|xla.sdy|cu_|LayoutConstraint", re.I
 )
@@ -94,11 +94,11 @@ ONE_NUMBER = re.compile(r"dense<[^\[\"]*>")  # How a constant is printed of whic
 
 
 class UnreducedError(Exception):
-    """Moving the bits of a part of a sum gives another sum."""
+    """An error for a part of a sum: moving its bits gives another sum."""
 
 
 class NotMovedError(Exception):
-    """Nothing in this program can be moved."""
+    """An error for a program in which nothing can be moved."""
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def refined(lowered: Any) -> Any:
-    """The module that a lowered call will compile, with static shapes; what is done to it is compiled."""
+    """Return the module that a lowered call will compile, with static shapes; changes of it are compiled."""
     module = lowered.compiler_ir("stablehlo")
     text = str(module.operation.get_asm(large_elements_limit=8))
     if "unreduced={" in text:
@@ -135,7 +135,7 @@ class Rewriting:
         self.helpers: dict[tuple[str, int, bool, bool], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
-        """Move everything that is open. The number of places."""
+        """Move everything that is open, and return the number of places. The number of places."""
         with self.module.context, ir.Location.unknown():
             self.numbers_type = ir.Type.parse("tensor<3xi32>")
             ops = [item.operation for item in self.module.body.operations]
@@ -162,7 +162,7 @@ class Rewriting:
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
-        """The functions that `main` reaches by calls that are walked, and that nothing else refers to."""
+        """Return the functions that `main` reaches by calls that are walked, and that nothing else refers to."""
         called, reached, elsewhere = set(), ["main"], set()
         for function in functions.values():
             for op in operations(function):
@@ -180,7 +180,10 @@ class Rewriting:
         return called
 
     def _with_argument(self, function: Any) -> Any:
-        """A function made anew, with the numbers as its last argument: until 0.4.28 a block takes no other ones."""
+        """Return a function made anew, with the numbers as its last argument.
+
+        Until 0.4.28 a block takes no other ones.
+        """
         given = {item.name: item.attr for item in attributes(function)}
         old = ir.FunctionType(ir.TypeAttr(given["function_type"]).value)
         inputs = [*old.inputs, self.numbers_type]
@@ -199,7 +202,7 @@ class Rewriting:
         return made
 
     def _planned(self, block: Any) -> list[list[int]]:
-        """For each operation that `_walk` visits in a block, in its order, which operands are moved as terms."""
+        """Return, for each operation that `_walk` visits in a block, which operands are moved as terms."""
         planned = []
         for op in [item.operation for item in block.operations][:-1]:
             if is_walked(op):
@@ -242,9 +245,10 @@ class Rewriting:
                     self._move_operand(op, number, numbers)
 
     def _in_wider_type(self, op: Any, terms: list[int]) -> tuple[Any, Any] | None:
-        """A product whose terms have a narrow type made again, of operands in float32: by its units they are added.
+        """Return a product whose terms have a narrow type, made again from operands in float32.
 
-        The product, and the operation that makes its result narrow again, if it was; None for all other operations.
+        Returns the product, and the operation that makes its result narrow again, if there was one; None for all other
+        operations.
         """
         types = [NARROW.fullmatch(str(value.type)) for value in op.operands]
         result = WIDENED.fullmatch(str(op.results[0].type)) if op.results else None
@@ -280,7 +284,7 @@ class Rewriting:
                 op.operands[number] = self._moved(value, match, numbers, doubled=0, of_terms=True, all_move=all_move)
 
     def _is_open(self, op: Any, name: str) -> bool:
-        """Whether IEEE 754 leaves open what the last digits of its results are."""
+        """Return whether IEEE 754 leaves open what the last digits of its results are."""
         if op.name == "sdy.manual_computation":
             return True
         if op.name.startswith("chlo."):
@@ -298,7 +302,7 @@ class Rewriting:
         return name in OPEN
 
     def _terms(self, op: Any) -> int:
-        """How many numbers are summed up for one element of the result; 1 where it is no plain sum."""
+        """Return how many numbers are summed up for one element of the result; 1 where it is no plain sum."""
         name = op.name.rpartition(".")[2]
         if name not in ("dot", "dot_general", "convolution", "reduce", "reduce_window", "scatter"):
             return 1
@@ -335,7 +339,7 @@ class Rewriting:
     def _moved(
         self, value: Any, match: Any, numbers: Any, *, doubled: int, of_terms: bool = False, all_move: bool = False
     ) -> Any:
-        """A value moved, by a function for its type, at the insertion point of the context."""
+        """Return a value moved, by a function for its type, at the insertion point of the context."""
         key = match[0], doubled, of_terms, all_move
         if key not in self.helpers:
             name = f"jaxexport_moved_{len(self.helpers)}"
@@ -363,7 +367,7 @@ class Rewriting:
 
 
 class Operands:
-    """Finds the terms of sums that nothing has moved: whole numbers, constants, and what follows from them exactly.
+    """The search for terms of sums that nothing has moved: exact numbers, and what follows from them.
 
     What comes from floating-point arguments, or from a result that is moved, moves already: runs change the former.
     """
@@ -378,7 +382,7 @@ class Operands:
                     self.calls.setdefault(callee(op), []).append(op)
 
     def unmoved_terms(self, op: Any) -> list[int]:
-        """The numbers of those operands of an open operation that are moved as its terms."""
+        """Return the numbers of those operands of an open operation that are moved as its terms."""
         name, count = short_name(op), len(op.operands)
         if name in ("multiply", "divide"):  # of complex numbers: what cancels in them has the error of its terms
             # In a product with its own conjugate both factors move alike, and what cancels still does.
@@ -394,14 +398,14 @@ class Operands:
         return [number for number in terms if not self._moves(op.operands[number])]
 
     def is_widened(self, value: Any) -> bool:
-        """Whether a value was converted here from a narrow type."""
+        """Return whether a value was converted here from a narrow type."""
         if isinstance(value.owner, ir.Block):
             return False
         maker = getattr(value.owner, "operation", value.owner)
         return short_name(maker) == "convert" and bool(NARROW.fullmatch(str(maker.operands[0].type)))
 
     def _moves(self, value: Any) -> bool:
-        """Whether a value is moved already, or by what it is made of."""
+        """Return whether a value is moved already, or by what it is made of."""
         if value not in self.known:
             self.known[value] = True  # of what a loop makes of itself, the rest decides
             self.known[value] = self._found(value)
@@ -463,7 +467,7 @@ class Operands:
         return True
 
     def _is_one_number(self, value: Any) -> bool:
-        """Whether all elements are one constant: a bound, a mask's other side, what is added to everything."""
+        """Return whether all elements are one constant: a bound, a mask's other side, what is added to everything."""
         while not isinstance(value.owner, ir.Block):
             op = getattr(value.owner, "operation", value.owner)
             if short_name(op) == "constant":
@@ -475,7 +479,10 @@ class Operands:
         return bool(given) and all(map(self._is_one_number, given))
 
     def _given(self, argument: Any) -> list[Any]:
-        """What the calls of a function give for an argument; nothing for those of `main`, and of loops and branches."""
+        """Return what the calls of a function pass for an argument.
+
+        Nothing for those of `main`, and of loops and branches.
+        """
         owner = getattr(argument.owner.owner, "operation", argument.owner.owner)
         if owner.name != "func.func":
             return []
@@ -485,7 +492,7 @@ class Operands:
 
 
 def doublings(terms: int) -> int:
-    """How many times the units are doubled by which a sum of so many terms moves.
+    """Return how many times the units are doubled by which a sum of so many terms moves.
 
     n terms of one sign that are added one after another are off by about 0.17 √n units: each of the n roundings is off
     by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
@@ -494,17 +501,17 @@ def doublings(terms: int) -> int:
 
 
 def short_name(op: Any) -> str:
-    """The name of an operation without its dialect."""
+    """Return the name of an operation without its dialect."""
     return str(op.name).rpartition(".")[2]
 
 
 def is_sum(op: Any) -> bool:
-    """Whether an operation with a body adds or multiplies there."""
+    """Return whether an operation with a body adds or multiplies there."""
     return any(inner.name in (*ADDING, "stablehlo.multiply") for inner in operations(op))
 
 
 def is_added(value: Any, depth: int = 4) -> bool:
-    """Whether a product is added to something, before anything else rounds it."""
+    """Return whether a product is added to something, before anything else rounds it."""
     for use in value.uses:
         if use.owner.name in ADDING:
             return True
@@ -514,17 +521,23 @@ def is_added(value: Any, depth: int = 4) -> bool:
 
 
 def attributes(op: Any) -> list[Any]:
-    """The attributes of an operation with their names. Iterating gives names in some releases, and both in others."""
+    """Return the attributes of an operation with their names.
+
+    Iterating gives names in some releases, and both in others.
+    """
     return [op.attributes[index] for index in range(len(op.attributes))]
 
 
 def callee(op: Any) -> str:
-    """The name of the function that an operation calls; empty for others."""
+    """Return the name of the function that an operation calls; empty for others."""
     return str(op.attributes["callee"]).lstrip("@").strip('"') if op.name == "func.call" else ""
 
 
 def is_walked(op: Any) -> bool:
-    """Whether values move inside: what devices compute by hand takes no value, such as the numbers, from outside."""
+    """Return whether values move inside.
+
+    What devices compute by hand takes no value, such as the numbers, from outside.
+    """
     if op.name == "func.call":  # until 0.6.2 the body of a `shard_map` is called, with values that were split by hand
         makers = [getattr(value.owner, "operation", value.owner) for value in op.operands]
         custom = [maker for maker in makers if getattr(maker, "name", "") == "stablehlo.custom_call"]
@@ -533,7 +546,7 @@ def is_walked(op: Any) -> bool:
 
 
 def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """All operations inside one: inside those among them, too, for which `into` is true."""
+    """Yield all operations inside one: inside those among them, too, for which `into` is true."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
@@ -552,15 +565,15 @@ def helper_text(
     of_terms: bool = False,
     all_move: bool = False,
 ) -> str:
-    """A function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
+    """Return a function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
 
     It moves 2 to the power of `doubled` times as far as the numbers say, and with `all_move` values of few significant
-    bits too. Equal values move alike, but for `of_terms`: a tone of whole numbers would stay a tone. A value is moved
-    by its last bits as an integer.
+    bits too. Equal values move alike, but for `of_terms`: a tone of whole numbers would stay a tone.
 
-    XLA takes longer the more operations there are, and a program has hundreds of such places: so there is one step of a
-    hash, the highest bits of i·(i + salt), where i has the bits of the value. With i alone in place of its square, the
-    moves of evenly spaced numbers would be evenly spread, and sums of them too small.
+    A value is moved by its last bits as an integer. XLA takes longer the more operations there are, and a program has
+    hundreds of such places: so there is one step of a hash, the highest bits of i·(i + salt), where i has the bits of
+    the value. With i alone in place of its square, the moves of evenly spaced numbers would be evenly spread, and sums
+    of them too small.
     """
     width, mantissa = BITS[element], MANTISSA[element]
     part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"i{width}", "i1"))
@@ -577,7 +590,7 @@ def helper_text(
         return op(f"constant dense<{signed(value, width)}>", kind)
 
     def in_each(value: str) -> str:
-        """A number of 32 bits for each element, as wide as they are."""
+        """Return a number of 32 bits for each element, as wide as they are."""
         if width != 32:
             value = op(f"convert {value}", f"({scalar}) -> {wide}")
         return op(f"broadcast_in_dim {value}, dims = []", f"({wide}) -> {bits}") if shape else value
@@ -633,6 +646,6 @@ def helper_text(
 
 
 def signed(value: int, width: int = 32) -> int:
-    """The integer with sign that has the lowest bits of a number."""
+    """Return the integer with sign that has the lowest bits of a number."""
     value %= 1 << width
     return value - (1 << width) if value >> (width - 1) else value

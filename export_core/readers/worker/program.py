@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 HERE = os.path.dirname(os.path.abspath(__file__))  # not on the path: a runtime must not find its modules
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
-MOST_WALL = 20  # A limit in processor seconds ends a process that waits for something, after so many times as long.
+MOST_WALL = 20  # The factor of a limit in processor seconds after which a process that waits for something is ended.
 ELSEWHERE = "learned-elsewhere.json"
 """Beside the notes: those of another environment of the same run, for a worker that has none."""
 LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outputs are on a large mesh
@@ -111,7 +111,7 @@ def load_module(name: str, path: str) -> types.ModuleType:
 
 
 class SourceOnly(importlib.machinery.SourceFileLoader):
-    """Compiles a module each time: a golden is never written to, and bytecode beside its files is not one of them."""
+    """The loader that compiles a module each time: bytecode beside a golden's files would be none of them."""
 
     def get_code(self, fullname: str) -> Any:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -121,14 +121,14 @@ class SourceOnly(importlib.machinery.SourceFileLoader):
 
 
 class NotRefusedError(Exception):
-    """A call that must be refused, and was not."""
+    """An error for a call that must be refused, and was not."""
 
     def __init__(self) -> None:
         super().__init__("expected this call to be refused, and it was not")
 
 
 class NotWrittenError(Exception):
-    """The outputs could not be written."""
+    """An error for outputs that could not be written."""
 
 
 # --- one cell: what it costs ------------------------------------------------------------------------------------------
@@ -143,30 +143,30 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 def timed(do: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any]:
-    """How many seconds a call took, and what it returned."""
+    """Return how many seconds a call took, and what it returned."""
     started = time.perf_counter()
     result = do(*args, **kwargs)
     return time.perf_counter() - started, result
 
 
 def few_digits(value: float) -> float:
-    """Three digits of a number that differs each time anyway: results with equal numbers share them."""
+    """Return three digits of a number that differs each time anyway: results with equal numbers share them."""
     return float("%.3g" % value)
 
 
 def peak_bytes() -> int | None:
-    """The most resident memory that this process had so far; None where the system does not say."""
+    """Return the most resident memory that this process had so far; None where the system does not tell."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
     return int(few_digits(peak * (1 if sys.platform == "darwin" else 1024))) or None
 
 
 def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
-    """Whether this is a number that a reply can hold: neither negative, nor NaN, nor infinite."""
+    """Return whether this is a number that a reply can hold: neither negative, nor NaN, nor infinite."""
     return type(value) in kinds and 0 <= value < 1 << 63
 
 
 def are_figures(value: Any) -> bool:
-    """Whether these are figures by name, as `Cost` and `Timings` of protocol.py have them."""
+    """Return whether these are figures by name, as `Cost` and `Timings` of protocol.py have them."""
     return isinstance(value, dict) and all(
         figure is None
         or (name in KINDS and is_figure(figure, KINDS[name]))
@@ -202,17 +202,23 @@ def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: li
 
 
 def is_machine_fault(error: BaseException) -> bool:
-    """Whether the system refused something, such as room on a disk: jax raises no errors of its own with an errno."""
+    """Return whether the system refused something, such as room on a disk.
+
+    jax raises no errors of its own with an errno.
+    """
     return isinstance(error, NotWrittenError) or (isinstance(error, OSError) and error.errno is not None)
 
 
 def full_message(error: BaseException) -> str:
-    """The type of an error and its whole message."""
+    """Return the type of an error and its whole message."""
     return "%s: %s" % (type(error).__name__, whole_message(error))
 
 
 def whole_message(error: BaseException) -> str:
-    """The message of an error and of those behind it: jax's own is often no more than "Error refining shapes"."""
+    """Return the message of an error and of those behind it.
+
+    jax's own is often no more than "Error refining shapes".
+    """
     text, behind = str(error), error
     while len(text) < LONGEST_MESSAGE:
         cause = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
@@ -225,7 +231,7 @@ def whole_message(error: BaseException) -> str:
 
 
 def writer_to(descriptor: int) -> Say:
-    """A `say` that writes JSON lines to a descriptor."""
+    """Return a `say` that writes JSON lines to a descriptor."""
 
     def say(message: dict[str, Any]) -> None:
         # JSON cannot hold a surrogate, such as one of a file name that is not UTF-8.
@@ -240,10 +246,11 @@ def writer_to(descriptor: int) -> Say:
 
 
 class Transcript:
-    """What a cell has said so far. `garbage` is the first part that was no message: then nothing that it said counts.
+    """The messages of a cell so far.
 
-    Native code may write anything to any descriptor. However much that is, it takes no more than a line's memory.
-    `has_begun`: anything came, a message or not.
+    `garbage` is the first part that was no message: then no message of the cell counts. Native code may write anything
+    to any descriptor. However much that is, it takes no more than a line's memory. `has_begun`: anything came, a
+    message or not.
     """
 
     def __init__(self) -> None:
@@ -276,7 +283,7 @@ class Transcript:
         return bool(self.end) and not self._rest and not self.garbage
 
     def close(self) -> None:
-        """Nothing comes after this."""
+        """End the transcript: nothing comes after this."""
         if self._rest:
             self.garbage = "half a line: %.80r" % bytes(self._rest)
 
@@ -303,9 +310,9 @@ class Transcript:
 
 
 BY_CALL = ("refusals", "failed", "shardings_of")
-"""What of a cell's messages is by the name of a call or a variant."""
+"""The parts of a cell's messages that are by the name of a call or a variant."""
 REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost", "ran")
-"""What of a cell's messages goes into its reply, the latest of each."""
+"""The parts of a cell's messages that go into its reply, the latest of each."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
 
 FORMS: dict[str, Callable[[Any], bool]] = {
@@ -319,16 +326,16 @@ FORMS: dict[str, Callable[[Any], bool]] = {
     "shardings_of": lambda value: isinstance(value, dict) and all(map(FORMS["shardings"], value.values())),
     **dict.fromkeys(("cost", "timings"), are_figures),
 }
-"""What a cell's messages hold, and in which form."""
+"""The form of each part of a cell's messages."""
 
 
 def are_all(values: Any, kind: type) -> bool:
-    """Whether all of them are of one type."""
+    """Return whether all of them are of one type."""
     return all(isinstance(value, kind) for value in values)
 
 
 def reply_of(transcript: Transcript, status: int, killed_for: str, printed: bytes, seconds: float) -> dict[str, Any]:
-    """The reply of a cell whose process ended with this exit status, negative for a signal, or was killed by us."""
+    """Return the reply of a cell whose process ended with this exit status, or was killed by us."""
     transcript.close()
     died = status < 0 and not killed_for  # our own SIGKILL says nothing about the artifact
     if killed_for or died:
@@ -419,7 +426,7 @@ class CellProcess:
                 os.kill(self.pid, signal.SIGKILL)
 
     def is_over(self) -> bool:
-        """Whether its reply is complete, and its process gone where it has memory of a device. Never blocks."""
+        """Return whether its reply is complete, and its process gone where it has memory of a device. Never blocks."""
         on_a_device = self.request and self.request["platform"] != "cpu" and not self.request["described"]
         if self.transcript.is_complete and not self.killed_for and not on_a_device:
             return True
@@ -440,7 +447,7 @@ class CellProcess:
             os.close(self.requests)
 
     def reply(self) -> dict[str, Any]:
-        """The reply of the cell, once it is over."""
+        """Return the reply of the cell, once it is over."""
         status, seconds = os.waitstatus_to_exitcode(self.status or 0), time.monotonic() - self.started
         return {
             "id": self.request["id"],
@@ -449,7 +456,7 @@ class CellProcess:
 
 
 def become_cell(half: Half, request: int, messages: int, spare: bool, pages: list[int] | None) -> None:
-    """Wait for the request of a cell on one descriptor, run it, and say on another what it says."""
+    """Wait for the request of a cell on one descriptor, run it, and write its messages to another."""
     # Before the client, which adds memory of its own: what is asked for is what the worker shares.
     memory = writable_memory() if pages is None else []
     if spare:
@@ -564,7 +571,7 @@ class Server:
             self.spares.append(self.fork(spare=True))
 
     def fork(self, *, spare: bool) -> CellProcess:
-        """A new process, to which we listen."""
+        """Start a new process, and listen to it."""
         # A spare process that kept the pipe of another one open would keep it waiting after this worker was killed.
         not_its_own = [self.replies, *(other.requests for other in self.spares)]
         cell = CellProcess(self.half, spare, not_its_own, self.pages if self.modules_known else [])
@@ -662,7 +669,7 @@ def import_all(modules: list[str]) -> None:
 
 
 def read_notes(path: str) -> list[str]:
-    """The modules that an earlier worker noted; empty if there is no such file, or it is damaged."""
+    """Return the modules that an earlier worker noted; empty if there is no such file, or it is damaged."""
     try:
         with open(path, encoding="utf-8") as file:
             names = json.load(file)
@@ -695,7 +702,10 @@ def write_notes(path: str, names: list[str]) -> None:
 
 
 def writable_memory() -> list[tuple[int, int]]:
-    """Start and end of the memory that this process shares with its forks until they write. Empty without /proc."""
+    """Return start and end of the memory that this process shares with its forks until they write.
+
+    Empty without /proc.
+    """
     try:
         with open("/proc/self/maps") as file:
             fields = [line.split() for line in file]
@@ -706,7 +716,10 @@ def writable_memory() -> list[tuple[int, int]]:
 
 
 def written_pages(memory: list[tuple[int, int]]) -> list[int]:
-    """Address, length, address, length … of what this process shares no more with its worker, as far as it is known."""
+    """Return address, length, address, length … of the memory that this process shares no more with its worker.
+
+    That is as far as it is known.
+    """
     size = os.sysconf("SC_PAGE_SIZE")
     ranges: list[int] = []
     try:
@@ -730,7 +743,11 @@ def written_pages(memory: list[tuple[int, int]]) -> list[int]:
 
 
 def copy_pages(ranges: list[int]) -> None:
-    """Have these pages copied now. Nothing in them changes. What is not mapped is left alone, and Linux before 5.14."""
+    """Copy these pages now.
+
+    Nothing in them changes. What is not mapped is left alone, and Linux before 5.14. Nothing in them changes. What is
+    not mapped is left alone, and Linux before 5.14.
+    """
     populate_write = 23
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -742,7 +759,7 @@ def copy_pages(ranges: list[int]) -> None:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 where /proc is missing."""
+    """Return the resident memory of a process; 0 where /proc is missing."""
     try:
         with open("/proc/%d/statm" % pid) as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -751,10 +768,10 @@ def resident_bytes(pid: int) -> int:
 
 
 def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) -> float:
-    """How long a process has run since a time of the monotonic clock, in the seconds that its limit is in.
+    """Return how long a process has run since a time of the monotonic clock, in the seconds that its limit is in.
 
-    Of processor time it is what all its threads have spent; wall time where /proc is missing, and where the process
-    has waited for something much longer than its limit.
+    Of processor time it is what all its threads have spent; wall time where /proc is missing, and where the process has
+    waited for something much longer than its limit.
     """
     wall = time.monotonic() - started
     if not by_processor or wall > MOST_WALL * limit:
@@ -768,7 +785,7 @@ def limited_seconds(pid: int, started: float, limit: float, by_processor: bool) 
 
 
 def count_threads() -> int:
-    """The threads of this process; only Python's own where /proc is missing."""
+    """Return the number of threads of this process; only Python's own where /proc is missing."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:
@@ -776,7 +793,7 @@ def count_threads() -> int:
 
 
 def die_with(parent: int) -> None:
-    """On Linux, a cell does not outlive a worker that was killed, even if it had just been forked."""
+    """End this process, on Linux, when its worker is killed, even if it has just been forked."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)

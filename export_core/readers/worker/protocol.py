@@ -28,11 +28,11 @@ class Stage(StrEnum):
 
 
 def moves(seed: int, ulps: int) -> tuple[int, ...]:
-    """The numbers by which results move inside by -`ulps` to `ulps` units, a power of two or 0: see moved_inside.py.
+    """Return the numbers by which results move inside by -`ulps` to `ulps` units, a power of two or 0.
 
-    The seed, spread over its bits; by how many bits a hash of 32 is shifted down, of whose rest one is added and half
-    is taken: of two bits -1, 0, 0 and 1, of one nothing; and whether anything moves. Of one unit, half of the values
-    stay.
+    They are for moved_inside.py: the seed, spread over its bits; by how many bits a hash of 32 is shifted down; and
+    whether anything moves. Of the hash's rest one is added and half is taken: of two bits -1, 0, 0 and 1, of one
+    nothing. Of one unit, half of the values stay.
     """
     spread = (seed + 1) * _SPREADING | 1
     return (spread + (1 << 31)) % (1 << 32) - (1 << 31), 31 - ulps.bit_length(), int(ulps > 0)
@@ -187,4 +187,7 @@ class Worker(Protocol):
 
 
 WorkerStarter = Callable[[Environment, int], Worker]
-"""Starts a worker for up to so many cells at once. Raises `WorkerDied` when it does not start."""
+"""A function that starts a worker for up to so many cells at once.
+
+Raises `WorkerDied` when it does not start.
+"""

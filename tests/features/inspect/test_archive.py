@@ -237,7 +237,7 @@ def test_no_more_files_are_listed_than_are_read(monkeypatch):
 def test_a_process_that_is_killed_is_one_error(monkeypatch):
     monkeypatch.setattr(folders, "CHUNK", 1)
     monkeypatch.setattr(folders, "FEW", 2)
-    with pytest.raises(UnreadFilesError, match="found a process killed that read them"):
+    with pytest.raises(UnreadFilesError, match="found that a reading process was killed"):
         list(in_parallel(os._exit, [1, 1, 1], 2))
 
 

@@ -40,22 +40,22 @@ class Call(NamedTuple):
     platform: str
 
     def zeros(self, number: int) -> Any:
-        """A result that nobody reads: scratch memory, or an error code."""
+        """Return a result that nobody reads: scratch memory, or an error code."""
         return jnp.zeros(self.results[number].shape, self.results[number].dtype)
 
     def unread(self, first: int) -> list[Any]:
-        """The results from this one on, which nobody reads."""
+        """Return the results from this one on, which nobody reads."""
         return [self.zeros(number) for number in range(first, len(self.results))]
 
     def parameter(self, number: int) -> int:
-        """A parameter of the old calling convention, an operand that is a constant."""
+        """Return a parameter of the old calling convention, an operand that is a constant."""
         owner = self.operands[number].owner
         if owner.name != "stablehlo.constant":
             raise NotRewritableError("a parameter of it is not a constant")
         return int(np.asarray(ir.DenseElementsAttr(owner.attributes["value"])).reshape(-1)[0])
 
     def is_lower(self) -> bool:
-        """Whether the lower triangle is meant."""
+        """Return whether the lower triangle is meant."""
         return self.config.get("uplo") == _LOWER if self.is_ffi else bool(self.parameter(0))
 
 
@@ -114,7 +114,7 @@ def _shape(kind: Any) -> Any:
 
 
 def _config(operation: Any) -> dict[str, int]:
-    """The attributes of a call of the FFI that are integers."""
+    """Return the attributes of a call of the FFI that are integers."""
     for name in ("mhlo.backend_config", "backend_config"):
         if name in operation.attributes and isinstance(operation.attributes[name], ir.DictAttr):
             named = [(entry.name, str(entry.attr).partition(" ")[0]) for entry in operation.attributes[name]]
@@ -217,4 +217,4 @@ FAMILIES: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
     "geev": (1, _eig),
     "gees": (1, _schur),
 }
-"""By LAPACK's name, without the letter of the element type: how many operands are arrays, and the function of them."""
+"""The functions by LAPACK's name, without the letter of the element type, and how many operands are arrays."""

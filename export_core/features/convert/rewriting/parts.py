@@ -4,11 +4,11 @@ from typing import Any
 
 
 class NotRewritableError(Exception):
-    """What is in the module, and why it cannot be rewritten."""
+    """An error for a part of the module that cannot be rewritten."""
 
 
 def operations(module: Any) -> list[Any]:
-    """All operations of a module, those in regions too."""
+    """Return all operations of a module, those in regions too."""
     listed: list[Any] = []
 
     def walk(operation: Any) -> None:
@@ -23,7 +23,7 @@ def operations(module: Any) -> list[Any]:
 
 
 def attributes(operation: Any) -> dict[str, Any]:
-    """The attributes of an operation by name, without the value of a constant.
+    """Return the attributes of an operation by name, without the value of a constant.
 
     MLIR for Python has no class for some of these.
     """

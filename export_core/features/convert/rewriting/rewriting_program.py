@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
 
 
 def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
-    """One module again. What was rewritten in it is counted in `done`, in words."""
+    """Return one module again. What was rewritten in it is counted in `done`, in words."""
     with ir.Context() as context, ir.Location.unknown():
         for dialect in (stablehlo, chlo, sdy):
             dialect.register_dialect(context)
@@ -65,7 +65,7 @@ def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
 
 
 def written(module: Any, target: str) -> bytes:
-    """A module as a portable artifact for a version of StableHLO. Changes the module."""
+    """Return a module as a portable artifact for a version of StableHLO. Changes the module."""
     # The names of all operations, and of all attributes of operations and of functions' arguments and results.
     names: set[str] = set()
     for operation in operations(module):

@@ -29,7 +29,7 @@ def shardings_as_xlas(module: Any) -> Counter[str]:
             done[f"constraints of Shardy {WRITTEN if written else TAKEN_OUT}"] += 1
             continue
         if operation.name.startswith("sdy."):
-            raise NotRewritableError(f"{operation.name} has no form in XLA's shardings")
+            raise NotRewritableError(f"{operation.name} cannot be expressed as an XLA sharding")
         if RULE in own:
             del operation.attributes[RULE]  # a hint for the propagation of shardings, which has another algorithm there
             done["sharding rules of Shardy left out, which are hints"] += 1
@@ -53,7 +53,7 @@ def without_calls(module: Any) -> Counter[str]:
 
 
 def take_meshes(module: Any) -> dict[str, Mesh]:
-    """The meshes of a module by name; they are removed from it."""
+    """Return the meshes of a module by name; they are removed from it."""
     meshes: dict[str, Mesh] = {}
     for operation in [inner.operation for inner in module.body.operations]:
         if operation.name == "sdy.mesh":
@@ -84,7 +84,7 @@ def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -
 
 
 def sharded_call(target: str, value: Any, kind: Any, text: str) -> Any:
-    """A custom call of XLA's partitioner, which gives a value of a type with a sharding."""
+    """Return a custom call of XLA's partitioner, which gives a value of a type with a sharding."""
     call = stablehlo.CustomCallOp([kind], [value], target).operation
     call.attributes[XLA_SHARDING] = ir.StringAttr.get(text)
     return call
@@ -119,7 +119,7 @@ def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
 
 
 def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
-    """The sharding of a whole operand or result of a manual computation."""
+    """Return the sharding of a whole operand or result of a manual computation."""
     text, opened = xla_sharding(sharding, meshes)
     if opened:
         raise NotRewritableError("a manual computation (shard_map) of which Shardy splits only some dimensions")
@@ -127,7 +127,7 @@ def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
 
 
 def mesh_name(sharding: Any) -> str:
-    """The name of the mesh of a sharding."""
+    """Return the name of the mesh of a sharding."""
     try:
         name: str = ir.FlatSymbolRefAttr(sdy.TensorShardingAttr(sharding).mesh_or_ref).value
         return name
@@ -156,9 +156,9 @@ def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh
 
 
 def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, list[int]]:
-    """A sharding of Shardy as XLA's text, and the dimensions that it leaves open.
+    """Return a sharding of Shardy as XLA's text, and the dimensions that it leaves open.
 
-    The text is such as ``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and None where nothing is said.
+    The text is such as ``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and None where there is no sharding.
     """
     sharding = sdy.TensorShardingAttr(attribute)
     if list(sharding.unreduced_axes):
@@ -180,7 +180,7 @@ def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, l
 
 
 def tiles_text(mesh: Mesh, dimensions: list[list[str]]) -> str:
-    """XLA's text of an array whose dimensions are split over these axes."""
+    """Return XLA's text of an array whose dimensions are split over these axes."""
     split = [axis for axes in dimensions for axis in axes]
     tiles = [math.prod(mesh[axis] for axis in axes) for axes in dimensions]
     if math.prod(tiles) == 1:
@@ -197,5 +197,5 @@ def tiles_text(mesh: Mesh, dimensions: list[list[str]]) -> str:
 
 
 def listed(numbers: list[int]) -> str:
-    """``2,1,2``."""
+    """Return numbers with commas, such as ``2,1,2``."""
     return ",".join(map(str, numbers))

@@ -52,11 +52,16 @@ def bisect(
 ) -> Bisection:
     """Bisect the cell of a choice, whose reader is the bad end, by replays on this machine.
 
-    `notify` is called with a line about each release that was run, and about what happens beside it. `good` is a
-    release in which the cell works; empty to look for one. `by` says which results are alike. With `every`, all
-    releases of the window are run, however many they are. Raises `WhyError` where the good release that was named is
-    bad too, or there is no error of numbers, and `ReleaseError` for a release that does not exist, or an index that
-    does not answer.
+    Args:
+        choice: the cell.
+        good: a release in which the cell works; empty to look for one.
+        by: which results are alike.
+        every: whether all releases of the window are run, however many they are.
+        notify: is called with a line about each release that was run, and about what happens beside it.
+
+    Raises:
+        WhyError: The good release that was named is bad too, or there is no error of numbers.
+        ReleaseError: A release does not exist, or an index does not answer.
     """
     calendar = with_nightlies_of(choice.plan.selection.indexes, choice.plan.calendar)
     trials = Trials(choice, replace(choice.options, calendar=calendar), notify)
@@ -113,14 +118,14 @@ class Trials:
 
 
 def _folders(choice: Choice, options: ReplayOptions, releases: Iterable[Release]) -> dict[Release, Path | None]:
-    """The environments of releases, of those that are built here."""
+    """Return the environments of releases, of those that are built here."""
     with ReaderEnvironments.of(options.policy, options.calendar, options.sources) as environments:
         built = {release: environments.find(choice.cell_in(release).placement) for release in releases}
     return {release: environment.folder for release, environment in built.items() if environment}
 
 
 def result_line(result: Result) -> str:
-    """What happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
+    """Return what happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
     if result.verdict.works:
         return str(result.verdict)
     return f"{result.verdict} in stage {result.stage}: {first_line(result.message)}".removesuffix(": ")
@@ -129,7 +134,7 @@ def result_line(result: Result) -> str:
 def _answer(
     choice: Choice, trials: Trials, by: BisectBy, exit_code: int, message: str, criterion: Criterion | None = None
 ) -> Bisection:
-    """What was asked and which releases were run, by build date, with what comes of it."""
+    """Return the question and the releases that were run, by build date, with the answer."""
     results = sorted(trials.results.values(), key=lambda result: result.reader.date_order)
     return Bisection(
         *cell_names(choice.cell),
@@ -154,7 +159,10 @@ def _answer(
 
 
 def known_size(result: Result) -> float:
-    """The error of a result in units of noise. Raises `WhyError` where it has none."""
+    """Return the error of a result in units of noise.
+
+    Raises `WhyError` where it has none.
+    """
     if (size := BisectBy.NUMBERS.size(result)) is not None:
         return size
     where = f"--by numbers: {result.golden} in {result.reader.title} on {result.platform}"
@@ -175,7 +183,7 @@ class Criterion:
     threshold: float | None = None
 
     def is_bad(self, result: Result) -> Answer:
-        """Whether a result is like the bad one; None where it says nothing."""
+        """Return whether a result is like the bad one; None where it shows nothing."""
         if result.verdict is Verdict.NOT_RUN:
             return None
         if self.threshold is None:
@@ -188,7 +196,7 @@ class Criterion:
 
 
 def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[Release, Criterion]:
-    """The good end, and what tells the bad one, which is the reader of the choice, from it.
+    """Return the good end, and what distinguishes the bad one, which is the reader of the choice, from it.
 
     Raises `NotBisectedError`; and `WhyError` for a good end that is bad too, or has no error of numbers.
     """
@@ -227,7 +235,7 @@ def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[
 
 
 def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
-    """The releases that may be the good end, the most likely first.
+    """Return the releases that may be the good end, the most likely first.
 
     Those in which it works by the results, the nearest first; of jaxlib the golden's writer; the newest release.
     """
@@ -258,7 +266,7 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
 
 
 def between(first: Release, second: Release, calendar: Calendar) -> list[Release]:
-    """The releases of a calendar from one to the other by build date, both included, in this order.
+    """Return the releases of a calendar from one to the other by build date, both included, in this order.
 
     Each jaxlib is with the jax that was published with it; of another runtime they are its own releases.
     """
@@ -286,7 +294,7 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
 
 
 def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *, every: bool) -> Sequence[Release]:
-    """The last good release of a row, those after it that say nothing, and the first bad one.
+    """Return the last good release of a row, those after it without an answer, and the first bad one.
 
     A row begins with a good release and ends with the bad one. Nothing else is assumed: a failure may come and go.
     """
@@ -299,15 +307,15 @@ def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *
 
 
 def edge_in(answers: Sequence[Answer]) -> tuple[int, int]:
-    """The last good place and the first bad one of the edge that is nearest to the bad end, where all were asked."""
+    """Return the last good place and the first bad one of the edge nearest to the bad end, where all were asked."""
     last_good = max(place for place, answer in enumerate(answers) if answer is False)
     return last_good, min(place for place, answer in enumerate(answers) if answer and place > last_good)
 
 
 def find_edge(count: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
-    """The places of an edge in a row of so many releases, by binary search: the only one, where there is only one.
+    """Return the places of an edge in a row of so many releases, by binary search: the only one, if there is only one.
 
-    Places between the last good one and the first bad one say nothing. `ask` is called once for a place, and for
+    Places between the last good one and the first bad one have no answer. `ask` is called once for a place, and for
     neither end.
     """
     good, bad = 0, count - 1

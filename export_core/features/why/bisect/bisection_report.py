@@ -41,7 +41,7 @@ class BisectBy(StrEnum):
     NUMBERS = "numbers"  # By the largest error, in units of the noise that the writer measured.
 
     def size(self, result: Result) -> float | None:
-        """The error of a result; None where it has none, or nothing is measured."""
+        """Return the error of a result; None where it has none, or nothing is measured."""
         if self is not BisectBy.NUMBERS or not result.verdict.is_compared:
             return None
         # A result has no number that JSON has not: infinity, and an error where there must be none.
@@ -49,7 +49,7 @@ class BisectBy(StrEnum):
         return math.inf if error is None and result.verdict is Verdict.NUMERICS else error
 
     def label(self, result: Result) -> str:
-        """The class of a result in words, the same for results that are alike by verdict and message."""
+        """Return the class of a result in words, the same for results that are alike by verdict and message."""
         if result.verdict.works or self is BisectBy.VERDICT:
             return str(result.verdict)
         return str(failure_signature(result))
@@ -106,7 +106,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
 
 def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
-    """The parts that are not the same. `good` may be the younger of both."""
+    """Return the parts that are not the same. `good` may be the younger of both. `good` may be the younger of both."""
 
     def stablehlo(release: Release) -> str:
         if release.runtime:
@@ -123,11 +123,11 @@ def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[Ch
 
 
 def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path | None]) -> tuple[CommitsLink, ...]:
-    """Links to the commits from the older release to the younger one.
+    """Return links to the commits from the older release to the younger one.
 
-    Tags name the commits of releases; a jaxlib says itself from which commit of the same repository it was built, and
-    in that commit is a file with the one of XLA. What a release does not say is left out. `folders` are the
-    environments of these releases, of those that are built here.
+    Tags name the commits of releases. A jaxlib tells from which commit of the same repository it was built, and in that
+    commit is a file with the one of XLA. What a release does not tell is left out. `folders` are the environments of
+    these releases, of those that are built here.
     """
     names: dict[str, list[str]] = {}
     if good.runtime:
@@ -153,13 +153,13 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
 
 
 def _tag(version: str) -> str:
-    """The tag of a published release; empty for a nightly, a candidate and a local build, which have none."""
+    """Return the tag of a published release; empty for a nightly, a candidate and a local build, which have none."""
     number = version_key(version)
     return "" if number.is_prerelease or number.local else f"jax-v{version}"
 
 
 def _commit(folder: Path | None, package: str) -> str:
-    """The commit that a package says it was built from; empty where it says none, or there is no environment."""
+    """Return the commit that a package was built from, by its own record; empty for none, or without an environment."""
     info = metadata_of(folder, package) if folder else None
     try:
         match = _COMMIT.search((info.parent / package / "version.py").read_text(encoding="utf-8")) if info else None
@@ -172,7 +172,7 @@ def _commit(folder: Path | None, package: str) -> str:
 
 
 def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
-    """The lines, wrapped at a width; the last one has the answer and the exit code."""
+    """Yield the lines, wrapped at a width; the last one has the answer and the exit code."""
     yield plain_text(f"{bisection.golden} on {bisection.platform}, by {bisection.by}, as of {bisection.as_of}")
     yield ""
     # A row for each run of releases that are alike, next to each other by build date.
@@ -207,7 +207,7 @@ def _row(run: Sequence[TriedRelease]) -> tuple[str, str, str]:
 
 
 def answer(bisection: Bisection) -> Iterator[tuple[str, str]]:
-    """Labels with texts: the bad side of the edge, the other one, what changed, links, doubts."""
+    """Yield labels with texts: the bad side of the edge, the other one, what changed, links, doubts."""
     if bisection.first_bad and bisection.last_good:
         # Where the good side is younger, the failure has ended there. It may also fail in another way.
         began = bisection.last_good.date_order < bisection.first_bad.date_order

@@ -63,7 +63,10 @@ class BundledProgram:
 
 
 def program_of(choice: Choice, result: Result) -> BundledProgram:
-    """The golden's own program. Raises `WhyError` where it needs modules that a script with jax alone lacks."""
+    """Return the golden's own program.
+
+    Raises `WhyError` where it needs modules that a script with jax alone lacks.
+    """
     golden = choice.cell.golden
     if golden.manifest.options.register:
         names = ", ".join(golden.manifest.options.register)
@@ -80,7 +83,7 @@ def program_of(choice: Choice, result: Result) -> BundledProgram:
 def bundled_program(
     choice: Choice, result: Result, reduced: ReductionFolder | None, notify: Callable[[str], None]
 ) -> BundledProgram:
-    """The program of a bundle: that of a reduction, else the golden's own."""
+    """Return the program of a bundle: that of a reduction, else the golden's own."""
     if reduced is None:
         return program_of(choice, result)
     with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
@@ -88,7 +91,7 @@ def bundled_program(
 
 
 def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> BundledProgram:
-    """The program that `jaxexport reduce` has left in a folder.
+    """Return the program that `jaxexport reduce` has left in a folder.
 
     Its text is made anew from the artifact: what the folder has in its place may be anybody's, and is not read. Raises
     `WhyError`: there is none, it is that of another cell, or its module cannot be written as text.
@@ -152,7 +155,7 @@ def write_bundle(
 
 
 def script_files(choice: Choice, result: Result, program: BundledProgram) -> dict[str, bytes]:
-    """The script, and what it reads: an artifact for jax, or for a runtime a module and what calls it there."""
+    """Return the script, and what it reads: an artifact for jax, or for a runtime a module and what calls it there."""
     cell, golden = choice.cell, choice.cell.golden
     reported = f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}"
     facts: dict[str, object] = {"reported": reported, "measured": program.measured}
@@ -177,7 +180,7 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
 
 
 def _metadata(choice: Choice) -> list[str]:
-    """The first lines of a script, by which `uv run` makes an environment of the failing reader."""
+    """Return the first lines of a script, by which `uv run` makes an environment of the failing reader."""
     python, wanted = _python_and_packages(choice, choice.cell.reader)
     return [
         "# /// script",  # inline metadata: PEP 723
@@ -195,7 +198,7 @@ def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[st
 
 
 def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
-    """The commands that run the script: in the failing reader, and in the newest release that works."""
+    """Return the commands that run the script: in the failing reader, and in the newest release that works."""
     lines = [f"uv run {SCRIPT}"]
     for row in reversed(rows):
         if row.verdict is Verdict.PASS and row.reader.family == choice.cell.reader.family:
@@ -208,7 +211,7 @@ def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
 
 
 def issue(choice: Choice, result: Result, explanation: Explanation, program: BundledProgram) -> str:
-    """The text of an issue for JAX's tracker, by its template: a description, and the system."""
+    """Return the text of an issue for JAX's tracker, by its template: a description, and the system."""
     reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
     python, _ = _python_and_packages(choice, reader)
     phrase = VERDICTS[result.verdict].phrase
@@ -250,7 +253,7 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 
 
 def _module_and_releases(explanation: Explanation, program: BundledProgram) -> str:
-    """The module of a reduced program, the same artifact in other releases, and the edge of a bisection."""
+    """Return the module of a reduced program, the same artifact in other releases, and the edge of a bisection."""
     rows = "\n".join(
         f"| {for_markdown(f'jax {row.reader.jax}, ' * bool(row.reader.jax) + row.reader.title)} | {row.reader.built} "
         f"| {row.verdict} |"
@@ -270,7 +273,7 @@ def _module_and_releases(explanation: Explanation, program: BundledProgram) -> s
 
 
 def _promise_sentence(result: Result) -> str:
-    """Whether the cell was promised, and by whom."""
+    """Return whether the cell was promised, and by whom."""
     if not result.reader.runtime:
         window = f"({result.direction}, {result.days} days)"
         return (

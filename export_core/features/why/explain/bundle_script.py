@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def in_runtime(facts: dict[str, Any]) -> list[Any]:
-    """What a runtime gives, without jax and without any other part of jaxexport."""
+    """Return what a runtime gives, without jax and without any other part of jaxexport."""
     os.environ.update(facts["variables"])
     spec = importlib.util.spec_from_file_location("runtime", HERE / facts["worker"])
     assert spec
@@ -46,7 +46,7 @@ def in_runtime(facts: dict[str, Any]) -> list[Any]:
 
 
 def in_jax(facts: dict[str, Any]) -> list[Any]:
-    """What jax gives; PRNG keys as their data."""
+    """Return what jax gives; PRNG keys as their data."""
     devices = facts["devices"]
     if devices > 1:
         os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
@@ -73,7 +73,7 @@ def in_jax(facts: dict[str, Any]) -> list[Any]:
 
 
 def as_jax(dtype: str, data: Any) -> Any:
-    """An argument of a dtype that NumPy lacks, of its data."""
+    """Return an argument of a dtype that NumPy lacks, made from its data."""
     import jax
     import numpy as np
 
@@ -84,7 +84,7 @@ def as_jax(dtype: str, data: Any) -> Any:
 
 
 def on_devices(exported: Any, leaves: list[Any], count: int) -> list[Any]:
-    """Arguments as the artifact wants them on its devices."""
+    """Return arguments as the artifact wants them on its devices."""
     import jax
     import numpy as np
 
@@ -97,7 +97,7 @@ def on_devices(exported: Any, leaves: list[Any], count: int) -> list[Any]:
 
 
 def arrays(path: Path) -> list[tuple[str, Any]]:
-    """Arrays of an .npz whose members are called NUMBER.DTYPE, since NumPy itself has not all dtypes of JAX."""
+    """Return arrays of an .npz whose members are called NUMBER.DTYPE, since NumPy itself has not all dtypes of JAX."""
     import ml_dtypes
     import numpy as np
 
@@ -112,7 +112,7 @@ def arrays(path: Path) -> list[tuple[str, Any]]:
 
 
 def differs(results: list[Any], expected: list[Any], measured: "float | None") -> bool:
-    """Whether a result is as far from the writer's as where it failed, within a factor of two.
+    """Return whether a result is as far from the writer's as where it failed, within a factor of two.
 
     `measured` is the largest absolute difference that was seen there; None where it is infinite.
     """

@@ -36,7 +36,7 @@ from export_core.report.wording import cell_sentence, device_limit, evidence
 
 
 class FailureCause(StrEnum):
-    """What is behind a failing cell, as far as is known without running anything else."""
+    """The cause behind a failing cell, as far as it is known without running anything else."""
 
     AUDIT = "stopped by the audit"  # No release was asked, and none is to blame.
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
@@ -56,7 +56,7 @@ class FailureCause(StrEnum):
 
 
 class InRelease(msgspec.Struct, frozen=True):
-    """What became of the same golden in one release."""
+    """The outcome of the same golden in one release."""
 
     reader: Release  # The release.
     verdict: Verdict  # What happened.
@@ -80,7 +80,10 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
-    """The stored result of a cell, else that of a replay here. Raises `WhyError`: it works, or cannot be run here."""
+    """Return the stored result of a cell, else that of a replay here.
+
+    Raises `WhyError`: it works, or cannot be run here.
+    """
     result = choice.result
     if result is None:
         notify(f"no stored run has {choice.cell.key}: it is replayed here, unless the cache has its outcome")
@@ -100,7 +103,7 @@ def explain(
     bisection: Bisection | None = None,
     references: Sequence[tuple[str, str]] = (),
 ) -> Explanation:
-    """The explanation of a failing cell, from its result and its golden alone: nothing is run.
+    """Return the explanation of a failing cell, from its result and its golden alone: nothing is run.
 
     `reduced` is what `jaxexport reduce` has left of the cell, `bisection` what `jaxexport bisect` has found, and
     `references` what others compute, labelled: they are evidence too. Raises `ArtifactError` for an artifact that
@@ -139,7 +142,7 @@ def explain(
 
 
 def explanation_lines(explanation: Explanation, alike: int, width: int) -> Iterator[str]:
-    """The lines for people, wrapped at a width. `alike` cells have this cause."""
+    """Yield the lines for people, wrapped at a width. `alike` cells have this cause. `alike` cells have this cause."""
     of_all = f" It is the cause of {alike:,} cells." if alike > 1 else ""
     if explanation.others:
         of_all += f" The run has {plural(len(explanation.others), 'other cause')}, listed at the end."
@@ -161,7 +164,10 @@ def explanation_lines(explanation: Explanation, alike: int, width: int) -> Itera
 
 
 def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[str, str]]:
-    """What is left of a cell that was reduced into a folder. Raises `WhyError` where the folder is of another cell."""
+    """Yield what is left of a cell that was reduced into a folder.
+
+    Raises `WhyError` where the folder is of another cell.
+    """
     reduction, steps, _ = folder.read_of(cell)
     yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
     if first := reduction.first_diverging:
@@ -170,7 +176,7 @@ def _reduction_evidence(folder: ReductionFolder, cell: str) -> Iterator[tuple[st
 
 
 def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[str]:
-    """The custom calls that the writer or the reader does not promise, each in a sentence."""
+    """Return the custom calls that the writer or the reader does not promise, each in a sentence."""
     policy, golden = choice.options.policy, choice.cell.golden
     # The manifest knows the writer, where the artifact alone leaves several.
     writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=golden.manifest.writer.jaxlib)
@@ -182,7 +188,10 @@ def _not_promised(artifact: Artifact, choice: Choice, reader: Reader) -> list[st
 def _cause(
     result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None
 ) -> tuple[FailureCause, str]:
-    """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
+    """Return the kind of cause, and the cause in words.
+
+    What the artifact itself shows comes before what looks alike.
+    """
     if result.fails_audit:
         return FailureCause.AUDIT, f"The audit stopped it, so that no release was asked: {first_line(result.message)}"
     if load.ok is False:
@@ -216,7 +225,7 @@ def _cause(
 
 
 def _way_out(result: Result) -> str:
-    """What the message of a known refusal of a runtime advises, behind its colon; empty for any other result."""
+    """Return the advice in the message of a runtime's known refusal, behind its colon; empty for any other result."""
     if not result.reader.family or result.verdict is not Verdict.REFUSED:
         return ""
     return first_line(result.message).partition(": ")[2]

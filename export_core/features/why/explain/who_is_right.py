@@ -33,7 +33,7 @@ from export_core.readers.environment import Environment
 INTERPRETER = "stablehlo"
 ALIKE = 1.2  # How many times as far from the reference one of the two may be, to be called about as near.
 CHOICE = 0.1
-"""From which error on, relative to the reference, both do not round in another way: they chose something else."""
+"""The relative error from which one side did not round in another way, but chose something else."""
 _SHOWN = 4
 _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64", "float32": "float64"}
 
@@ -41,7 +41,10 @@ _WIDE = {"complex64": "complex128", "bfloat16": "float64", "float16": "float64",
 def references(
     choice: Choice, result: Result, notify: Callable[[str], None], *, ask: bool = True
 ) -> list[tuple[str, str]]:
-    """What shows who is right where numbers differ, labelled: stored results; with `ask`, also what is run now."""
+    """Return the evidence about who is right where numbers differ, labelled: stored results.
+
+    With `ask`, also runs made now.
+    """
     if result.verdict is not Verdict.NUMERICS:
         return []
     shown = [("alone", alone_line(choice, result))]
@@ -52,7 +55,7 @@ def references(
 
 
 def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
-    """Which side the newest interpreter agrees with: a sentence, also where it cannot run the golden."""
+    """Return which side the newest interpreter agrees with: a sentence, also where it cannot run the golden."""
     cell = choice.cell
     try:
         reference = choice.cell_in(choice.release(INTERPRETER))
@@ -77,7 +80,7 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
 
 
 def _side(choice: Choice, own: Ran, reference: Ran) -> str:
-    """Whom the interpreter agrees with, by the outputs of the plain call."""
+    """Return whom the interpreter agrees with, by the outputs of the plain call."""
     outcome = reference.outcome
     if reference.works:
         return "agrees with the writer"
@@ -95,7 +98,7 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
 
 
 def alone_line(choice: Choice, result: Result) -> str:
-    """Whether one runtime alone gives other numbers, by the stored results of the golden; empty where it does not."""
+    """Return whether one runtime alone gives other numbers, by the stored results of the golden; else empty."""
     right = [stored for stored in choice.stored if stored.verdict.works]
     wrong = [stored for stored in (*choice.stored, result) if stored.verdict is Verdict.NUMERICS]
     others = {stored.reader.family for stored in right} - {result.reader.family}
@@ -112,10 +115,10 @@ def alone_line(choice: Choice, result: Result) -> str:
 
 
 def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None]) -> list[str]:
-    """A line for each output that differs, that with the largest difference first; or why there is no reference.
+    """Return a line for each output that differs, the largest difference first; or why there is no reference.
 
     The program of the failing call runs once more in its reader, and in double precision there, else in the newest
-    jaxlib, as for a reader of another runtime: with the golden's inputs, which are as exact as they were.
+    jaxlib, as for a reader of another runtime. It gets the golden's inputs, which are as exact as they were.
     """
     cell, golden = choice.cell, choice.cell.golden
     call = failing_call(golden, result.message)
@@ -146,7 +149,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
 
 
 def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: str) -> str:
-    """Why double precision shows nothing of a call whose floats are those of the writer when it runs alone."""
+    """Return why double precision shows nothing about a call whose floats are the writer's when it runs alone."""
     pairs = enumerate(zip(written, read, strict=True))
     others = [
         f"output {number} {leaf}" for number, (leaf, got) in pairs if leaf.numpy().tobytes() != got.numpy().tobytes()
@@ -157,7 +160,10 @@ def _without_reference(written: Sequence[Leaf], read: Sequence[Leaf], reader: st
 
 
 def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
-    """The program in double precision, with the same inputs. Raises `WhyError` for one that cannot be rewritten."""
+    """Return the program in double precision, with the same inputs.
+
+    Raises `WhyError` for one that cannot be rewritten.
+    """
     double = program.edited(editor, [("double",)])
 
     def wide(avals: Sequence[Aval]) -> tuple[Aval, ...]:
@@ -170,10 +176,11 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
 
 
 def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[str]:
-    """A line for each output of floats that differs, the largest difference first. The outputs are of one call.
+    """Return a line for each output of floats that differs, the largest difference first. The outputs are of one call.
 
     Errors are root mean squares over the elements that differ, relative to that of the whole reference, or of what was
-    written or read where that is 0. Elements that are not finite on each side have no error: a line says what they are.
+    written or read where that is 0. Elements that are not finite on each side have no error: a line tells what they
+    are.
     """
     lines: list[tuple[float, str]] = []
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
@@ -182,15 +189,15 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
         want, got, true = (to_double(output.numpy()) for output in (leaf, *others))
         finite = np.isfinite(want) & np.isfinite(got) & np.isfinite(true)
         differs = finite & (want != got)
-        told = _not_finite(want, got, true)
-        largest = np.inf if told else 0.0
+        sides = _not_finite(want, got, true)
+        largest = np.inf if sides else 0.0
         if differs.any():
             size = next(filter(None, (_rms(side[finite]) for side in (true, want, got))))
             pairs = (want, true), (got, true), (want, got)
             writer, reader, apart = (_rms((one - other)[differs]) / size for one, other in pairs)
-            told, largest = [*told, _in_words(reader, writer)], max(largest, apart)
-        if told:
-            lines.append((largest, f"output {number} {leaf}: {'; '.join(told)}"))
+            sides, largest = [*sides, _in_words(reader, writer)], max(largest, apart)
+        if sides:
+            lines.append((largest, f"output {number} {leaf}: {'; '.join(sides)}"))
     texts = [text for _, text in sorted(lines, key=lambda line: -line[0])]
     rest = len(texts) - _SHOWN
     return [*texts[:_SHOWN], f"and {plural(rest, 'more output')} that differ"] if rest > 0 else texts
@@ -201,7 +208,10 @@ _KINDS = ("finite", "NaN", "inf", "-inf")
 
 
 def _kinds(values: Array) -> Array:
-    """Which of `_KINDS` each element is, as its index. An infinite complex number has no sign."""
+    """Return which of `_KINDS` each element is, as its index.
+
+    An infinite complex number has no sign. An infinite complex number has no sign.
+    """
     kinds = np.where(np.isfinite(values), _FINITE, np.where(np.isnan(values), _NAN, _INFINITE))
     return kinds if np.iscomplexobj(values) else np.where(np.isneginf(values), _NEGATIVE, kinds)
 
@@ -250,7 +260,10 @@ def _rms(values: Array) -> float:
 
 
 def _outputs(choice: Choice, cell: Cell, environment: Environment, program: ReducedProgram) -> tuple[Leaf, ...]:
-    """What a program gives in a reader. Raises `WhyError` where it does not run."""
+    """Return what a program gives in a reader.
+
+    Raises `WhyError` where it does not run.
+    """
     with program_reader(cell, environment, choice.options) as reader:
         (ran,) = reader.run([program])
     if not ran.works:

@@ -1,4 +1,4 @@
-"""Whether a smaller program still fails in the same way: it is run in the failing reader, and in a second one."""
+"""The check that a smaller program still fails in the same way: it runs in the failing reader, and in a second one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Failure:
 
     @classmethod
     def of(cls, outcome: Result) -> Failure:
-        """The failure that an outcome shows."""
+        """Return the failure that an outcome shows."""
         fatal = next((line for line in outcome.stderr.splitlines() if _FATAL.search(line)), "")
         # Since XLA's log lines begin with the time, what is before the message differs each time.
         fatal = fatal[match.start() :] if (match := _FATAL.search(fatal)) else ""
@@ -70,12 +70,12 @@ class Divergence:
     unequal: bool = False
 
     def is_enough_for(self, original: Divergence) -> bool:
-        """Whether a smaller program still shows the difference that the original has."""
+        """Return whether a smaller program still shows the difference that the original has."""
         return self.units >= KEPT_SHARE * original.units if original.units else self.unequal
 
 
 def divergence(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Divergence:
-    """How far outputs are apart: those of a second reader, and those of the failing one, of the same types."""
+    """Return how far outputs are apart: those of a second reader, and those of the failing one, of the same types."""
     import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
 
     units, relative, unequal = 0.0, 0.0, False
@@ -101,7 +101,7 @@ _NOT_COMPARED = "the outputs of a reduced program are compared with those of a s
 
 
 def manifest_of(golden: Golden, program: ReducedProgram) -> Manifest:
-    """The manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
+    """Return the manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
     original, kept = golden.manifest, ("mesh", "register", "platforms", "disabled_checks")
     options = {name: getattr(original.options, name) for name in kept} | {"allow": golden.compared_as.allow}
     return Manifest(
@@ -167,7 +167,7 @@ class ProgramReader:
 def program_reader(
     cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
 ) -> Iterator[ProgramReader]:
-    """What runs programs in the environment of a cell's reader, which is looked at once.
+    """Yield a reader of programs in the environment of a cell's reader, which is looked at once.
 
     `start` starts its worker; without one, it has a worker that stays, and is closed at the end.
     """
@@ -206,7 +206,7 @@ class Oracle:
         return self.failing.tried + (self.second.tried if self.second else 0)
 
     def first(self, programs: Iterable[ReducedProgram | None]) -> tuple[int, ReducedProgram] | None:
-        """The first program that fails in the same way, with its place. None among them are passed over."""
+        """Return the first program that fails in the same way, with its place. None among them are passed over."""
         limits, is_shared = self.failing.options.limits, self.failing.cell.placement.shares_device
         numbered = ((place, program) for place, program in enumerate(programs) if program is not None)
         while waiting := list(itertools.islice(numbered, limits.device_jobs if is_shared else limits.jobs)):
@@ -219,17 +219,17 @@ class Oracle:
         return None
 
     def fails_alike(self, program: ReducedProgram) -> bool:
-        """Whether one program fails in the same way."""
+        """Return whether one program fails in the same way."""
         return self.first([program]) is not None
 
     def outputs_of(self, program: ReducedProgram) -> tuple[Leaf, ...]:
-        """What the second reader gives for a program; empty without one, and where it does not run it."""
+        """Return what the second reader gives for a program; empty without one, and where it does not run it."""
         if program.key not in self._outputs and self.second:
             return self.second.run([program])[0].outputs
         return self._outputs.get(program.key, ())
 
     def _alike(self, programs: Mapping[bytes, ReducedProgram]) -> set[bytes]:
-        """The keys of those that fail in the same way."""
+        """Return the keys of those that fail in the same way."""
         if self.failure.signature.verdict is Verdict.NUMERICS:
             assert self.second
             right = _working(self.second, programs)
@@ -248,6 +248,6 @@ class Oracle:
 
 
 def _working(reader: ProgramReader, programs: Mapping[bytes, ReducedProgram]) -> dict[bytes, Ran]:
-    """What became of those programs that run in a reader, by key."""
+    """Return the runs of those programs that run in a reader, by key."""
     ran = zip(programs, reader.run([*programs.values()]) if programs else (), strict=True)
     return {key: one for key, one in ran if one.works}

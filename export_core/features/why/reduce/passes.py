@@ -81,20 +81,20 @@ class Passes:
             self._make_most(kind, edits, lambda made: self._edited(made, base, values))
 
     def _edits(self, kind: str) -> tuple[Edit, ...]:
-        """The edits of a kind that may be tried on the smallest program."""
+        """Return the edits of a kind that may be tried on the smallest program."""
         return self.editor.summary(self.program.module).edits.get(kind, ())
 
     def _edited(
         self, edits: Sequence[Edit], base: ReducedProgram, values: Values | None = None
     ) -> ReducedProgram | None:
-        """The program after these edits; None where there is none."""
+        """Return the program after these edits; None where there is none."""
         try:
             return base.edited(self.editor, edits, values)
         except NotEditedError:
             return None
 
     def _first(self, programs: Iterable[ReducedProgram | None], kind: str) -> int | None:
-        """The place of the first of these programs that still fails; it becomes the smallest one."""
+        """Return the place of the first of these programs that still fails; it becomes the smallest one."""
         failing = self.oracle.first(programs)
         if failing is None:
             return None
@@ -116,7 +116,7 @@ class Passes:
         minimize(changes, first)
 
     def _values(self) -> Values:
-        """What every operation of main gives in the second reader; made values where nobody can say it."""
+        """Return what every operation of main gives in the second reader; made values where nobody knows them."""
         traced = traced_program(self.program, self.editor)
         if traced is None:
             return {}
@@ -145,7 +145,7 @@ class Passes:
 
 
 def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram | None:
-    """The program that returns every value that its main computes; None where there is none."""
+    """Return the program that returns every value that its main computes; None where there is none."""
     try:
         traced = program.edited(editor, [("values",)])
     except NotEditedError:
@@ -154,14 +154,14 @@ def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProg
 
 
 def _made(aval: Aval) -> Leaf:
-    """The placeholder for a value that was not computed: all ones; zeros for integers and for dtypes NumPy lacks."""
+    """Return the placeholder for a value that was not computed: all ones; zeros for integers and dtypes NumPy lacks."""
     dtype = np.dtype(aval.dtype) if aval.dtype in PLAIN else np.dtype(f"u{_BYTES.get(aval.dtype, 1)}")
     shape = tuple(map(int, aval.shape))
     return Leaf(aval.dtype, np.ones(shape, dtype) if dtype.kind in "fc" else np.zeros(shape, dtype))
 
 
 def _ones(leaf: Leaf) -> Array:
-    """Ones; zeros for dtypes NumPy lacks."""
+    """Return ones; zeros for dtypes NumPy lacks."""
     return np.ones_like(leaf.data) if leaf.dtype in PLAIN else np.zeros_like(leaf.data)
 
 
@@ -170,7 +170,7 @@ def _zeros(leaf: Leaf) -> Array:
 
 
 def _rounded(leaf: Leaf) -> Array:
-    """Floats with one digit behind the point."""
+    """Return floats with one digit behind the point."""
     return np.round(leaf.data, 1) if leaf.dtype in PLAIN and leaf.data.dtype.kind in "fc" else leaf.data
 
 
@@ -181,7 +181,7 @@ First = Callable[[Sequence[tuple[T, ...]]], int | None]
 
 
 def minimize(items: Sequence[T], first: First[T]) -> tuple[T, ...]:
-    """A subset of interesting items that is interesting, and is no longer so without any one of its items.
+    """Return a subset of interesting items that is interesting, and is no longer so without any one of its items.
 
     Args:
         items: all of them, each once; known to be interesting together.

@@ -80,13 +80,13 @@ class ModuleEditor(ExitStack):
         return self
 
     def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
-        """A changed module: what it is, its bytes, its text. The first says where it was refused."""
+        """Return a changed module: its summary, its bytes, its text. The summary tells where it was refused."""
         code, text = self._scratch / "changed.bc", self._scratch / "changed.mlir"
         summary = self.summary(module, apply=edits, stablehlo=module.stablehlo, out=str(code), text=str(text))
         return (summary, b"", b"") if summary.refused else (summary, code.read_bytes(), text.read_bytes())
 
     def summary(self, module: ModuleParts, **wanted: object) -> ModuleSummary:
-        """What may be tried on a module; or what it is after what is `wanted` of the program in editing/."""
+        """Return the summary of a module; or of the module after what is `wanted` of the program in editing/."""
         path = self._scratch / "module.bc"
         path.write_bytes(module.code)
         request = {"module": str(path), "leading": module.leading, "tokens": module.tokens, **wanted}
@@ -117,7 +117,7 @@ Values = Mapping[tuple[int, int], Leaf]  # What operations give, by the number o
 
 
 class NotEditedError(WhyError):
-    """Why a program cannot be changed in this way."""
+    """An error for a program that cannot be changed in this way."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ class ReducedProgram:
         return hashlib.sha256(self.artifact + self.arrays).digest()
 
     def edited(self, editor: ModuleEditor, edits: Sequence[Edit] = (), values: Values | None = None) -> ReducedProgram:
-        """The program after these edits. `values` are those that may become arguments.
+        """Return the program after these edits.
 
-        Raises `NotEditedError` where there is none.
+        `values` are those that may become arguments. Raises `NotEditedError` where there is none.
         """
         summary, code, text = editor.edited(self.module, edits)
         if summary.refused:
@@ -191,7 +191,7 @@ class ReducedProgram:
         return ReducedProgram(changed, module, tuple(inputs), summary.names, summary.results, text)
 
     def _cut(self, size: int, smaller: int) -> ReducedProgram:
-        """The program whose dimensions of one size are smaller: arrays lose their last elements."""
+        """Return the program whose dimensions of one size are smaller: arrays lose their last elements."""
 
         def cut(avals: Sequence[Aval]) -> tuple[Aval, ...]:
             return tuple(
@@ -207,10 +207,10 @@ class ReducedProgram:
 
 
 def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> ReducedProgram:
-    """The program of an artifact, or of its derivative of an order, which is called with these flat arguments.
+    """Return the program of an artifact, or of its derivative of an order, which is called with these flat arguments.
 
     Raises `ArtifactError` where it cannot be read, and `WhyError` for a bare module, or a main that is not as its
-    envelope says.
+    envelope declares.
     """
     envelope = artifact.envelope
     for _ in range(order):
@@ -235,7 +235,7 @@ def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> Redu
 
 
 def _flat(envelope: Envelope, in_avals: Sequence[Aval], out_avals: Sequence[Aval]) -> Envelope:
-    """The envelope of a function that takes and returns a tuple of these."""
+    """Return the envelope of a function that takes and returns a tuple of these."""
     leaf = Tree("leaf")
     return envelope._replace(
         in_tree=Tree("tuple", (Tree("tuple", (leaf,) * len(in_avals)), Tree("dict"))),

@@ -68,7 +68,7 @@ class DivergingOperation(msgspec.Struct, frozen=True):
 
 
 class Reduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was reduced: the first line of steps.jsonl."""
+    """The original of a reduction, and its failure: the first line of steps.jsonl."""
 
     cell: str  # The name of the cell.
     call: str  # Which call of the golden fails: empty for the plain one.
@@ -106,7 +106,10 @@ class ReductionFolder:
     path: Path
 
     def earlier(self, *, resume: bool) -> Reduced | None:
-        """The reduction to be continued; None to start one. Raises `WhyError` where something would be lost."""
+        """Return the reduction to be continued; None to start one.
+
+        Raises `WhyError` where something would be lost.
+        """
         if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
             raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another one.")
         if self.path.is_symlink():
@@ -152,14 +155,17 @@ class ReductionFolder:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
     def read_of(self, cell: str) -> Reduced:
-        """What is left of this cell. Raises `WhyError` where nothing is, or it is what is left of another one."""
+        """Return what is left of this cell.
+
+        Raises `WhyError` where nothing is, or it is what is left of another one.
+        """
         reduced = self.read()
         if reduced.reduction.cell != cell:
             raise WhyError(f"{self.path}: expected the reduction of {cell}, found that of {reduced.reduction.cell}.")
         return reduced
 
     def read(self) -> Reduced:
-        """What an earlier reduction has left, its program without a text: that in the folder may be anybody's.
+        """Return what an earlier reduction has left, its program without a text: that in the folder may be anybody's.
 
         Raises `WhyError` where there is none that can be read.
         """
@@ -321,7 +327,7 @@ class _Run:
         )
 
     def _written_again(self, program: ReducedProgram, artifact: Path) -> ReducedProgram:
-        """The program of an artifact as the editor writes it, with its text."""
+        """Return the program of an artifact as the editor writes it, with its text."""
         try:
             return program.edited(self.editor)
         except NotEditedError as error:
@@ -342,12 +348,11 @@ class _Run:
                 reader.cell = replace(reader.cell, golden=golden)
 
     def _first_diverging(self, second: ProgramReader) -> DivergingOperation | None:
-        """The first operation whose outputs differ between the readers, in main and what it calls.
+        """Return the first operation whose outputs differ between the readers, in main and what it calls.
 
-        None where no value does, or the readers do not run the program that returns all of them.
-
-        Every value is a result of the program that is run, which keeps XLA from computing some of them together: a
-        difference that comes from that alone is not seen.
+        None where no value does, or the readers do not run the program that returns all of them. Every value is a
+        result of the program that is run, which keeps XLA from computing some of them together: a difference that comes
+        from that alone is not seen.
         """
         program = self.program
         with contextlib.suppress(NotEditedError):
@@ -385,7 +390,7 @@ class _Run:
         self.earlier_tried = earlier.steps[-1].tried
 
     def _divergence(self) -> Divergence:
-        """How far the outputs of the two readers are apart."""
+        """Return how far the outputs of the two readers are apart."""
         if self.second is None:
             raise WhyError(f"{self.cell.key}: {self.failure}: with --good, name a release that gives other numbers.")
         (wrong,), (right,) = self.failing.run([self.program]), self.second.run([self.program])
@@ -418,7 +423,7 @@ class _Run:
 
 
 def failing_call(golden: Golden, message: str) -> Check:
-    """The call of a golden that a message is about: it begins with its name, unless it is the plain one."""
+    """Return the call of a golden that a message is about: it begins with its name, unless it is the plain one."""
     calls = (check for check in golden.manifest.checks if message.startswith(f"{check.name}: "))
     return next(calls, Check("", inputs=INPUTS))
 

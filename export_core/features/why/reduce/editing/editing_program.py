@@ -121,7 +121,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def described(program: Program) -> dict[str, Any]:
-    """How large a module is, and every edit that may be tried on it, by kind."""
+    """Return how large a module is, and every edit that may be tried on it, by kind."""
     operations = program.operations()
     ordered = program.own_operations()
     own, last = set(ordered), ordered[-1] if ordered else None
@@ -156,7 +156,10 @@ def described(program: Program) -> dict[str, Any]:
 
 
 def applied(program: Program, edits: list[Edit]) -> Program:
-    """Make these changes. Returns the changed program, which may be another one. Raises `NotEditableError`."""
+    """Make these changes, and return the changed program, which may be another one.
+
+    Raises `NotEditableError`.
+    """
     if edits and edits[0][0] == "size":
         ((_, size, to),) = edits
         return _with_size(program, size, to)
@@ -244,7 +247,7 @@ def _put_in_place_of(operation: Any, block: Any, entering: list[Any]) -> None:
 
 
 def _with_size(program: Program, size: int, to: int) -> Program:
-    """The module with another size for every dimension of one: in its text, where MLIR checks that all of it fits."""
+    """Return the module with another size for every dimension of one, in its text, which MLIR checks."""
     text = program.module.operation.get_asm(binary=True)
     for pattern in (_IN_LISTS, _IN_TYPES):
         changed = re.sub(pattern.replace(b"%d", b"%d" % size), b"%d" % to, text)
@@ -257,7 +260,7 @@ def _with_size(program: Program, size: int, to: int) -> Program:
 
 
 def type_of(kind: Any) -> list[Any] | None:
-    """The shape and dtype, by JAX's name, of a type that main may take or return; None for any other."""
+    """Return the shape and dtype, by JAX's name, of a type that main may take or return; None for any other."""
     if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
         return None
     element = str(kind.element_type)
@@ -275,14 +278,14 @@ def _source(number: int, place: int, value: Any) -> dict[str, Any]:
 
 
 def _same_typed(operation: Any, result: Any) -> Any:
-    """An operand with the type of a result, that of the same number first, as loops have it; None for none."""
+    """Return an operand with the type of a result, that of the same number first, as loops have it; None for none."""
     operands, number = list(operation.operands), result.result_number
     first = operands[number : number + 1]
     return next((value for value in (*first, *operands) if value.type == result.type), None)
 
 
 def _constant_text(kind: Any) -> str:
-    """A constant of a type, as it is written; empty where there is none."""
+    """Return a constant of a type, as it is written; empty where there is none."""
     if str(kind) == TOKEN:
         return TOKEN
     if (typed := type_of(kind)) is None:
@@ -303,7 +306,7 @@ def _constant(kind: Any, at: Any) -> Any:
 
 
 def _is_simple(operation: Any) -> bool:
-    """Whether an operation is a constant already: one of equal elements."""
+    """Return whether an operation is a constant already: one of equal elements."""
     if operation.name == "stablehlo.after_all":
         return not list(operation.operands)
     if operation.name != "stablehlo.constant":
@@ -313,7 +316,7 @@ def _is_simple(operation: Any) -> bool:
 
 
 def _fits(operation: Any, place: int) -> bool:
-    """Whether the body of a region can take the place of its operation."""
+    """Return whether the body of a region can take the place of its operation."""
     blocks = list(operation.regions[place].blocks)
     if len(blocks) != 1 or not list(blocks[0].operations):
         return False
@@ -323,12 +326,12 @@ def _fits(operation: Any, place: int) -> bool:
 
 
 def _entering(operation: Any, block: Any) -> list[Any]:
-    """The operands that enter a region: all of a loop, none of a branch."""
+    """Return the operands that enter a region: all of a loop, none of a branch."""
     return list(operation.operands) if len(block.arguments) else []
 
 
 def _in_block(operation: Any, block: Any) -> Any:
-    """The operation of a block in which another one is."""
+    """Return the operation of a block in which another one is."""
     while operation.operation.block != block:
         operation = operation.operation.parent
     return operation.operation
@@ -427,7 +430,7 @@ def _widen(constant: Any) -> None:
 
 
 def _number(word: str, dtype: np.dtype[Any]) -> Any:
-    """A number of a constant, or the bits of one that has no decimal form."""
+    """Return a number of a constant, or the bits of one that has no decimal form."""
     return np.array(int(word, 16), f"u{dtype.itemsize}").view(dtype)[()] if word.startswith("0x") else float(word)
 
 

@@ -14,7 +14,7 @@ Source = dict[str, Any]  # What an argument or result of the changed main is: se
 
 
 class NotEditableError(Exception):
-    """Why a module cannot be changed in this way."""
+    """An error for a module that cannot be changed in this way."""
 
 
 class Program:
@@ -41,16 +41,16 @@ class Program:
         return list(self.body.operations)[-1].operation
 
     def own_operations(self) -> list[Any]:
-        """The operations of main itself, without the one by which it returns."""
+        """Return the operations of main itself, without the one by which it returns."""
         return [one.operation for one in self.body.operations][:-1]
 
     def functions(self) -> dict[str, Any]:
-        """The functions by name."""
+        """Return the functions by name."""
         operations = [one.operation for one in self.module.body.operations]
         return {text_of(one.attributes["sym_name"]): one for one in operations if one.name == "func.func"}
 
     def operations(self) -> list[Any]:
-        """All operations in the order in which they are written, those of functions and regions too."""
+        """Return all operations in the order in which they are written, those of functions and regions too."""
         listed: list[Any] = []
 
         def visit(operation: Any) -> ir.WalkResult:
@@ -61,7 +61,7 @@ class Program:
         return listed[1:]  # the first is the module
 
     def signature(self) -> dict[str, Any]:
-        """The names of all operations, and what main takes and returns."""
+        """Return the names of all operations, and what main takes and returns."""
         names = [name_of(one) for one in self.operations() if one.name not in _UNCOUNTED]
         return {"names": names, "arguments": self.sources, "results": self.given}
 
@@ -118,7 +118,7 @@ class Program:
                 del self.main.attributes[name]
 
     def _without_stale_alias(self, named: Any, places: dict[int, int]) -> Any:
-        """The attributes of an argument, its alias with the new number of the result, or without one that is gone."""
+        """Return the attributes of an argument, its alias with the result's new number, or without a stale one."""
         entries = {entry.name: entry.attr for entry in named}
         if ALIAS not in entries:
             return named
@@ -129,7 +129,7 @@ class Program:
 
 
 def blocks_of(operation: Any) -> Iterator[Any]:
-    """The blocks of all regions of an operation."""
+    """Return the blocks of all regions of an operation."""
     for region in operation.regions:
         yield from region.blocks
 
@@ -160,7 +160,7 @@ def remove_dead(operation: Any) -> None:
 
 
 def has_effects(operation: Any) -> bool:
-    """Whether an operation does something beside its results."""
+    """Return whether an operation does something beside its results."""
     own = attributes(operation)
     if "has_side_effect" in own:
         return bool(ir.BoolAttr(own["has_side_effect"]).value)
@@ -169,7 +169,7 @@ def has_effects(operation: Any) -> bool:
 
 
 def attributes(operation: Any) -> dict[str, Any]:
-    """The attributes of an operation by name, but for those that MLIR for Python has no class for."""
+    """Return the attributes of an operation by name, but for those that MLIR for Python has no class for."""
     known = {}
     for number in range(len(operation.attributes)):
         name = operation.attributes[number].name
@@ -179,7 +179,7 @@ def attributes(operation: Any) -> dict[str, Any]:
 
 
 def name_of(operation: Any) -> str:
-    """What an operation is called; a custom call with its target."""
+    """Return the name of an operation: its call path, or a custom call's target."""
     name: str = operation.name
     if name != "stablehlo.custom_call":
         return name
@@ -187,13 +187,13 @@ def name_of(operation: Any) -> str:
 
 
 def text_of(attribute: Any) -> str:
-    """A text of the module, which may be any bytes."""
+    """Return a text of the module, which may be any bytes."""
     text: bytes = ir.StringAttr(attribute).value_bytes
     return text.decode(errors="backslashreplace")
 
 
 def symbols(attribute: Any) -> set[str]:
-    """The names of functions in an attribute."""
+    """Return the names of functions in an attribute."""
     if isinstance(attribute, ir.FlatSymbolRefAttr):
         return {attribute.value}
     if isinstance(attribute, ir.ArrayAttr):

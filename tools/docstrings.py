@@ -1,0 +1,103 @@
+"""How docstrings and names of the source code read: `python -m tools.docstrings` prints what breaks a rule of style.
+
+A function's docstring begins with a verb, a sentence of a docstring is short, and no name has a word that says nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+READ = ("export_core", "pytest_jaxexport", "tools/docstrings.py")
+"""The rooms that follow the rules."""
+UNREAD = ("tools", "noxfile.py", "benchmarks", "studies", "tests", "examples", "hooks", "docs")
+"""The rooms that nobody has read with these rules yet: move each to `READ` once somebody has."""
+_VERBS = """
+Add Answer Attach Audit Begin Bisect Build Call Cancel Change Check Close Collect Compare Compile Compute
+Continue Convert Copy Count Cut Decode Define Delete Deserialize Do Draw Drop End Evaluate Exchange Export
+Fail Find Finish Flush Follow Foresee Fork Free Give Have Import Install Join Judge Keep Kill Leave Let List
+Load Lock Look Lower Make Measure Move Name Note Open Plan Prepare Print Put Raise Read Record Reduce Register
+Remove Rename Replace Replay Report Request Restore Return Rewrite Run Say Select Send Serve Set Show Start
+Step Store Take Tell Turn Use Wait Walk Wrap Write Yield
+"""
+VERBS = frozenset(_VERBS.split())
+"""The first words of a function's docstring. A new word is added here, if it is a verb."""
+NOT_A_VERB = frozenset({"export_core/cli/app.py:jaxexport"})
+"""Functions whose docstring is a text for users of another form, by file and name."""
+BANNED = frozenset({"go_on", "said", "told", "what_of"})
+"""Words of names that do not tell what is named."""
+MOST_WORDS = 30
+"""The words of the longest sentence of a docstring."""
+
+
+def problems_of(path: str, source: str) -> Iterator[str]:
+    """Yield what breaks a rule in a file, each with its line.
+
+    Args:
+        path: the file, relative to the root.
+        source: its text.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
+            where = f"{path}:{getattr(node, 'lineno', 1)}"
+            if isinstance(node, ast.FunctionDef) and _needs_verb(node) and f"{path}:{node.name}" not in NOT_A_VERB:
+                first = re.split(r"[\s,:;.]", text, maxsplit=1)[0]
+                if first not in VERBS:
+                    yield f"{where}: {node.name}: expected a docstring that begins with a verb, found {first!r}."
+            for sentence in sentences_of(text):
+                if (words := len(sentence.split())) > MOST_WORDS:
+                    yield f"{where}: expected sentences of at most {MOST_WORDS} words, found {words}: {sentence}"
+        for name, line in _names(node):
+            if found := BANNED & {name, *name.split("_")} or {word for word in BANNED if f"_{word}_" in f"_{name}_"}:
+                yield f"{path}:{line}: {name}: expected a name that tells what it is, found {', '.join(found)}."
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a docstring; code counts as one word, and sections such as Args count too."""
+    text = re.sub(r"(?m)^(?: {4}.*| *(?:Args|Returns|Raises|Yields):.*)$", "", text)
+    text = re.sub(r"(?m)^(?:\|.*|\{.*)$|Exit codes:[^\n]*(?:\n[^\n]+)*", "", text)
+    text = re.sub(r"(`+)[^`]*\1", "Name", text)
+    for part in re.split(r"\n\s*\n", text):
+        yield from re.split(r"(?<=[.?!:;])\s+", " ".join(part.split()))
+
+
+def _needs_verb(node: ast.FunctionDef) -> bool:
+    """Return whether a function is one that does something: neither a property, nor a fixture, nor a test."""
+    decorators = " ".join(map(ast.unparse, node.decorator_list))
+    is_noun = re.search(r"property|fixture|overload", decorators) or re.fullmatch(r"__\w+__", node.name)
+    return not is_noun and not node.name.startswith("test_")
+
+
+def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the names that a node defines, each with its line."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name, node.lineno
+    elif isinstance(node, ast.arg):
+        yield node.arg, node.lineno
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id, node.lineno
+
+
+def main() -> int:
+    """Print what breaks a rule in the rooms that follow them, and return whether there is anything."""
+    files = [
+        file
+        for room in READ
+        for file in ([ROOT / room] if room.endswith(".py") else sorted((ROOT / room).rglob("*.py")))
+    ]
+    found = [
+        problem
+        for file in files
+        for problem in problems_of(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8"))
+    ]
+    print("\n".join(found))
+    print(f"{len(files)} files, {len(found)} problems; not read yet: {', '.join(UNREAD)}")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -331,7 +331,7 @@ def nodes(*words: str) -> list[ast.AST]:
 def is_interpreter(node: ast.expr) -> bool:
     text = ast.unparse(node)
     return text == "sys.executable" or (
-        text.startswith("str(") and text.endswith((".python)", "interpreter_in(folder))"))
+        text.startswith("str(") and text.endswith((".python)", "folder))")) and ("interpreter_in(" in text or ".python" in text)
     )
 
 

@@ -225,11 +225,7 @@ def test_every_place_that_reads_a_stored_run_is_known():
         tree = ast.parse(path.read_bytes())
         for scope in [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]:
             for function in scope.body:
-                names = {
-                    node.func.id
-                    for node in ast.walk(function)
-                    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-                }
+                names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
                 if isinstance(function, ast.FunctionDef) and READERS & names:
                     owner = f"{scope.name}." if isinstance(scope, ast.ClassDef) else ""
                     found.add(f"{path.relative_to(PACKAGE)}: {owner}{function.name}")

@@ -22,24 +22,16 @@ def issues() -> str:
         if issue.consumer != JAXLIB:  # knowledge.md has them
             continue
         link = f" [Report]({issue.issue})." if issue.issue else ""
-        reason = f" Any reader: {issue.any_reader}" if issue.any_reader else ""
         facts = {
-            "readers": issue.readers and f"{issue.consumer} {issue.readers}",
-            "writers": issue.written_before and f"jaxlib before {issue.written_before}",
+            "readers": issue.readers,
+            "writers": issue.written_before and f"before {issue.written_before}",
             "platforms": ", ".join(issue.platforms),
-            "verdict": " or ".join(map(code, issue.shown_by)),
             "stage": code(issue.stage),
             "message": code(issue.message),
-            **{name: _words(value) for name, value in (issue.concerns.given if issue.concerns else {}).items()},
         }
         has = "; ".join(f"{name} {value}" for name, value in facts.items() if value)
-        parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\nTo do: {issue.todo}\n\nCells: {has}.{reason}\n")
+        parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\nTo do: {issue.todo}\n\nCells: {has}.\n")
     return "\n".join(parts)
-
-
-def _words(value: object) -> str:
-    """What an entry says of an artifact, for people."""
-    return ", ".join(code(str(part)) for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def refusals() -> str:

@@ -330,9 +330,7 @@ def nodes(*words: str) -> list[ast.AST]:
 
 def is_interpreter(node: ast.expr) -> bool:
     text = ast.unparse(node)
-    return text == "sys.executable" or (
-        text.startswith("str(") and text.endswith((".python)", "folder))")) and ("interpreter_in(" in text or ".python" in text)
-    )
+    return text == "sys.executable" or bool(re.fullmatch(r"str\(.*(\.python|interpreter_in\((recipe\.)?folder\))\)", text))
 
 
 def test_a_python_beside_the_project_is_not_taken(tmp_path, monkeypatch):

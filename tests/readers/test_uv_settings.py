@@ -330,7 +330,8 @@ def nodes(*words: str) -> list[ast.AST]:
 
 def is_interpreter(node: ast.expr) -> bool:
     text = ast.unparse(node)
-    return text == "sys.executable" or bool(re.fullmatch(r"str\(.*(\.python|interpreter_in\((recipe\.)?folder\))\)", text))
+    interpreter = r"str\(.*(\.python|interpreter_in\((recipe\.)?folder\))\)"
+    return text == "sys.executable" or re.fullmatch(interpreter, text) is not None
 
 
 def test_a_python_beside_the_project_is_not_taken(tmp_path, monkeypatch):

@@ -151,10 +151,13 @@ def test_the_policy_expects_only_crashes_with_an_issue_and_a_fix():
         assert all(order("jaxlib", release) < order("jaxlib", fixed) for release in releases), entry.readers
 
 
+SLOW = {"stablehlo-large-arrays"}
+"""No crash, and no hang: an interpreter computes element after element, and a cell has two minutes."""
+
+
 def test_a_known_issue_without_a_fix_is_of_no_golden_here():
-    without = {
-        issue.id for issue in known_issues() if ENDS & {*issue.shown_by} and not (issue.issue and issue.mended_in)
-    }
+    ending = [issue for issue in known_issues() if ENDS & {*issue.shown_by} and issue.id not in SLOW]
+    without = {issue.id for issue in ending if not (issue.issue and issue.mended_in)}
     assert without == {"collectives-on-cuda", "cpu-4-bit-arrays-compile"}, "take its case out: no golden may show it"
     assert {crash.cause for crash in CRASHES} & without == set()
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 READ = ("export_core", "pytest_jaxexport", "tools/docstrings.py")
 """The rooms that follow the rules."""
 UNREAD = ("tools", "noxfile.py", "benchmarks", "studies", "tests", "examples", "hooks", "docs")
-"""The rooms that nobody has read with these rules yet: move each to `READ` once somebody has."""
+"""The rooms that were not read with these rules yet: what is read moves to `READ`."""
 _VERBS = """
 Add Answer Attach Audit Begin Bisect Build Call Cancel Change Check Close Collect Compare Compile Compute
 Continue Convert Copy Count Cut Decode Define Delete Deserialize Do Draw Drop End Evaluate Exchange Export

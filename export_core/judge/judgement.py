@@ -1,7 +1,7 @@
 """The judgement of one cell: by the table of verdict and window, by known issues, and by its control."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -139,13 +139,23 @@ def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.dat
         for result in results
         if result.platform != "cpu" and result.reader == result.writer.release
     }
-    return [_by_control(result, controls, policy, as_of) for result in results]
+    # An operation that no compiler has; what a custom call lacks, such as its runtime, is missing beside the program.
+    limits = {
+        issue.id
+        for issue in known_issues(policy.known_issues)
+        if issue.any_reader and issue.concerns and {"uses", "operations"} & {*issue.concerns.given}
+    }
+    return [_by_control(result, controls, limits, policy, as_of) for result in results]
 
 
 def _by_control(
-    result: Result, controls: Mapping[Series, Result], policy: Policy, as_of: datetime.date | None
+    result: Result,
+    controls: Mapping[Series, Result],
+    limits: Collection[str],
+    policy: Policy,
+    as_of: datetime.date | None,
 ) -> Result:
-    if not may_be_devices_limit(result):
+    if not may_be_devices_limit(result, limits):
         return result
     # Without the control of an earlier judgement, by which a known failure would not be listed as one.
     result = judge_again(replace(result, control=None), policy, as_of)
@@ -154,14 +164,16 @@ def _by_control(
     return judge_again(replace(result, control=_control_of(result, controls.get(result.series))), policy, as_of)
 
 
-def may_be_devices_limit(result: Result) -> bool:
+def may_be_devices_limit(result: Result, limits: Collection[str]) -> bool:
     """Return whether a compiler says that it cannot do a program, and not that something is missing beside it.
 
-    A crash and a timeout show nothing, and a golden that was written on the device itself has run there.
+    A crash and a timeout show nothing, and a golden that was written on the device itself has run there. A known issue
+    of some releases is theirs; one that each release has (`limits`, by id) may be the device's.
     """
     is_compilers = result.platform != "cpu" and (result.verdict, result.stage) == (Verdict.ERROR, Stage.COMPILE)
     has_run = result.mode is Mode.RUN and result.writer.platform == result.platform
-    return is_compilers and not (has_run or result.upstream or result.reader.runtime or lacks_registration(result))
+    is_of_releases = bool(result.upstream) and result.upstream not in limits
+    return is_compilers and not (has_run or is_of_releases or result.reader.runtime or lacks_registration(result))
 
 
 def _control_of(result: Result, own: Result | None) -> Control:

@@ -52,6 +52,19 @@ def test_a_limit_of_the_device_breaks_no_promise():
     assert "but no promise covers what the device cannot do" in window_line(finding.results[0])
 
 
+@pytest.mark.parametrize(
+    ("known", "title"),
+    [
+        ("tpu-int64-products", "DEVICE LIMIT"),  # of each release
+        ("float8-dot-algorithm", "BROKEN PROMISE"),  # of some releases
+        ("mosaic-gpu-environment", "BROKEN PROMISE"),  # of what a custom call lacks
+    ],
+)
+def test_a_known_limit_of_each_release_is_the_devices(known, title):
+    run = judged_run([failed(reader, upstream=known) for reader in ("0.9.2", "0.10.2")] + [WORKS])
+    assert finding_of(run).title == title
+
+
 def test_a_program_too_large_for_the_device_is_told_as_that():
     run = judged_run([failed(reader, message=TOO_LARGE) for reader in ("0.9.2", "0.10.2")])
     assert "The program does not fit TPU v5 lite, in jaxlib 0.9.2" in finding_of(run).sentence

@@ -104,7 +104,7 @@ def test_an_output_without_elements_is_not_counted_and_one_with_one_is(made):
     assert not proves_nothing(made(ONES[:0], checks=()), {})
 
 
-# --- what golden.yaml and noise.npz say -----------------------------------------------------------------------------
+# --- what golden.yaml and noise.npz say -------------------------------------------------------------------------------
 
 
 def test_a_record_of_noise_tells_whether_it_knows_inputs_only():

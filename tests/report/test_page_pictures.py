@@ -164,7 +164,7 @@ def test_an_opened_cell_marks_a_wrong_forecast(opened):
     assert page.locator(".strip tr:nth-child(2) td").inner_text() == "yes!"
 
 
-# --- warnings on a green page, and a phone ---------------------------------------------------------------------
+# --- warnings on a green page, and a phone ----------------------------------------------------------------------------
 
 
 def test_undecided_outputs_are_a_banner_on_a_green_page():

@@ -111,7 +111,9 @@ def test_each_cause_is_annotated_before_any_cause_twice():
 
 def test_annotations_are_limited_and_the_rest_is_counted():
     causes = "abcdefghijklmnopqrstuvwxyz"
-    read = annotations([msgspec.structs.replace(each, message=name) for each, name in zip(many(26), causes, strict=True)])
+    read = annotations(
+        [msgspec.structs.replace(each, message=name) for each, name in zip(many(26), causes, strict=True)]
+    )
     assert len(read) == MOST
     assert read[0][2].endswith("Not annotated: 17 more affected tests. The report has all.")
 

@@ -102,9 +102,7 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
         assert "warning: retention.deployed: '0.13.0' is no release" in ended.err
     assert answers(jaxexport("can-i-deploy", "--to", "edge", "--json", code=3)) == [("edge", "q", "unknown")]
     out = " ".join(jaxexport("can-i-deploy", "--to", "serving", code=3).out.split())
-    assert (
-        "*.test_q: export_compat.yaml:1: deployed[0] (serving): cases: '*.test_q' matches no golden. (policy)" in out
-    )
+    assert "*.test_q: export_compat.yaml:1: deployed[0] (serving): cases: '*.test_q' matches no golden. (policy)" in out
     assert ask(CASE, "serving").code == 0, "the target's cases say nothing of what is asked by name"
 
 

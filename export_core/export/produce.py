@@ -356,7 +356,7 @@ def _platforms(case: Case) -> tuple[str, ...]:
 def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
     """Return the options as the manifest holds them, in text.
 
-    Nearly all their fields have the names of the case's own. Nearly all their fields have the names of the case's own.
+    Nearly all their fields have the names of the case's own.
     """
     # Whether its outputs show something is known once all its calls were made: see `require_values`.
     of_case = {*Options.__struct_fields__} - {"nothing_to_compare"}

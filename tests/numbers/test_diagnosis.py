@@ -324,4 +324,4 @@ def test_the_message_of_a_difference_has_its_diagnosis():
     lines = str(difference).splitlines()
     assert lines[1] == f"  looks like: {WRONG_SIGN}"
     assert lines[2].startswith("  errors in units of what is allowed: ")
-    assert lines[3].startswith("  worst at ")
+    assert lines[3].startswith("  largest error at ")

@@ -64,10 +64,10 @@ def test_the_window_line_has_days_and_dates_in_each_direction(reader, promised, 
 
 
 def test_wrong_numbers_outside_the_window_say_why_they_are_broken():
-    message = "output 0: far\n  worst at [3]: expected 1, got 2"
+    message = "output 0: far\n  largest error at [3]: expected 1, got 2"
     text = broken_cell(wrong("0.12.0.1", promised=False, message=message)).text
     assert "ran with different numbers, which breaks the promise outside the window too." in text
-    assert "  message    output 0: far\n               worst at [3]: expected 1, got 2\n" in text
+    assert "  message    output 0: far\n               largest error at [3]: expected 1, got 2\n" in text
 
 
 def test_an_error_shows_only_the_error_lines_of_stderr():

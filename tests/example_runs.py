@@ -85,7 +85,7 @@ def broken_document(folder: Path | None = None) -> Document:
 
 
 def large_run(cells: int) -> tuple[list[Result], Summary]:
-    """Build a run of at least this many such cells, of more cases. Formats are tested with 25,000 and 100,000."""
+    """Build a run like `broken_run` of at least this many cells. Formats are tested with 25,000 and 100,000."""
     times = -(-cells // (sum(CASES.values()) * len(READERS)))
     return _summarized(_judged(_cells({writer: count * times for writer, count in CASES.items()})))
 

@@ -1,8 +1,8 @@
 """A process that has imported jax, and whose forks are workers of this interpreter.
 
-A new worker imports jax for 0.7 s of a processor, and hundreds of tests need one. These forks run the real program,
-and each cell is a fork of its worker as always, but all hash strings alike. A worker of another interpreter, or with
-other variables, is started by `client.start_process` itself.
+Importing jax takes 0.7 s of a processor in each new worker, and hundreds of tests need one. These forks run the real
+program, and each cell is a fork of its worker as always, but all hash strings alike. A worker of another interpreter,
+or with other variables, is started by `client.start_process` itself.
 """
 
 import contextlib

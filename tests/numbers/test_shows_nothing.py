@@ -163,11 +163,11 @@ def test_outputs_that_depend_on_their_inputs_have_no_remark(function, arrays):
     assert remarks(function, *arrays) == {}
 
 
-def test_a_further_call_with_other_outputs_avoids_the_remark():
+def test_another_call_with_other_outputs_prevents_the_remark():
     assert remarks(lambda x: np.maximum(x, 0), -abs(X), calls=[[X]]) == {}
 
 
-def test_an_effect_in_a_further_call_avoids_the_remark():
+def test_an_effect_in_another_call_prevents_the_remark():
     def scaled(x, y):
         return x + 0 * y
 

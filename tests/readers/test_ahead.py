@@ -256,7 +256,7 @@ MARKING = "import os, pathlib\npathlib.Path(os.environ['MARK']).write_text('impo
 
 @pytest.fixture
 def environment(here, tmp_path, cache) -> Environment:
-    """The environment of this interpreter, with modules of ours to import and a cache without notes."""
+    """The environment of this interpreter, with this test's modules to import, and an empty cache."""
     (tmp_path / "marking.py").write_text(MARKING)
     (tmp_path / "threading_at_import.py").write_text(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"

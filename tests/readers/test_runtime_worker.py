@@ -57,7 +57,7 @@ THREADS = "import threading, time\nthreading.Thread(target=time.sleep, args=(600
 
 @pytest.fixture
 def half(tmp_path) -> Path:
-    """The file of a runtime that adds one to all arguments, or obeys the name of its module."""
+    """The worker half of a runtime that adds one to all arguments, or misbehaves as the call's module says."""
     path = tmp_path / "vendor" / "adder_worker.py"
     path.parent.mkdir()
     path.write_text(HALF)

@@ -44,7 +44,7 @@ def test_each_jaxlib_is_paired_with_the_newest_jax_whose_rules_allow_it():
     ("jaxlib", "jax"),
     [("0.12.0.1", "0.12.0.1"), ("0.11.2", "0.12.0.1"), ("0.10.1", "0.10.2"), ("0.9.2", "0.9.2"), ("0.8.3", "0.8.3")],
 )
-def test_these_jaxlibs_have_these_jax(jaxlib, jax):
+def test_known_jaxlibs_are_paired_with_known_jax_versions(jaxlib, jax):
     release = CALENDAR.release(jaxlib)
     assert (release.jax, release.built) == (jax, CALENDAR.built(jaxlib))
 

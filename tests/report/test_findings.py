@@ -252,7 +252,7 @@ def test_each_change_of_numbers_is_one_finding(results, found, ending):
     assert by_kind[0].sentence.endswith(ending)
 
 
-def test_bits_that_change_again_point_to_the_trend():
+def test_readers_that_differ_in_bits_point_to_the_trend():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(*results, folder=Path("out"))
     see = "`jaxexport report out --trend numbers`"

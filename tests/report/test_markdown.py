@@ -84,7 +84,7 @@ def test_columns_with_different_counts_are_not_merged():
     assert "| ❌ 2 | ❌ 1 |" in text
 
 
-def test_the_headline_and_the_fold_agree_on_cells_outside():
+def test_headline_and_folded_section_count_the_same_cells():
     text = markdown_text(broken_document())
     assert "1,896 outside" in text
     assert "<summary>outside the window: 216 of 1,896 cells; the others were refused, as expected</summary>" in text

@@ -119,7 +119,7 @@ def test_trend_shows_the_numbers_of_the_last_run(trend, words, jaxexport):
     assert "the same bits in all releases: 1 golden, 1 of them as written\n" in ended.out
 
 
-def test_trend_cost_shows_costs_without_numbers(trend, tmp_path):
+def test_trend_shows_only_costs_when_asked_for_cost(trend, tmp_path):
     cells = [read(reader, cost=Cost(temp_bytes=size)) for reader, size in (("0.10.0", 80_000), ("0.10.2", 160_000))]
     finished(tmp_path / ".jaxexport", *cells)
     step = "  x2.00  temp_bytes  80.0 kB -> 160.0 kB  0.10.0 -> 0.10.2  t.f/0.9.2-cpu\n"

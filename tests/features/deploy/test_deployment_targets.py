@@ -34,7 +34,7 @@ def test_a_target_adds_its_release_for_its_cases_alone(readers):
     assert in_release(planned(readers=readers), "0.9.2") == [("a/0.12.0.1-cpu", ("serving",))]
 
 
-def test_a_window_release_runs_all_and_names_the_target():
+def test_a_target_in_the_window_runs_all_and_is_named():
     plan = planned([golden("a", "0.9.2"), golden("b", "0.9.2")])
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 

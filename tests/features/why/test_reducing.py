@@ -151,7 +151,7 @@ fails_backwards.defvjp(
 
 
 def test_a_failing_derivative_is_reduced_alone(golden_of, reduced, tmp_path):
-    """The derivative has flat arguments, and needs no module that registers nodes."""
+    """Arguments of a derivative are flat, so that no module that registers pytree nodes is needed."""
     x = np.float32([3, 4])
     golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
     done = reduced(golden)

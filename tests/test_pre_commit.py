@@ -127,7 +127,7 @@ def test_the_hook_finds_any_damage_of_a_golden(golden, tmp_path, how, message):
 
 @pytest.fixture
 def hooks(tmp_path_factory) -> Path:
-    """A git repository with the hooks, since a source distribution is none."""
+    """A git repository with the hooks, made here since an unpacked source distribution is not a repository."""
     folder = tmp_path_factory.mktemp("hooks")
     for name in (".pre-commit-hooks.yaml", "pyproject.toml", "hooks/verify_goldens.py"):
         (folder / name).parent.mkdir(exist_ok=True)

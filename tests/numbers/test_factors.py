@@ -416,7 +416,7 @@ MEANINGS = {
 
 
 @pytest.mark.parametrize(("name", "meaning"), MEANINGS.items())
-def test_outputs_that_are_not_such_factors_are_an_error(name, meaning):
+def test_outputs_unlike_the_decompositions_are_an_error(name, meaning):
     for outputs, found in (
         ([np.zeros(3, np.float32), *[np.zeros((2, 7), np.float32)] * 4], f"float32[3]{', float32[2,7]' * 4}."),
         ([np.array([True])] * len(factors_of(name)), "bool[1]"),

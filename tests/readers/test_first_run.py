@@ -24,7 +24,7 @@ class FakeWorker:
         return future
 
     def close(self) -> None:
-        """End nothing."""
+        """Do nothing, since no process was started."""
 
 
 def request_in(folder: Path, artifact: bytes = b"artifact") -> Request:

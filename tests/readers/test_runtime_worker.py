@@ -74,7 +74,7 @@ def environment(here, half) -> Environment:
 
 @dataclasses.dataclass
 class Adder:
-    """A maker of requests to that runtime, with inputs and outputs in a folder."""
+    """A maker of requests to the runtime `adder`, with inputs and outputs in a folder."""
 
     folder: Path
     arguments: tuple[Leaf, ...] = (leaf_of(np.float32([1, 2])),)

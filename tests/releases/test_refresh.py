@@ -133,7 +133,7 @@ def test_any_written_calendar_line_is_read_back_equal(jaxlib, jax, data):
     assert with_entries(text, jaxlib, jax) == text
 
 
-def test_the_shipped_calendar_has_refreshs_form():
+def test_the_shipped_calendar_is_what_refresh_would_write():
     lines = SHIPPED.read_text().splitlines()
     for version, entry in (*CALENDAR.jaxlib.items(), *CALENDAR.jax.items()):
         assert release_line(version, entry) in lines
@@ -258,7 +258,7 @@ def test_a_malformed_calendar_is_an_error(tmp_path, text):
 
 @pytest.mark.matrix
 def test_a_real_index_gives_the_last_three_shipped_releases(cwd):
-    """The ends of 21 published wheels are read, and three installed releases are asked for their formats."""
+    """Only the ends of 21 published wheels are downloaded. Three installed releases tell their formats."""
     (cwd / "cal.yaml").write_text(shortened())
     done = run("refresh", "--measure", "--into", "cal.yaml")
     assert done.exit_code == 0, done.exception

@@ -77,7 +77,7 @@ def runs(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def project(runs, cwd, monkeypatch) -> Path:
-    """A copy of that project, which the test may change."""
+    """A copy of `runs`, which the test may change."""
     shutil.copytree(runs, cwd, dirs_exist_ok=True)
     monkeypatch.setenv("OUR_SETTING", "one")
     monkeypatch.setattr(session, "_replay_by", lambda *_: ran)

@@ -58,7 +58,7 @@ GPU = "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: 
 
 @pytest.fixture
 def ask(project, jaxexport):
-    """The function that runs `jaxexport can-i-deploy WHAT --to TARGET` in that project."""
+    """The function that runs `jaxexport can-i-deploy WHAT --to TARGET` in `project`."""
     return lambda what, to, *words, **ends: jaxexport("can-i-deploy", what, "--to", to, *words, **ends)
 
 

@@ -406,7 +406,7 @@ def test_a_differing_convention_of_a_derivative_is_shown():
     assert "(of derivatives 9)" in screen(describe(artifact, TERMS))
 
 
-def test_releases_that_load_but_cannot_run_it_are_shown():
+def test_releases_that_load_but_cannot_run_are_shown():
     shown = screen(describe(read(DATA / "0.9.2" / "cholesky.jaxexport"), TERMS))
     line = next(line for line in shown.splitlines() if line.startswith("does not run"))
     assert "0.9.2" in line

@@ -221,7 +221,7 @@ def test_custom_calls_of_a_bare_module_are_never_promised(path, calls, jaxexport
     assert not export_core.check(bare).exported
 
 
-def test_names_decide_which_stablehlo_a_module_needs(jaxexport, tmp_path):
+def test_operation_names_decide_which_stablehlo_is_needed(jaxexport, tmp_path):
     """Asked to write for StableHLO 1.22, jaxlib 0.12.0.1 uses no operation that came after 1.20."""
     data = read(MLP).envelope.mlir_module_serialized
     bare = tmp_path / "bare.mlirbc"

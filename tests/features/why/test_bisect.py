@@ -163,7 +163,7 @@ def test_a_failure_not_reproduced_here_exits_1(bisect):
         ),
     ],
 )
-def test_without_a_good_and_a_bad_end_it_exits_3(endings, message, bisect):
+def test_bisect_exits_3_without_a_good_and_a_bad_end(endings, message, bisect):
     bisection = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
     assert bisection.exit_code == 3
     assert message in bisection.message

@@ -88,8 +88,7 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
 def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
     """Yield the changes of how it was exported.
 
-    Another jaxlib may lower the same function to other targets. Another jaxlib may lower the same function to other
-    targets.
+    Another jaxlib may lower the same function to other targets.
     """
     now, then = produced.manifest, reference.manifest
     options = []
@@ -274,8 +273,7 @@ def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
 def _bound(jaxpr: str) -> frozenset[str]:
     """Return the variables of a jaxpr.
 
-    Each is bound once in the whole text, inner jaxprs included. Each is bound once in the whole text, inner jaxprs
-    included.
+    Each is bound once in the whole text, inner jaxprs included.
     """
     return frozenset(_BINDER.findall(_QUOTED.sub("''", jaxpr)))
 

@@ -472,7 +472,7 @@ def _marked(item: pytest.Item) -> marker.Marked | None:
 
 
 def _marked_now(item: pytest.Item) -> marker.Marked | None:
-    """Return the keywords in the markers of a test that runs. Fails it for a wrong one. Fails it for a wrong one."""
+    """Return the keywords in the markers of a test that runs. Fails it for a wrong one."""
     __tracebackhide__ = True
     try:
         return _marked(item)

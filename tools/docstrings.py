@@ -48,7 +48,10 @@ def problems_of(path: str, source: str) -> Iterator[str]:
                 first = re.split(r"[\s,:;.]", text, maxsplit=1)[0]
                 if first not in VERBS:
                     yield f"{where}: {node.name}: expected a docstring that begins with a verb, found {first!r}."
-            for sentence in sentences_of(text):
+            sentences = list(sentences_of(text))
+            for sentence in {one: None for one in sentences if " " in one and sentences.count(one) > 1}:
+                yield f"{where}: expected each sentence once, found twice: {sentence}"
+            for sentence in sentences:
                 if (words := len(sentence.split())) > MOST_WORDS:
                     yield f"{where}: expected sentences of at most {MOST_WORDS} words, found {words}: {sentence}"
         for name, line in _names(node):

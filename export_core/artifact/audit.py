@@ -274,7 +274,7 @@ class Payload(NamedTuple):
 def describe(call: CustomCall) -> Payload:
     """Return what a custom call is, such as a Pallas kernel.
 
-    Nothing is run, and no callback's pointer is followed. Nothing is run, and no callback's pointer is followed.
+    Nothing is run, and no callback's pointer is followed.
     """
     kinds = [words for start, words in _STARTS if call.target.startswith(start)]
     kind = next(iter(kinds + [words for word, words in _WORDS if word in call.target]), "custom call")

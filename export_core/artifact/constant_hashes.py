@@ -14,8 +14,7 @@ from export_core.artifact.bytecode.module import Constant, Module
 LONG = 100
 """The most elements of a constant that is not long.
 
-MLIR prints the bytes of a longer one, as hexadecimal digits. MLIR prints the bytes of a longer one, as hexadecimal
-digits.
+MLIR prints the bytes of a longer one, as hexadecimal digits.
 """
 
 _PIECE = 1 << 20  # bytes: the digits of a whole constant would take twice its memory

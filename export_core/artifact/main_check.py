@@ -27,7 +27,7 @@ INNER = "_wrapped_jax_export_main"
 _SCALARS = ("tensor<i32>", "tensor<i64>")
 _CONSTRAINT = re.compile(rb"do not match the symbolic shape constraint ([^\0]{1,400}?)\. Expected '")
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-"""The number of uint32 values in a PRNG key, by its dtype. Source: jax/_src/prng.py. Source: jax/_src/prng.py."""
+"""The number of uint32 values in a PRNG key, by its dtype. Source: jax/_src/prng.py."""
 
 # What the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits:
 # i1 stands for it.
@@ -208,7 +208,7 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
 def fits(kind: str, aval: Aval) -> bool:
     """Return whether a type of the module is that of an aval.
 
-    A type that either side cannot name is accepted. A type that either side cannot name is accepted.
+    A type that either side cannot name is accepted.
     """
     if "!vhlo" in kind or "<code" in kind:
         return True

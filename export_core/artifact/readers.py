@@ -165,7 +165,7 @@ def readers_of_runtime(
 ) -> list[Reader]:
     """Return the releases of a runtime as readers, oldest build first.
 
-    `releases` are those of jaxlib. `releases` are those of jaxlib.
+    `releases` are those of jaxlib.
     """
     targets = [(version_pair(release.stablehlo[1]), release.jax) for release in releases if release.stablehlo[1]]
 

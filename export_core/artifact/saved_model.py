@@ -77,7 +77,7 @@ class SavedModel(NamedTuple):
 def is_saved_model(head: bytes | bytearray) -> bool:
     """Return whether a file is a SavedModel, by its first bytes.
 
-    A flatbuffer of jax has no root table at a megabyte. A flatbuffer of jax has no root table at a megabyte.
+    A flatbuffer of jax has no root table at a megabyte.
     """
     return head[:3] == START
 

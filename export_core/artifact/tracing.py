@@ -14,8 +14,7 @@ BODY = 2  # how deep the operations of a function's body are: below the module a
 class Body(NamedTuple):
     """The operations of a function.
 
-    Its values are numbered: arguments first, then the results of each operation. Its values are numbered: arguments
-    first, then the results of each operation.
+    Its values are numbered: arguments first, then the results of each operation.
     """
 
     arguments: int

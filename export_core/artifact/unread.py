@@ -71,8 +71,7 @@ def _known_codes(kind: str) -> frozenset[tuple[str, int]]:
 class Unread(NamedTuple):
     """A part of an artifact that the reader does not know.
 
-    Only what is `UNKNOWN` can be allowed, never a custom call's kind. Only what is unknown can be allowed, and never a
-    kind of custom call.
+    Only what is `UNKNOWN` can be allowed, never a custom call's kind.
     """
 
     name: str  # The name by which a policy's `allow` accepts it.

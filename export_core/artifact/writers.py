@@ -124,7 +124,7 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
         if not _writes(jax, artifact):
             found = ", ".join(sorted({str(level.calling_convention_version) for level in envelope.levels}))
             return f"expected a calling convention that jax {jax} writes, found {found}."
-    written, possible = artifact.module.stablehlo_version, _written(stablehlo)
+    written, possible = artifact.module.stablehlo_version, _written(tuple(stablehlo))
     if any(stablehlo) and written not in possible:
         return f"expected a module for StableHLO {' or '.join(possible)}, as jaxlib {jaxlib} writes, found {written}."
     return ""
@@ -147,7 +147,8 @@ def _conventions_of(jax: str) -> tuple[float, float]:
     return oldest, math.inf if is_newer else newest
 
 
-def _written(versions: Sequence[str | None]) -> tuple[str, ...]:
+@functools.lru_cache(maxsize=1024)
+def _written(versions: tuple[str | None, ...]) -> tuple[str, ...]:
     """Return the StableHLO versions that a jaxlib writes for.
 
     They are chosen from its current one, that of 4 and that of 12 weeks ago.

@@ -38,10 +38,7 @@ class UnexpectedExitError(ExportCompatError):
 
 
 class _Commands(HelpfulGroup):
-    """The group of all commands, which end by click's own `Exit`, so that a `SystemExit` can only come from elsewhere.
-
-    They end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else.
-    """
+    """The group of all commands, which end by click's own `Exit`: a `SystemExit` can only come from elsewhere."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the purpose of the program, and the three commands that come first."""

@@ -55,7 +55,7 @@ baseline_option = click.option(
 def json_option(text: str) -> Callable[[Command], Command]:
     """Return the option --json, with its help.
 
-    It has no value: JSON goes to standard output. It has no value: JSON goes to standard output.
+    It has no value: JSON goes to standard output.
     """
     return click.option("--json", "as_json", is_flag=True, help=text)
 
@@ -269,7 +269,7 @@ def day_of(as_of: str | None) -> datetime.date:
 def console(*, stderr: bool = False) -> Console:
     """Return the console that people read.
 
-    A closed pipe or a full disk never ends a run. A closed pipe or a full disk never ends a run.
+    A closed pipe or a full disk never ends a run.
     """
     stream = sys.stderr if stderr else sys.stdout
     made = safe_console(stream)

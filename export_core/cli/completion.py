@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 class Named(click.types.StringParamType):
     """A text that a shell completes.
 
-    Nothing is checked: the command reports what is wrong with a name. Nothing is checked: the command says what is
-    wrong with a name.
+    Nothing is checked: the command reports what is wrong with a name.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from export_core.policy.run_options import ONE_OF_SEVERAL
 SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
 """The sections of the help, in their order.
 
-A command without a section is among the others. A command without a section is among the others.
+A command without a section is among the others.
 """
 
 PACKAGE = "pytest-jaxexport"

@@ -174,7 +174,7 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
 class Follower:
     """The printer of the plan and the progress of a run.
 
-    `shown` is a context manager that ends the progress bar. `shown` is a context manager that ends the progress bar.
+    `shown` is a context manager that ends the progress bar.
     """
 
     _progress: RunProgress  # Made when the run starts, before anything else of it is observed.

@@ -55,8 +55,7 @@ def echo_json(value: Any, *, indent: int = 2) -> None:
 def safe_console(stream: TextIO, **options: Any) -> Console:
     """Return a console of rich on a stream.
 
-    Escapes of rich itself are the only ones that reach the terminal. Escapes of rich itself are the only ones that
-    reach the terminal.
+    Escapes of rich itself are the only ones that reach the terminal.
     """
     from rich.console import Console
     from rich.text import Text

@@ -14,8 +14,7 @@ _STOPPING = "\njaxexport: stopping the running cells; press Ctrl-C again to quit
 class Interrupted(KeyboardInterrupt):
     """A request to end the command.
 
-    `exit_code` is what a shell expects: 130 after Ctrl-C, 143 after SIGTERM. `exit_code` is what a shell expects: 130
-    after Ctrl-C, 143 after SIGTERM.
+    `exit_code` is what a shell expects: 130 after Ctrl-C, 143 after SIGTERM.
     """
 
     def __init__(self, number: int) -> None:

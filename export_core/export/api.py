@@ -149,7 +149,7 @@ def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> A
 def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the tree of the arguments of a jitted function without the static ones.
 
-    Traces the function. Traces the function.
+    Traces the function.
     """
     __tracebackhide__ = True  # what is wrong with a call is said at the call
     stage = function.trace if hasattr(function, "trace") else function.lower  # trace() exists since 0.4.30

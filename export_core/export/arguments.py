@@ -120,7 +120,7 @@ def tree_text(tree: Any) -> str:
 
 
 def _may_be_static(value: Any) -> bool:
-    """Return whether jit accepts a value as static: it is hashable. Arrays of jax are not. Arrays of jax are not."""
+    """Return whether jit accepts a value as static: it is hashable. Arrays of jax are not."""
     try:
         hash(value)
     except TypeError:
@@ -167,7 +167,7 @@ def array_from(leaf: Leaf) -> Any:
 def whole(value: Any) -> Any:
     """Return the sum that an unreduced array stands for, since jax gives its terms to nobody.
 
-    Any other value unchanged. Any other value is itself.
+    Any other value is returned unchanged.
     """
     if not getattr(getattr(getattr(value, "sharding", None), "spec", None), "unreduced", None):
         return value
@@ -206,8 +206,7 @@ def _copy(array: jax.Array) -> Any:
 def _format(array: Any) -> Any:
     """Return sharding, memory and layout of an array.
 
-    Before 0.7 jax has the layout elsewhere, and few arrays have one. Before 0.7 jax says the layout elsewhere, and few
-    arrays have one.
+    Before 0.7 jax has the layout elsewhere, and few arrays have one.
     """
     return getattr(array, "format", None) or array.sharding
 

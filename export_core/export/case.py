@@ -211,7 +211,7 @@ class Case:
     def require_use(self, arguments: Arguments, exported: Any) -> None:
         """Raise `ExportError` for options of a case that change nothing, by mistake.
 
-        `exported` is jax's `Exported`. `exported` is jax's `Exported`.
+        `exported` is jax's `Exported`.
         """
         options, problems = self.options, []
         if options.constraints and options.symbolic_shapes is None:

@@ -96,7 +96,7 @@ class _JaxprTable:
     def primitives(self) -> Counter[str]:
         """Return how many times each primitive is bound.
 
-        An inner jaxpr counts once for each place that uses it. An inner jaxpr counts once for each place that uses it.
+        An inner jaxpr counts once for each place that uses it.
         """
         return self._counts[self.key(self.top)]
 
@@ -104,8 +104,7 @@ class _JaxprTable:
 def _print(jaxprs: _JaxprTable) -> str:
     """Return the whole text.
 
-    Inner jaxprs that are used more than once come first, each with a name. Inner jaxprs that are used more than once
-    come first, each with a name.
+    Inner jaxprs that are used more than once come first, each with a name.
     """
     fresh = _names(RESERVED | set(jaxprs.primitives()))
     shared: dict[str, str] = {}
@@ -201,7 +200,7 @@ def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
 def _value(value: Any, show: Show) -> list[str]:
     """Return the lines of a parameter.
 
-    One with jaxprs inside has at least a line for each part. One with jaxprs inside has at least a line for each part.
+    One with jaxprs inside has at least a line for each part.
     """
     if _is_jaxpr(value):
         return show(_open(value))
@@ -261,8 +260,7 @@ def _names(skipped: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
 LONGEST = 400
 """The most characters of a value that are printed.
 
-A longer one ends in its length and hash, so that a change still shows. A longer one ends in its length and hash, so
-that a change still shows.
+A longer one ends in its length and hash, so that a change still shows.
 """
 
 MOST_ELEMENTS = 8  # Elements of an array that are printed. A larger array is shown by its type and a hash of its bytes.

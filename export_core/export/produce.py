@@ -170,6 +170,8 @@ def produce(
 
     inputs = stored(arguments.flat(), exported.in_avals)
     runs_here = writer.platform in platforms or "platform" in case.options.disabled_checks
+    if len(export.data) > LARGE:
+        api.free_memory()  # A process that calls it first takes as much memory again. This one then traces it again.
     before_call(Uncalled(case, writer, artifact, runs_here, lambda: golden(inputs, None, "", "", b"")))
     outputs, why_none = case.outputs_if_any(
         writer.platform, platforms, lambda: results(case, arguments, traced=not reproducible)
@@ -356,7 +358,7 @@ def _platforms(case: Case) -> tuple[str, ...]:
 def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
     """Return the options as the manifest holds them, in text.
 
-    Nearly all their fields have the names of the case's own. Nearly all their fields have the names of the case's own.
+    Nearly all their fields have the names of the case's own.
     """
     # Whether its outputs show something is known once all its calls were made: see `require_values`.
     of_case = {*Options.__struct_fields__} - {"nothing_to_compare"}

@@ -227,7 +227,7 @@ def is_own_writer(result: Result) -> bool:
 def fails_in_own_writer(result: Result) -> bool:
     """Return whether the writer of a golden cannot replay it.
 
-    A cell that the audit stops was not replayed. What the audit stops, no release was asked to replay.
+    A cell that the audit stops was not replayed.
     """
     return result.verdict.fails and is_own_writer(result) and not result.fails_audit
 

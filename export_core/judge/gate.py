@@ -293,7 +293,7 @@ def _miscounted(planned: int, results: Sequence[Result]) -> list[str]:
 def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
     """Return the requirements that no cell covers, a sentence each.
 
-    `platforms` are those that were asked for. `platforms` are those that were asked for.
+    `platforms` are those that were asked for.
     """
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     # Cells that had to run and did not are said to be incomplete already.

@@ -170,7 +170,7 @@ def _cells(results: Sequence[Result]) -> str:
 def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) -> str:
     """Return the id of the first known issue that a failing cell shows; empty for none.
 
-    Few need to read the artifact. Few entries need to read the artifact.
+    Few need to read the artifact.
     """
     consumers, built = consumers_of(result.reader.family or JAXLIB), str(result.reader.built)
     for issue in issues:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from export_core.artifact.artifact import Artifact
@@ -136,11 +136,18 @@ class About:
 
 
 def _names(tables: Tables, text: str) -> bool:
-    if coded := re.fullmatch(_CODED, text):
-        dialect, kind, code = coded.groups()
-        return (dialect, int(code)) in tables.codes(tables.attributes if kind == "attribute" else tables.types)
+    if coded := _coded(text):
+        dialect, kind, code = coded
+        return (dialect, code) in tables.codes(tables.attributes if kind == "attribute" else tables.types)
     strings = tables.sections[STRINGS]
     return tables.data.find(text.encode(), strings.at, strings.end) >= 0
+
+
+@lru_cache(maxsize=256)
+def _coded(text: str) -> tuple[str, str, int] | None:
+    """Return the dialect, the kind and the code of ``sdy attribute 12``; None for the text of an attribute."""
+    found = re.fullmatch(_CODED, text)
+    return (found[1], found[2], int(found[3])) if found else None
 
 
 def _without_version(name: str) -> str:
@@ -153,7 +160,7 @@ def _without_version(name: str) -> str:
 def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
     """Return whether a glob matches a name.
 
-    Most globs are names: those need no look at each name. Most globs are names: those need no look at each name.
+    Most globs are names: those need no look at each name.
     """
     return any(
         glob in names if _SPECIAL.isdisjoint(glob) else any(_matches(name, glob) for name in names) for glob in globs
@@ -163,8 +170,7 @@ def _any_matches(names: Collection[str], globs: Iterable[str]) -> bool:
 def _matches(name: str, glob: str) -> bool:
     """Return whether a glob matches.
 
-    Most are names, or end with a star, which need no slow regular expression. Most are names, or end with a star: those
-    cost no regular expression, 0.3 ms each.
+    Most are names, or end with a star: those cost no regular expression, 0.3 ms each.
     """
     stem = glob.removesuffix("*")
     if not _SPECIAL.isdisjoint(stem):
@@ -175,7 +181,7 @@ def _matches(name: str, glob: str) -> bool:
 def _is_found(pattern: str, text: str) -> bool:
     """Return whether a regular expression is found.
 
-    One of letters and digits alone is a text. One of letters and digits alone is a text.
+    One of letters and digits alone is a text.
     """
     return pattern in text if not pattern or pattern.isalnum() else re.search(pattern, text) is not None
 

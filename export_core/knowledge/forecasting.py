@@ -26,7 +26,7 @@ LOADS, COMPILES, RUNS, NUMBERS = range(4)
 _QUESTION = {"read": LOADS, "deserialize": LOADS, "module": LOADS, "lower": COMPILES, "compile": COMPILES, "run": RUNS}
 """The first question whose answer an entry spoils, by its stage.
 
-Of the last stage, `compare`, only the numbers. Of the last one, `compare`, only the numbers.
+Of the last stage, `compare`, only the numbers.
 """
 
 ONE_DEVICE = "it runs artifacts for one device, and this one is for {}"

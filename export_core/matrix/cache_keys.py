@@ -123,10 +123,7 @@ def hash_of_code() -> str:
 
 @functools.cache
 def machine() -> str:
-    """Return the properties of this machine that decide numbers: several machines may share a cache.
-
-    A cache may be on a disk that several machines share.
-    """
+    """Return the properties of this machine that decide numbers: several machines may share a cache."""
     processor = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -107,7 +107,7 @@ class _KnownOutcomes:
     def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Replayed, None, list[Cell]]:
         """Yield cells with the outcomes that the cache has.
 
-        Returns the cells that it does not have. Returns the cells that it does not have.
+        Returns the cells that it does not have.
         """
         keys = {cell.key: key for cell in cells if (key := self.key(cell))}
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
@@ -197,8 +197,7 @@ class OutcomeCache:
     def get(self, keys: Sequence[str]) -> dict[str, Result]:
         """Return the outcomes of these keys.
 
-        A timeout depends on the moment more than on the cell, and is left out. A timeout says more of the moment than
-        of the cell, and is left out.
+        A timeout depends on the moment more than on the cell, and is left out.
         """
         rows = self._guarded(lambda database: _rows(database, keys)) or {}
         outcomes = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}

@@ -325,7 +325,7 @@ class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A message by which jax releases refuse an artifact on purpose.
 
-    Its days are those of jax. Their days are those of jax.
+    Its days are those of jax.
     """
 
     stage: str
@@ -335,7 +335,7 @@ class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A message in compile mode where only a driver or a device could help.
 
-    Its days are those of jaxlib. Their days are those of jaxlib.
+    Its days are those of jaxlib.
     """
 
     platform: str

@@ -234,8 +234,7 @@ class _Replay:
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
         """Return the cells that may run, as attempts.
 
-        Those that run the same are one: goldens may differ in outputs alone. Those that run the same are one: goldens
-        may differ in outputs alone.
+        Those that run the same are one: goldens may differ in outputs alone.
         """
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
@@ -256,7 +255,7 @@ class _Replay:
     def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
         """Return the second attempt at cells, after the first was lost.
 
-        Returns those that the worker was not given. Returns those that the worker was not given.
+        Returns those that the worker was not given.
         """
         if self.stopping.is_set():
             return attempts
@@ -477,7 +476,7 @@ class _Inspected:
     def damage(self) -> str:
         """Return which part of it is damaged, empty for none.
 
-        All of its files are read, so only once. All of its files are read, so only once.
+        All of its files are read, so only once.
         """
         with self.lock:
             if self.damaged is None:

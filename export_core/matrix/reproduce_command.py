@@ -37,6 +37,6 @@ def reproduce_command(
 def with_settings(command: str, added: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
     """Return a shell command with the variables before it that decide its cells.
 
-    See `shell_settings`. See `shell_settings`.
+    See `shell_settings`.
     """
     return " ".join([*shell_settings(os.environ if variables is None else variables, added), command])

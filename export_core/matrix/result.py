@@ -80,7 +80,7 @@ def titles(readers: Iterable[Release]) -> str:
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Return results, or others, by what they have in common, each group in their order.
 
-    Groups of a run: `run.Run`. Groups of a run: `run.Run`.
+    Groups of a run: `run.Run`.
     """
     groups: dict[Key, list[Item]] = {}
     for item in items:
@@ -114,7 +114,7 @@ def _of_cell(cell: Cell) -> dict[str, Any]:
 def is_of_cell(result: Result, cell: Cell) -> bool:
     """Return whether a result fits its cell in all fields.
 
-    The mode may be another one: what was done. The mode may be another one: what was done.
+    The mode may be another one: what was done.
     """
     return all(getattr(result, name) == value for name, value in _of_cell(cell).items() if name != "mode")
 

@@ -33,7 +33,7 @@ _LARGEST_FLOAT16 = 65520.0  # what is beyond becomes infinite
 _TYPES = (("bfloat16", 8), ("TensorFloat-32 or float16", 11), ("float32", 24))
 """Narrower types and the bits of their mantissas.
 
-The two in the middle round alike. The two in the middle round alike.
+The two in the middle round alike.
 """
 
 _PRECISION = {"float64": 53, "complex128": 53, "float32": 24, "complex64": 24, "float16": 11}

@@ -60,7 +60,7 @@ class Sides:
     def matrix(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
         """Return a part for a matrix made of factors.
 
-        Each of a batch is measured by its own largest element. Each of a batch is measured by its own largest element.
+        Each of a batch is measured by its own largest element.
         """
         matrix = make(self.expected)
         return Part(what, matrix, make(self.actual), self.expected[of].dtype.name, largest(matrix, 2))
@@ -90,7 +90,7 @@ Comparator = Callable[[Sides], list[Part]]
 def eigh(sides: Sides) -> list[Part]:
     """Return parts for eigenvalues in order; for vectors V diag(w) V^H and V^H V.
 
-    NumPy gives (w, V), lax (V, w). NumPy gives (w, V), lax (V, w).
+    NumPy gives (w, V), lax (V, w).
     """
     # Values have one axis less than vectors, so their order shows in any batch.
     values, vectors = (0, 1) if sides.expected[0].ndim < sides.expected[1].ndim else (1, 0)
@@ -127,7 +127,7 @@ def svd(sides: Sides) -> list[Part]:
 def qr(sides: Sides) -> list[Part]:
     """Return parts for Q R, Q^H Q, and that R is upper triangular.
 
-    A permutation is one of columns. A permutation is one of columns.
+    A permutation is one of columns.
     """
 
     def rebuilt(outputs: Factors) -> Array:

@@ -188,8 +188,7 @@ JUMPS = 128.0  # Beyond this many times it jumps.
 PART = 0.5
 """The part of a jump that counts as noise.
 
-With `FACTOR` times the noise an element may be off by twice its jump. With `FACTOR` times the noise an element may be
-off by twice its jump.
+With `FACTOR` times the noise an element may be off by twice its jump.
 """
 
 

@@ -46,8 +46,7 @@ class OtherRun:
 def other_runs(inputs: Sequence[Leaf], used: Sequence[int], most: int) -> Iterator[tuple[OtherRun, Sequence[Leaf]]]:
     """Yield up to `most` runs with the inputs of each.
 
-    `used` are the numbers of the inputs that the program takes. `used` are the numbers of the inputs that the program
-    takes.
+    `used` are the numbers of the inputs that the program takes.
     """
     used = [number for number in used if inputs[number].data.size and inputs[number].dtype != "float0"]
     groups = [group.tolist() for group in np.array_split(np.asarray(used, int), min(len(used), MOST_ALONE) or 1)]
@@ -153,8 +152,7 @@ def _drawn(leaf: Leaf, random: np.random.Generator, *, again: bool) -> Leaf:
 def _smaller(leaf: Leaf, factor: float) -> Leaf:
     """Return the leaf with numbers so much nearer to zero.
 
-    Scalars stay, which others may be divided by, and few integers. Scalars stay, which others may be divided by, and
-    few integers.
+    Scalars stay, which others may be divided by, and few integers.
     """
     if leaf.data.size == 1 or leaf.dtype == "bool" or leaf.dtype in KEYS:
         return leaf

@@ -417,4 +417,4 @@ MEANT = (
     "Where a leaf is meant to be constant, such as a step counter or a gradient that is zero, name it in the marker: "
     "export_compat(constant=(\"result['step']\",))."
 )
-"""The advice where a remark is not a fault, printed once, below all remarks. It is said once, below all remarks."""
+"""The advice where a remark is not a fault, printed once, below all remarks."""

@@ -133,10 +133,7 @@ class UserCode:
         return f"died by {signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
 
     def _end(self) -> int:
-        """End the process, if there is one, and return its exit status; negative for a signal.
-
-        Its exit status; negative for a signal.
-        """
+        """End the process, if there is one, and return its exit status; negative for a signal."""
         process, self._process = self._process, None
         if process is None:
             return 0

@@ -104,7 +104,7 @@ def _is_installed(spec: ModuleSpec) -> bool:
 def _is_of_python(spec: ModuleSpec) -> bool:
     """Return whether a module is Python's own.
 
-    A project may have one of such a name, as `test`. A project may have one of such a name, as `test`.
+    A project may have one of such a name, as `test`.
     """
     if spec.name.partition(".")[0] not in sys.stdlib_module_names or _is_installed(spec):
         return False

@@ -41,8 +41,7 @@ Ulps = int | dict[str, int] | None  # Likewise, in units of the last place.
 def matches(name: str, pattern: str) -> bool:
     """Return whether a pattern matches a name.
 
-    One that is the name itself does, although an id may have brackets. One that is the name itself does, although an id
-    may have brackets.
+    One that is the name itself does, although an id may have brackets.
     """
     return name == pattern or fnmatch.fnmatchcase(name, pattern)
 

@@ -32,10 +32,7 @@ else:
 
 
 class Concerns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The facts of an artifact by which an entry is about it: it has all that are given.
-
-    An artifact has all that is given.
-    """
+    """The facts of an artifact by which an entry is about it: it has all that are given."""
 
     calls: tuple[str, ...] = ()  # Globs: it has such a custom call.
     operations: tuple[str, ...] = ()  # Globs: it has such an operation, such as `stablehlo.sort`.
@@ -113,7 +110,7 @@ class KnownIssue(msgspec.Struct, frozen=True):
 class WrittenIssue(KnownIssue, frozen=True, forbid_unknown_fields=True):
     """An entry of a file, in which nothing may be misspelled.
 
-    One of a stored run may have keys of another version. One of a stored run may have keys of another version.
+    One of a stored run may have keys of another version.
     """
 
 

@@ -1,6 +1,6 @@
 """Finding and reading the policy of a project.
 
-Every error names file, line and key. Every error names file, line and key.
+Every error names file, line and key.
 """
 
 from pathlib import Path

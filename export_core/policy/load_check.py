@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class LoadCheck:
     """Whether one release loads and runs an artifact, and whether JAX promises that.
 
-    `print` shows it as a sentence. `print` shows it as a sentence.
+    `print` shows it as a sentence.
     """
 
     reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
@@ -193,7 +193,7 @@ _readers = functools.lru_cache(maxsize=4)(readers_of)
 def _installed_reader() -> Reader:
     """Return the jax and jaxlib that are installed here.
 
-    Of a jaxlib outside the calendar, nothing more is known. Of a jaxlib outside the calendar, nothing more is known.
+    Of a jaxlib outside the calendar, nothing more is known.
     """
     from importlib.metadata import PackageNotFoundError, version  # 50 ms, where no reader is named
 

@@ -133,8 +133,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def targets_on(self, day: datetime.date) -> tuple[DeploymentTarget, ...]:
         """Return the deployment targets in force on a day.
 
-        One whose release was not built by then runs nothing yet. One whose release was not built by then runs nothing
-        yet.
+        One whose release was not built by then runs nothing yet.
         """
         targets = [target for target in self.deployed if target.in_force(day)]
         calendar = self.calendar().as_of(day) if targets else None

@@ -100,7 +100,7 @@ class Option:
 def _option(default: Any, usage: str, text: str, **more: Any) -> Any:
     """Return a field of options, with its `Option`.
 
-    `usage` is how help shows it: ``--goldens DIR``. `usage` is how help shows it: ``--goldens DIR``.
+    `usage` is how help shows it: ``--goldens DIR``.
     """
     flag, _, metavar = usage.partition(" ")
     multiple = default == () and "read" not in more

@@ -204,7 +204,7 @@ def _day(key: Key, day: datetime.date | None) -> Problems:
 def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collection[str]) -> Problems:
     """Yield what is wrong with targets beside their types, each problem with its key.
 
-    `platforms` are those of the policy. `platforms` are those of the policy.
+    `platforms` are those of the policy.
     """
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)

@@ -364,7 +364,7 @@ class EnvironmentLocks:
     def take(self, folder: Path) -> bool:
         """Lock an environment for use, and record the day.
 
-        False when it is being removed just now. False when it is being removed just now.
+        False when it is being removed just now.
         """
         try:
             descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)

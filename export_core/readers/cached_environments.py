@@ -42,7 +42,7 @@ def cached_environments() -> list[CachedEnvironment]:
 def to_clean(environments: list[CachedEnvironment], today: datetime.date, older_than: int) -> list[CachedEnvironment]:
     """Return those that were unused for this many days, and what killed builds left.
 
-    Never one that is in use. Never one that is in use.
+    Never one that is in use.
     """
     return [
         cached
@@ -69,7 +69,7 @@ def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> li
 def remove(environment: CachedEnvironment) -> bool:
     """Remove a folder.
 
-    False when it is used or being built just now. False when somebody uses or builds it just now.
+    False when it is used or being built just now.
     """
     folder = environment.folder
     try:
@@ -125,7 +125,7 @@ class EnvironmentsCost(msgspec.Struct, frozen=True):
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:
     """Return the cost of the environments of these placements.
 
-    Nothing is built, and nothing downloaded. Nothing is built, and nothing downloaded.
+    Nothing is built, and nothing downloaded.
     """
     needed = {environments.folder(placement) or placement: placement for placement in placements}
     missing = [

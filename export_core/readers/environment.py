@@ -77,7 +77,7 @@ class Environment:
 def with_variables(environment: Environment, **variables: str) -> Environment:
     """Return an environment whose processes are started with more variables.
 
-    It takes a worker of its own. It takes a worker of its own.
+    It takes a worker of its own.
     """
     return replace(environment, variables={**environment.variables, **variables})
 
@@ -204,7 +204,7 @@ class ReaderEnvironments(EnvironmentLocks):
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
         """Return environments with the packages and the variables that a policy names.
 
-        `more` are other fields. `more` are other fields.
+        `more` are other fields.
         """
         packages, from_source = policy.reader_packages, policy.reader_packages_from_source
         return cls(calendar, sources, packages, from_source, policy.environment, **more)

@@ -54,7 +54,7 @@ print(json.dumps({"cuda": cuda, "rocm": rocm, "tpu": tpu}[sys.argv[1]]()))
 def missing_hardware(platform: str) -> str:
     """Return why cells of this platform cannot run on this machine; empty if they can.
 
-    A CPU is always there. A CPU is always there.
+    A CPU is always there.
     """
     if platform == "cpu":
         return ""

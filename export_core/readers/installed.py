@@ -72,7 +72,7 @@ def metadata_of(folder: Path, package: str) -> Path | None:
 def damage_in(folder: Path) -> str:
     """Return which file of an environment is gone or has the wrong size; empty for none.
 
-    Contents are not read: 350 MB. Contents are not read: 350 MB.
+    Contents are not read: 350 MB.
     """
     python, ready = interpreter_in(folder), folder / READY
     if not python.exists():
@@ -225,8 +225,7 @@ def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, set[int]], ...]
 _DECIDING = ("jax", "jaxlib", "numpy", "ml_dtypes", "scipy", "opt_einsum", "flatbuffers")
 """Packages that a cell imports.
 
-Every file of these is looked at: a user may edit a package where it is installed. Of these, every file is looked at: a
-user may edit a package where it is installed.
+Every file of these is looked at: a user may edit a package where it is installed.
 """
 _RUN_AT_START = ("*.pth", "sitecustomize.py", "usercustomize.py")
 

@@ -1,6 +1,6 @@
 """Placements: where cells run, or what they are compiled for.
 
-Reader, platform, mode and, without hardware, a device. Reader, platform, mode and, without the hardware, a device.
+Reader, platform, mode and, without hardware, a device.
 
 The libtpu of each jaxlib, which its jax wheel pins, is in data/libtpu.yaml; `tools/libtpu_pins.py` renews it.
 """
@@ -144,7 +144,7 @@ class Placement:
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """The size of one environment: megabytes on disk, megabytes to download. None is not known. None is not known."""
+    """The size of one environment: megabytes on disk, megabytes to download. None is not known."""
 
     megabytes: int | None = None
     download: int | None = None

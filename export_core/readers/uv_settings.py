@@ -165,7 +165,7 @@ def _settings_in(path: Path) -> dict[str, Any]:
 def _counting(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the keys of a table that count.
 
-    A path in them is relative to the folder of its file. A path in them is relative to the folder of its file.
+    A path in them is relative to the folder of its file.
     """
     counting = {key: table[key] for key in (*INDEX_KEYS, *OTHER_KEYS) if key in table}
     for key, value in counting.items():

@@ -94,7 +94,7 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 def version_key(version: str) -> Version:
     """Return the sort key of ``0.12.0.1`` or ``0.13.0.dev20261101``.
 
-    Dates order releases; this pairs them and breaks ties. Dates order releases; this pairs them and breaks ties.
+    Dates order releases; this pairs them and breaks ties.
     """
     try:
         return Version(version)

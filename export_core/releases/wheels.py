@@ -110,7 +110,7 @@ def wheels_in(folder: Path) -> tuple[Wheel, ...]:
 def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
     """Return the calendar with the releases of these wheels.
 
-    A release that it has already stays as it is. A release that it has already stays as it is.
+    A release that it has already stays as it is.
     """
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}

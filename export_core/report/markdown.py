@@ -180,7 +180,7 @@ def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tupl
 def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, str]) -> Iterator[str]:
     """Yield the sections, those of a kind without lines of their own in one.
 
-    `counted` are a kind's cells, in words. `counted` are the cells of a kind, in words.
+    `counted` are a kind's cells, in words.
     """
     kinds = grouped(sections, lambda section: section[0].kind)
     for finding, text in sections:

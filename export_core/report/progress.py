@@ -172,7 +172,7 @@ class RunProgress:
         self._line(f"  {text}", style="bright_black")
 
     def environment(self, reader: Release) -> None:
-        """Count a reader whose environment is built. May be called from any thread. May be called from any thread."""
+        """Count a reader whose environment is built. May be called from any thread."""
         self._ready.add(reader.pair)
         self._time_left.environment(reader.pair)
         self._bar.update(self._task, state=self._short_state())

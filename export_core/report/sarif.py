@@ -24,7 +24,7 @@ _LONGEST = 1_000  # Characters of a rule's description: GitHub's limit is 1,024.
 def sarif_file(document: Document) -> bytes:
     """Return the file.
 
-    The lines of tests are looked up in the project here. The lines of tests are looked up in the project here.
+    The lines of tests are looked up in the project here.
     """
     summary, tests = document.run.summary, affected_tests(document.findings)
     rules: dict[str, dict[str, Any]] = {}

@@ -105,7 +105,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
     def differs_in(self, other: PlanRecord) -> str:
         """Return what differs in another plan, in words; empty if nothing does.
 
-        Shards are not compared. Shards are not compared.
+        Shards are not compared.
         """
         for name, words in _DIFFERENCES.items():
             before, now = getattr(self, name), getattr(other, name)

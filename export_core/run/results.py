@@ -143,7 +143,7 @@ class Journal:
     def _take_up(self, record: PlanRecord) -> bool:
         """Continue the last run in this folder, and return whether there was one.
 
-        A finished one stays aside for now. A finished one stays aside for now.
+        A finished one stays aside for now.
         """
         before = recorded_plan(self._folder)
         if before is None:
@@ -222,7 +222,7 @@ class Journal:
 def is_whole_run_moved(folder: Path) -> bool:
     """Return whether a part of a run moves the last whole run in its folder.
 
-    Unfinished, it replaces no finished one. Unfinished, it replaces no finished one.
+    Unfinished, it replaces no finished one.
     """
     return has_whole_run(folder) and ((folder / SUMMARY).exists() or not (folder / WHOLE / SUMMARY).exists())
 

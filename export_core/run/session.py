@@ -244,8 +244,7 @@ def _whole_plan(
 ) -> Plan:
     """Return the plan of a run, whatever its shard.
 
-    One that is continued is planned for the day on which it began. One that is continued is planned for the day on
-    which it began.
+    One that is continued is planned for the day on which it began.
     """
     folder, is_part = options.results, not selection.whole or options.shard
     if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):

@@ -350,17 +350,20 @@ class Tables:
         pairs: set[tuple[str, int]] = set()
         start = entries.first
         for dialect, first, last in entries.groups:
-            for index in range(first, last):
+            found: set[int] = set()
+            for end_and_bit in ends[first:last]:
                 # The lowest bit of an end says whether it has an encoding of its own.
-                end, is_encoded = ends[index] >> 1, ends[index] & 1
+                end, is_encoded = end_and_bit >> 1, end_and_bit & 1
                 if not is_encoded:
                     code = TEXT
-                elif start < end and data[start] & 1:  # nearly every code is a varint of one byte
-                    code = data[start] >> 1
+                elif start < end and (byte := data[start]) & 1:  # nearly every code is a varint of one byte
+                    code = byte >> 1
                 else:
                     code = Cursor(data, start, end, self.name).varint("an attribute's or type's code")
-                pairs.add((self.dialects[dialect], code))
+                found.add(code)
                 start = end
+            name = self.dialects[dialect]
+            pairs.update([(name, code) for code in found])
         entries.codes = pairs
         return pairs
 

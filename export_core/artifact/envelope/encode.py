@@ -91,7 +91,7 @@ def _write_table(out: bytearray, table: Table, todo: list[tuple[int, Node]]) -> 
 
 
 def _table(kind: str, /, **fields: "Scalar | Node | None") -> Table:
-    """Return a table of the schema. A field that is None is not written. A field that is None is not written."""
+    """Return a table of the schema. A field that is None is not written."""
     return {_ORDER[kind][name]: value for name, value in fields.items() if value is not None}
 
 

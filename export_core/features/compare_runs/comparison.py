@@ -201,8 +201,7 @@ def _level(result: Result) -> int:
 def _badness(result: Result) -> tuple[int, int]:
     """Return a sort key, higher for worse.
 
-    All cells that work are equal: whether a device was there makes no difference. All cells that work are equal:
-    whether a device was there makes no difference.
+    All cells that work are equal: whether a device was there makes no difference.
     """
     level = _level(result)
     # WORST_FIRST ends with the best: the sign turns its places around.
@@ -219,8 +218,7 @@ def _compared(result: Result) -> tuple[str, ...]:
 def _text(value: Any) -> str:
     """Return a setting of a run as text.
 
-    An empty list selects all; what a plan lacks was not asked for. An empty list selects all; what a plan does not have
-    was not asked for.
+    An empty list selects all; what a plan lacks was not asked for.
     """
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "all"

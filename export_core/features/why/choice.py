@@ -55,8 +55,7 @@ _DAY = re.compile(r" --as-of (\d{4}-\d\d-\d\d)\b")  # In a command that reproduc
 class Asked:
     """The options by which a person names the cell.
 
-    An empty one was not given; each given one narrows the choice. What is empty was not said; each word narrows the
-    choice.
+    An empty one was not given; each given one narrows the choice.
     """
 
     cell: str = ""

@@ -745,8 +745,7 @@ def written_pages(memory: list[tuple[int, int]]) -> list[int]:
 def copy_pages(ranges: list[int]) -> None:
     """Copy these pages now.
 
-    Nothing in them changes. What is not mapped is left alone, and Linux before 5.14. Nothing in them changes. What is
-    not mapped is left alone, and Linux before 5.14.
+    Nothing in them changes. What is not mapped is left alone, and Linux before 5.14.
     """
     populate_write = 23
     madvise = ctypes.CDLL(None).madvise

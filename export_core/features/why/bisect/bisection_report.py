@@ -106,7 +106,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
 
 def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
-    """Return the parts that are not the same. `good` may be the younger of both. `good` may be the younger of both."""
+    """Return the parts that are not the same. `good` may be the younger of both."""
 
     def stablehlo(release: Release) -> str:
         if release.runtime:

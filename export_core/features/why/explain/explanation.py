@@ -142,7 +142,7 @@ def explain(
 
 
 def explanation_lines(explanation: Explanation, alike: int, width: int) -> Iterator[str]:
-    """Yield the lines for people, wrapped at a width. `alike` cells have this cause. `alike` cells have this cause."""
+    """Yield the lines for people, wrapped at a width. `alike` cells have this cause."""
     of_all = f" It is the cause of {alike:,} cells." if alike > 1 else ""
     if explanation.others:
         of_all += f" The run has {plural(len(explanation.others), 'other cause')}, listed at the end."

@@ -210,7 +210,7 @@ _KINDS = ("finite", "NaN", "inf", "-inf")
 def _kinds(values: Array) -> Array:
     """Return which of `_KINDS` each element is, as its index.
 
-    An infinite complex number has no sign. An infinite complex number has no sign.
+    An infinite complex number has no sign.
     """
     kinds = np.where(np.isfinite(values), _FINITE, np.where(np.isnan(values), _NAN, _INFINITE))
     return kinds if np.iscomplexobj(values) else np.where(np.isneginf(values), _NEGATIVE, kinds)

@@ -51,7 +51,7 @@ _NUMBERS = """\
 output 0 float32[128]: 3 of 128 elements differ (max abs error 0.0231, max rel error 0.0117, max ulp 196212, max 412 \
 times the noise; allowed 8 x noise)
   looks like: matmul in bfloat16
-  worst at [17]: expected 1.9712, got 1.9943
+  largest error in units of the noise at [17]: expected 1.9712, got 1.9943
   first at [3]: expected 0.5512, got 0.5561
 errors in units of what is allowed: ≤1: 125 · 1–10: 1 · 10–100: 2"""
 

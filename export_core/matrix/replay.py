@@ -128,7 +128,7 @@ class _Replay:
         self.executions = ExecutionKeys(self.limits)
         self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
         self.idle = _IdleWorkers()
-        self.compiled: list[Path] = []  # Environments in which cells have run.
+        self.compiled: dict[Path, str] = {}  # Environments in which cells have run, each with its jax.
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Replayed]:
         """Yield each cell with its outcome. Environments are built while the cells of others run."""
@@ -213,8 +213,8 @@ class _Replay:
             audited = auditor.submit(self._attempts, cells, finish)
             worker = self.idle.take(placement)
             lost, untried = self._through_worker(audited.result, placement, environment, finish, worker)
-        if environment.folder and environment.folder not in self.compiled:
-            self.compiled.append(environment.folder)
+        if environment.folder:
+            self.compiled.setdefault(environment.folder, environment.release.jax)
         while True:
             retries += [attempt for attempt in lost if not attempt.isolated]
             # A worker that dies says nothing about the cells it had: each gets a worker of its own, so that the one
@@ -317,7 +317,10 @@ class _Replay:
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
         """Return a worker. Raises `WorkerDied` when two in a row do not start."""
         if environment.folder:
-            share(environment.folder, self.compiled[: -self.limits.jobs - 1 : -1])
+            # Copied: another thread may add one. The latest of the same jax has all of its bytecode.
+            latest = [*self.compiled.items()][::-1]
+            latest.sort(key=lambda one: one[1] != environment.release.jax)
+            share(environment.folder, [folder for folder, _ in latest[: self.limits.jobs]])
         try:
             return self.start(environment, self.limits.jobs)
         except WorkerDied as first:
@@ -420,13 +423,20 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
 
     The gate's answer must not wait for cells that it does not depend on. A cell that runs the same as a deciding one of
     its placement, as `execution` shows, is in that one's group: equal cells are run once.
+
+    Readers with one jax do not follow each other: the later one finds compiled what the earlier one has imported.
     """
     named = [(cell, (cell.placement, execution(cell))) for cell in cells]
     deciding = {name for cell, name in named if cell.decides}
     groups: dict[tuple[bool, Placement], list[Cell]] = {}
     for cell, name in sorted(named, key=lambda pair: pair[1] not in deciding):
         groups.setdefault((name in deciding, name[0]), []).append(cell)
-    return list(groups.values())
+    ordered: list[tuple[bool, int, list[Cell]]] = []
+    met: Counter[tuple[bool, str]] = Counter()
+    for (decides, placement), group in groups.items():
+        ordered.append((not decides, met[decides, placement.reader.jax], group))
+        met[decides, placement.reader.jax] += 1
+    return [group for _, _, group in sorted(ordered, key=lambda one: one[:2])]
 
 
 @dataclass(eq=False)

@@ -77,7 +77,7 @@ class Difference:
     of_type: str = ""  # Its dtype and shape, or those of what was made from several outputs.
     mismatched: int = 0  # How many of its elements differ.
     total: int = 0  # How many elements it has.
-    worst: DifferingElement | None = None
+    worst: DifferingElement | None = None  # The one with the largest error, in units of the noise where there is one.
     rows: tuple[DifferingElement, ...] = ()  # The first few that differ.
     masks: tuple[str, ...] = ()  # Where one side is NaN or infinite and the other is not.
     tolerance: str = ""  # What was allowed, by which rule; where all is ok, by which rules outputs were compared.
@@ -100,7 +100,8 @@ class Difference:
         lines = [f"{name}: {self.mismatched} of {self.total} elements differ ({errors}; allowed {self.tolerance})"]
         lines += [f"  {line}" for line in (*self.masks, *self.looks_like)]
         if self.worst:
-            lines.append(f"  worst at {self.worst}")
+            unit = "" if self.max_noise_error is None else " in units of the noise"
+            lines.append(f"  largest error{unit} at {self.worst}")
         lines += [f"  first at {row}" for row in self.rows]
         return "\n".join(lines)
 

@@ -21,20 +21,23 @@ def share(folder: Path, others: Iterable[Path]) -> None:
     if next(_compiled(folder), None):
         return
     for other in others:
+        # Texts and os.path: a thousand files, and pathlib is slow.
+        start = len(str(other))
         for compiled in _compiled(other):
-            place = folder / compiled.relative_to(other)
-            source = place.parents[1] / f"{place.name.partition('.')[0]}.py"
+            parent, name = os.path.split(compiled[start:])
+            source = f"{os.path.dirname(parent)}/{name.partition('.')[0]}.py"  # noqa: PTH120
             with contextlib.suppress(OSError):  # it has no such file, or has its bytecode from one before
-                if source.samefile(other / source.relative_to(folder)):
-                    place.parent.mkdir(exist_ok=True)
-                    place.hardlink_to(compiled)
+                if os.path.samefile(f"{folder}{source}", f"{other}{source}"):  # noqa: PTH121
+                    os.makedirs(f"{folder}{parent}", exist_ok=True)  # noqa: PTH103
+                    os.link(compiled, f"{folder}{parent}/{name}")
         for notes in other.glob(f"{NOTES}*.json"):
             with contextlib.suppress(OSError):  # it has some
                 (folder / ELSEWHERE).hardlink_to(notes)
 
 
-def _compiled(folder: Path) -> Iterator[Path]:
-    """Return the bytecode in an environment."""
+def _compiled(folder: Path) -> Iterator[str]:
+    """Yield the paths of the bytecode in an environment."""
     for parent, _, names in os.walk(folder):
         if parent.endswith("__pycache__"):
-            yield from (Path(parent) / name for name in names)
+            # Another name is of bytecode that a process is writing now.
+            yield from (f"{parent}/{name}" for name in names if name.endswith(".pyc"))

@@ -57,7 +57,7 @@ COSTS = ("temp_bytes", "flops", "bytes_accessed")
 MOST_GRIDS = 2_000  # The most different pictures of errors in a page: of more, it says the numbers alone.
 _TIMES = ("deserialize", "lower", "compile", "run", "runs", "peak_bytes")
 _state_of, _more_of, _errors_of = attrgetter(*_STATE), attrgetter(*_MORE), attrgetter(*_FIELDS["numbers"][:3])
-_ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
+_ELEMENT = re.compile(r"(?m)^\s*((?:largest error(?: in units of the noise)?|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 _ENTRY = re.compile(
     r"\(([a-z0-9][a-z0-9.-]*)\)"
 )  # The id of an entry of the knowledge base, behind a reason of a forecast.

@@ -247,7 +247,7 @@ def test_entries_cover_no_cell_that_is_kept():
 
 def test_wrong_numbers_are_reported_without_how_wrong_they_are():
     def wrong(case, error):
-        told = f"output 0 float32[2]: 1 of 2 elements differ (max abs error {error}, allowed 0)\n  worst at [0]"
+        told = f"output 0 float32[2]: 1 of 2 elements differ (max abs error {error}, allowed 0)\n  largest error at [0]"
         return result(Verdict.NUMERICS, Judgement.BROKEN, case=case, message=told)
 
     (entry,) = entries(wrong("t.a", 0.5), wrong("t.b", 0.7))

@@ -47,6 +47,16 @@ def test_a_cell_that_runs_the_same_as_a_promised_one_goes_with_it():
     assert shown(groups) == ["twin in 0.9.2 b in 0.9.2", "twin in 0.12.0.1", "other in 0.9.2"]
 
 
+def test_readers_with_one_jax_do_not_follow_each_other():
+    first, second = release("0.10.1"), release("0.10.2")
+    assert first.jax == second.jax != OLD.jax
+    cells = [cell(case, reader, promised=case == "b") for reader in (first, second, OLD) for case in ("a", "b")]
+    assert shown(deciding_first(cells, lambda each: each.key)) == [
+        *("b in 0.10.1", "b in 0.9.2", "b in 0.10.2"),
+        *("a in 0.10.1", "a in 0.9.2", "a in 0.10.2"),
+    ]
+
+
 @pytest.fixture
 def in_two_readers(goldens, here) -> list[Cell]:
     """Two goldens in two readers, one of them promised in each; the first in the plan are not."""

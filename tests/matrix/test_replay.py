@@ -67,7 +67,7 @@ def test_other_numbers_are_reported_with_the_place_and_the_size(run):
         "allowed rtol 1e-05, atol 1e-05 (default of float32))"
     )
     assert outcome.message.splitlines()[0] == first
-    assert outcome.message.splitlines()[1] == "  worst at [1]: expected -1.0, got 0.9092974"
+    assert outcome.message.splitlines()[1] == "  largest error at [1]: expected -1.0, got 0.9092974"
     assert outcome.outputs
     assert not outcome.as_written
     assert told(found["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)

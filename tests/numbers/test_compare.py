@@ -219,7 +219,7 @@ def test_a_difference_has_counts_errors_and_a_few_elements():
         "allowed rtol 1e-05, atol 0.00019 (default of float32))",
         "  no pattern: errors of about 6e-02 of the values",
         "  errors in units of what is allowed: ≤1: 9 · >1000: 11",
-        "  worst at [3, 4]: expected 19.0, got 26.0",
+        "  largest error at [3, 4]: expected 19.0, got 26.0",
         *(f"  first at [1, {i}]: expected {5 + i}.0, got {5.5 + i}" for i in range(5)),
     ]
 

@@ -324,4 +324,4 @@ def test_a_message_says_what_a_difference_looks_like():
     lines = str(difference).splitlines()
     assert lines[1] == f"  looks like: {WRONG_SIGN}"
     assert lines[2].startswith("  errors in units of what is allowed: ")
-    assert lines[3].startswith("  worst at ")
+    assert lines[3].startswith("  largest error at ")

@@ -119,7 +119,7 @@ def test_a_change_shows_worst_index_errors_counts_and_first_rows(life):
     assert (life.changed.code, told.outcome) == (1, "failed")
     # sin(2) .. sin(7) are doubled; of these sin(5) is the largest.
     assert "output 0 float32[8]: 6 of 8 elements differ (max abs error 0.959, max rel error 1, max ulp " in told.text
-    assert re.search(r"worst at \[[2-7]\]: expected -?0\.\d+, got -?[01]\.\d+", told.text)
+    assert re.search(r"largest error at \[[2-7]\]: expected -?0\.\d+, got -?[01]\.\d+", told.text)
     assert [line.split(":")[0].strip() for line in told.text.splitlines() if "first at" in line][:5] == [
         f"first at [{index}]" for index in range(2, 7)
     ]

@@ -64,10 +64,10 @@ def test_the_arithmetic_is_reported_for_each_direction(reader, promised, said):
 
 
 def test_wrong_numbers_outside_say_why_they_are_broken():
-    message = "output 0: far\n  worst at [3]: expected 1, got 2"
+    message = "output 0: far\n  largest error at [3]: expected 1, got 2"
     text = broken_cell(wrong("0.12.0.1", promised=False, message=message)).text
     assert "ran with different numbers, which breaks the promise outside the window too." in text
-    assert "  message    output 0: far\n               worst at [3]: expected 1, got 2\n" in text
+    assert "  message    output 0: far\n               largest error at [3]: expected 1, got 2\n" in text
 
 
 def test_an_error_shows_the_lines_of_stderr_that_say_why():

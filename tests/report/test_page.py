@@ -77,7 +77,7 @@ def test_numbers_have_expected_found_and_their_distance(page):
         cell["numbers"].values() for cell in cells_of(page) if cell["state"]["verdict"] == "numerics"
     )
     assert errors == [0.0231, 0.0117, 412.0]
-    assert elements[0] == ["worst at [17]", "1.9712", "1.9943", "0.0231"]
+    assert elements[0] == ["largest error in units of the noise at [17]", "1.9712", "1.9943", "0.0231"]
 
 
 def test_the_first_screen_says_what_broke_where_and_since_when(page):

@@ -56,7 +56,7 @@ def test_numbers_are_side_by_side(opened):
         ["times", "the", "noise", "absolute", "relative", "allowed"],
         ["412", "0.0231", "0.0117", "8", "x", "noise"],
     ]
-    assert "worst at [17]\t1.9712\t1.9943\t0.0231" in tables.all_inner_texts()[1]
+    assert "largest error in units of the noise at [17]\t1.9712\t1.9943\t0.0231" in tables.all_inner_texts()[1]
 
 
 def test_the_generations_of_a_case_are_side_by_side(opened):

@@ -71,13 +71,11 @@ def test_an_opened_cell_draws_where_the_errors_are(grid, opened):
 
 @pytest.mark.browser
 def test_errors_name_the_unit_by_which_the_worst_element_is_chosen(opened):
-    message = "output 0: 1 of 3 elements differ\n  worst at [1]: expected 1.0, got 1.5"
+    message = "output 0: 1 of 3 elements differ\n  largest error in units of the noise at [1]: expected 1.0, got 1.5"
     shown = document([msgspec.structs.replace(wrong(), message=message)])
     text = opened(cell_link(wrong().key), shown=shown).locator(".numbers").inner_text()
     assert text.index("times the noise") < text.index("absolute") < text.index("relative")
-    assert (
-        "judged in units of the noise that their writer measured. The worst one has the largest error of that" in text
-    )
+    assert "judged in units of the noise that their writer measured. What an element is off by is absolute" in text
 
 
 # --- costs and windows ------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ const commandOf = (cell) => tables.command[cells.command[cell]].map((piece) => (
 const fileLinks = (row) => ["jaxpr.txt", "module.mlir", "golden.yaml"].flatMap((name) =>
   [link(files + [...rows.golden[row].split("/"), name].map(encodeURIComponent).join("/"), name), " "]);
 
-// In which unit errors count, and what the worst element is the worst in.
-const explained = (inNoise, hasElements) => `${inNoise ? "Elements are judged in units of the noise that their writer measured" : "Elements are judged by their absolute error"}.${hasElements ? ` The worst one has the largest error of that kind${inNoise ? "; what it is off by is absolute, and need not be the largest" : ""}.` : ""}`;
+// In which unit errors count.
+const explained = (inNoise, hasElements) => `${inNoise ? "Elements are judged in units of the noise that their writer measured" : "Elements are judged by their absolute error"}.${inNoise && hasElements ? " What an element is off by is absolute: of the one named first it need not be the largest." : ""}`;
 function numbersOf(cell) {
   const { max_abs_error: absolute, max_rel_error: relative, max_noise_error: noise, elements } = tables.numbers[cells.numbers[cell]];
   const allowed = tables.more[cells.more[cell]].allowed || (tables.message[cells.message[cell]].match(/allowed ([^)]*)\)/) ?? [])[1];

@@ -92,11 +92,7 @@ def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 def main() -> int:
     """Print what breaks a rule in the rooms that follow them, and return whether there is anything."""
-    files = [
-        file
-        for room in READ
-        for file in sorted(ROOT.glob(room if room.endswith(".py") else f"{room}/**/*.py"))
-    ]
+    files = [file for room in READ for file in sorted(ROOT.glob(room if room.endswith(".py") else f"{room}/**/*.py"))]
     found = [
         problem
         for file in files

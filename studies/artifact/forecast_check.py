@@ -80,9 +80,7 @@ def main() -> int:
         )
         artifacts = {str(path): read(path) for path in (*new, *goldens)}
     alarms = [f"{name.removeprefix(scratch)}: {text}" for name, each in artifacts.items() for text in check_main(each)]
-    print(
-        f"{len(artifacts)} artifacts, {len(alarms)} contradictions of their calling convention:", *alarms, sep="\n"
-    )
+    print(f"{len(artifacts)} artifacts, {len(alarms)} contradictions of their calling convention:", *alarms, sep="\n")
     table: Counter[tuple[bool | None, bool]] = Counter()
     for version, errors in zip(versions, really, strict=True):
         for name, error in errors.items():

@@ -55,7 +55,9 @@ def differences(path: Path, theirs_by_level: list[dict[str, Any]]) -> tuple[int,
         pairs = list(compared(read(path), theirs_by_level))
     except ArtifactError as error:
         return 1, [str(error)]
-    wrong = [f"{name}: expected {theirs!r} as jax reads it, found {ours!r}" for name, ours, theirs in pairs if ours != theirs]
+    wrong = [
+        f"{name}: expected {theirs!r} as jax reads it, found {ours!r}" for name, ours, theirs in pairs if ours != theirs
+    ]
     return len(pairs), wrong
 
 
@@ -152,7 +154,10 @@ def main() -> int:
             versions, pool.map(lambda v: exported_by(calendar, v, Path(scratch), options.seed), versions), strict=True
         ):
             truth = json.loads((made / "truth.json").read_bytes())
-            results = {name: differences(made / f"{name}.jaxexport", theirs_by_level) for name, theirs_by_level in truth.items()}
+            results = {
+                name: differences(made / f"{name}.jaxexport", theirs_by_level)
+                for name, theirs_by_level in truth.items()
+            }
             number = sum(count for count, _ in results.values())
             wrong = [f"  {name}: {one}" for name, (_, all_) in results.items() for one in all_]
             print(

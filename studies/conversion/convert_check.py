@@ -87,7 +87,9 @@ def main() -> None:
 
 def write_goldens(writers: Sequence[str]) -> None:
     """Export the programs with each of these releases, except those that did so in an earlier run."""
-    written = {golden.manifest.writer.jaxlib for golden in GoldenStore(GOLDENS).goldens()} if GOLDENS.is_dir() else set()
+    written = (
+        {golden.manifest.writer.jaxlib for golden in GoldenStore(GOLDENS).goldens()} if GOLDENS.is_dir() else set()
+    )
     if not (missing := [writer for writer in writers if writer not in written]):
         return
     files = [f"tests/compat/test_{name}.py" for name in PROGRAMS]

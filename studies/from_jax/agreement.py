@@ -58,7 +58,9 @@ def main() -> None:
             folder = options.work / f"results-{options.release}-{platforms}"
             asked = readers if readers == "all" else f"{options.release},{readers}".strip(",")
             folders = ["--goldens", str(goldens), "--results", str(folder)]
-            jaxexport(options.work, "matrix", "--readers", asked, "--platforms", platforms, *folders, "--quiet", *chosen)
+            jaxexport(
+                options.work, "matrix", "--readers", asked, "--platforms", platforms, *folders, "--quiet", *chosen
+            )
             for result in read_results(folder):
                 results[result.case.removeprefix("jax.")].append(result)
     theirs = jax_verdicts(options.release, options.only)

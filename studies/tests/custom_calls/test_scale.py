@@ -107,4 +107,6 @@ def test_real_releases_reproduce_the_committed_results(tmp_path):
     def facts_of(result):
         return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls
 
-    assert [facts_of(result) for result in run(tmp_path)] == [facts_of(result) for result in read_results(HERE / "results")]
+    assert [facts_of(result) for result in run(tmp_path)] == [
+        facts_of(result) for result in read_results(HERE / "results")
+    ]

@@ -243,7 +243,9 @@ def test_a_branch_on_a_dimension_needs_a_constraint(export_marked):
 
 
 def test_a_golden_checks_several_shapes_of_one_artifact(export_marked):
-    produced = export_marked(jax.jit(jnp.cos), np.ones((3, 4), np.float32), symbolic_shapes="w, 2*h", constraints=("w >= 2",))
+    produced = export_marked(
+        jax.jit(jnp.cos), np.ones((3, 4), np.float32), symbolic_shapes="w, 2*h", constraints=("w >= 2",)
+    )
     other, small = ExtraCall((np.ones((5, 8), np.float32),), {}), np.ones((1, 4), np.float32)
     checked = add_checks(produced, [other, ExtraCall((small,), {}, "do not match the symbolic shape constraint")])
     assert [check.name for check in checked.manifest.checks] == ["call1", "refused2"]

@@ -79,7 +79,9 @@ def test_the_artifact_has_the_exported_name_and_types(export_marked):
 
 
 def test_a_shape_dtype_struct_can_replace_an_argument(export_marked):
-    given, described = (export_marked(jax.jit(f), value) for value in (np.float32(1.0), jax.ShapeDtypeStruct((), np.float32)))
+    given, described = (
+        export_marked(jax.jit(f), value) for value in (np.float32(1.0), jax.ShapeDtypeStruct((), np.float32))
+    )
     assert described.artifact.data == given.artifact.data
     assert described.inputs[0].dtype == "float32"
 

@@ -133,7 +133,7 @@ class Contents:
         self.typed_ffi = False  # whether a custom call has a dictionary of arguments, or API version 4
         self.attributes_of: dict[int, int] = {}  # as `walk` fills it
         self._nbytes = nbytes
-        self._room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
+        self._room = 1024 + nbytes // 256  # no writer makes more than one in 256 bytes
         self._small: set[_Key] = set()
         self._seen: set[int] = set()
         self._facts: dict[_Key, tuple[str, int, bool, Any]] = {}

@@ -1,4 +1,4 @@
-"""Programs whose goldens `benchmarks.writing` writes: from a scalar function to a training step, one a test."""
+"""Programs whose goldens `benchmarks.writing` writes, one in each test: from a scalar function to a training step."""
 
 import jax
 import jax.numpy as jnp
@@ -132,7 +132,7 @@ JOINTS = 30
 
 
 def test_joint_chain(export_golden):
-    """How far the tip of an arm is from its target, and the derivative by each joint, unrolled: it compiles long."""
+    """The distance of an arm's tip from its target, with its derivatives, unrolled: its compilation takes long."""
     lengths, offsets, twists = (normal(JOINTS) for _ in range(3))
 
     def distance(angles):
@@ -150,7 +150,7 @@ SPECIES, REACTIONS = 20, 40
 
 
 def test_kinetics(export_golden):
-    """Mass action among 20 species, by steps of Runge and Kutta in a scan."""
+    """The mass action of 20 species, by Runge-Kutta steps in a scan."""
     spent, made = (RANDOM.integers(0, 2, (REACTIONS, SPECIES)).astype(np.float32) for _ in range(2))
 
     def rate(log_rates, amounts):

@@ -1,8 +1,8 @@
 """The cost of writing goldens: with noise and second export, and with neither, of programs of several kinds.
 
-All sides are whole runs of `pytest --update-goldens` in a project that has no goldens yet, in turn: one for each
-program, and one for all small ones, in which the start of pytest and the import of jax count for less. What counts is
-the processor seconds of all processes: one core or many, it is what a machine spends.
+Each side is a whole run of `pytest --update-goldens` in a project that has no goldens yet, in turn: one for each
+program, and one for all small ones, in which the start of pytest and the import of jax matter less. Processor seconds
+of all processes are compared, which do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ OWN_BUDGETS = {
     "joint_chain": BUDGETS["writing-compiled"].limit,
     "kinetics": BUDGET,
 }
-"""Of programs that are no small ones: what is compiled or run in them takes longer than all else."""
+"""The budgets of larger programs, whose compilation or run takes most of the time."""
 LATER_BUDGET = BUDGETS["writing-later"].limit
 PLAIN = ("--noise=later", "--no-second-export")
 
 
 def measure(rounds: int) -> list[Line]:
-    """The budgets limit the ratio of the medians of all rounds."""
+    """Measure each program and all small ones; the budgets limit the ratio of the medians of all rounds."""
     names = programs()
     selections = {name: words_for(name) for name in names}
     small = [word for name in names if name not in OWN_BUDGETS for word in words_for(name)]
@@ -56,17 +56,17 @@ def measure(rounds: int) -> list[Line]:
 
 
 def programs() -> list[str]:
-    """The names of the programs, without ``test_``."""
+    """Return the names of the programs, without ``test_``."""
     return re.findall(r"^def test_(\w+)", PROGRAMS.read_text(), re.MULTILINE)
 
 
 def words_for(name: str) -> list[str]:
-    """The words of a command that select a program."""
+    """Return the words of a command that select a program."""
     return [f"test_programs.py::test_{name}"]
 
 
 def make_project(folder: Path) -> Path:
-    """A project of these programs."""
+    """Make a project of these programs, and return its folder."""
     folder.mkdir()
     shutil.copy(PROGRAMS, folder / "test_programs.py")
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -74,9 +74,9 @@ def make_project(folder: Path) -> Path:
 
 
 def write_goldens(project: Path, *words: str) -> float:
-    """Processor seconds of a run that writes the goldens of the selected programs into a new folder of the project."""
+    """Write the goldens of the selected programs into an empty folder, and return the run's processor seconds."""
     shutil.rmtree(project / "golden", ignore_errors=True)
-    # The outcome of an earlier round must not stand for the first replay.
+    # Without --no-export-cache, the outcome of an earlier round would replace the first replay.
     command = [sys.executable, "-m", "pytest", "--update-goldens", "--no-export-cache", "-q", *words]
     return processor_seconds(command, project, {**os.environ, "JAX_PLATFORMS": "cpu"})
 

@@ -11,7 +11,7 @@ from export_core.judge import Result, Summary
 from export_core.policy import Policy
 from tools.field_docs import types_in
 from tools.public import INTERNAL, PROVISIONAL, STABLE
-from tools.reference.api import FIELDS, PACKAGES, annotation_of, members_of, modules, names_in, said_of, source_of
+from tools.reference.api import FIELDS, PACKAGES, annotation_of, meaning_of, members_of, modules, names_in, source_of
 
 LISTED = [(module, name) for names in (STABLE, PROVISIONAL) for module in names for name in names[module]]
 NAMES = pytest.mark.parametrize(("module", "name"), LISTED)
@@ -40,7 +40,7 @@ def test_a_public_name_can_be_imported_and_is_documented(module, name):
     public = source_of(module, name)
     assert public.docstring
     if isinstance(public, griffe.Class) and name not in FIELDS:
-        assert [member.name for member in members_of(public) if not said_of(member)] == []
+        assert [member.name for member in members_of(public) if not meaning_of(member)] == []
 
 
 @NAMES

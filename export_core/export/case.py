@@ -381,7 +381,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
         return jitted_call(test, functools.partial(function.__func__, function.__self__), args, kwargs)
     if not (callable(function) and hasattr(function, "lower")):
         name = getattr(function, "__name__", "f").replace("<lambda>", "f")
-        if hasattr(function, "wait_checks"):  # as chexify needs a jitted function inside, jitting it again is refused
+        if hasattr(function, "wait_checks"):  # of chexify, which holds a jitted function already
             raise ExportError(
                 f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
                 "of the jitted function: no artifact can. Export that function without its checks: call "

@@ -41,7 +41,7 @@ class Reason(NamedTuple):
 
     text: str  # What happens, or what is not known, without a full stop.
     todo: str = ""  # What to do, a sentence; empty where the text says it.
-    entry: str = ""  # The id of the entry that says so; empty where the bytes of the artifact do.
+    entry: str = ""  # The id of the entry that shows it; empty where the bytes of the artifact do.
 
     def __str__(self) -> str:
         return f"{self.text} ({self.entry})" if self.entry else self.text
@@ -108,7 +108,7 @@ def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: S
     return next(forecasts(artifact, (reader,), platform, settings))
 
 
-_ALL = (Answer(YES),) * 4  # Of most readers nothing is known that spoils an answer.
+_ALL = (Answer(YES),) * 4  # No fault is known of most readers.
 
 
 def forecasts(
@@ -164,7 +164,7 @@ def _by_bytes(
                 yield builds, NO, Reason(f"{reader.release.title} has no custom call {', '.join(lacking)}")
             if some:
                 yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
-            # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.
+            # The compiler of pjrt is that of its jaxlib, whose operations were not measured one by one.
             if unseen and reader.release.family != "pjrt":
                 names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
                 yield (
@@ -186,7 +186,7 @@ def _by_bytes(
     called = about.looked_up(platform)
     if called and (missing := sorted(called - stable_targets(reader.release.jax))):
         calls = ", ".join(missing)
-        # Unknown on an accelerator, as all is there, so that it is told.
+        # Unknown on an accelerator, as everything is there, so that this reason is shown.
         answer = YES_BUT if platform == "cpu" else UNKNOWN
         yield COMPILES, answer, Reason(f"it calls {calls}, which this reader does not promise to have")
     if platform != "cpu":
@@ -203,7 +203,7 @@ def _by_entry(
     entry: Entry, about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
     """Yield the reason of an entry that concerns an artifact, with the first question whose answer it spoils."""
-    # A release outside the calendar can have it or not.
+    # A release outside the calendar may or may not have it.
     built = reader.release.built
     if not entry.holds_for(built or entry.since or "0", platform, settings) or not about.is_concerned(entry):
         return

@@ -31,7 +31,7 @@ def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
             those of the shard: see `read_run`.
     """
     finished, missing = _finished(folders)
-    # After their plans: that a shard is of another plan says more than which of its hashes differs.
+    # After their plans are checked: a shard of another plan gets a clearer error than a differing hash.
     runs = [read_run(folder) for folder in finished]
     results = [result for run in runs for result in run.results]
     plan = plan_of(finished[0])

@@ -13,7 +13,7 @@ _WRITTEN_BY_HAND = (
     ".yaml",
     ".yml",
     ".toml",
-)  # The kinds of files that no output has: one that exists is a policy, or such a file.
+)  # The names that no output has: an existing file with one is a policy or another input.
 
 
 def check_output(path: Path, policy: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The parts of the corpus that releases write goldens with, for the atlas, and the part that a case is of."""
+"""The parts of the corpus from which releases write goldens for the atlas, and the part of a case."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ FIRST = "0.4.30"
 """The oldest release of the atlas."""
 CORPUS = Path(__file__).parents[1] / "corpus"
 OWN, JAX = "own", "jax"
-"""Parts whose goldens are there already: those of this project, and those that ship in jax."""
+"""Parts whose goldens exist already: those of this project, and those that ship in jax."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Marked tests that releases write goldens with: files, packages beside jax, variables, and the writers.
+    """Marked tests from which releases write goldens: their files, packages beside jax, variables, and writers.
 
-    `writers` None takes those of the run, but for those built before `since`.
+    Where `writers` is None, the writers of the run write them, except those built before `since`.
     """
 
     name: str
@@ -36,13 +36,13 @@ HARNESSES = Part(
     ("studies/corpus/harnesses/harnesses.py",),
     install=("absl-py",),
     variables={"HARNESSES_SAMPLE": "150"},
-    # Of the jax of their own numbers: it lists the harnesses.
+    # Each with the jax of the same version, which lists the harnesses.
     writers=("0.8.2-jax0.8.2", "0.9.2-jax0.9.2", "0.10.2-jax0.10.2", "0.11.1-jax0.11.1"),
 )
 
 
 def programs() -> Iterator[Part]:
-    """The real programs: a part for each group of packages.yaml."""
+    """Yield the parts with real programs, one for each group of packages.yaml."""
     folder = CORPUS / "programs"
     for name, group in yaml.safe_load((folder / "packages.yaml").read_text()).items():
         paths = tuple(f"studies/corpus/programs/{file}" for file in group["files"])
@@ -50,7 +50,7 @@ def programs() -> Iterator[Part]:
 
 
 def part_of(case: str) -> str:
-    """The name of the part that a case is of, by how its id begins."""
+    """Return the name of the part that a case belongs to, by how its id begins."""
     if case.startswith("jax."):
         return JAX
     for part in (REGRESSIONS, *programs(), HARNESSES):

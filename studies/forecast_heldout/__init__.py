@@ -1,5 +1,6 @@
-"""Programs on which no forecast was tuned: `python -m tools.forecast_truth --heldout`.
+"""Programs from which no forecast was made: `python -m tools.forecast_truth --heldout`.
 
-They measure the knowledge base and must not shape it. `first` showed what had to be mended. `second` was written beside
-it, before either was run, and was asked only after the mends. Who mends because of one of them writes a third.
+They measure the knowledge base, so nothing in it may come from them. `first` showed mistakes, which were mended.
+`second` was written at the same time, before either was run, and was run only after that. Whoever mends an entry
+because of one of them has to write a third set.
 """

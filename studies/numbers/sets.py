@@ -1,4 +1,4 @@
-"""What is measured: sets of programs, the releases that write each, and the processors on which they write and read."""
+"""The sets of programs that are measured, the releases that write each, and the processors of writers and readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ CORPUS, HELD, HELD_NOW, REALS = "corpus", "heldout", "terms", "real"
 LIBRARIES, PROCESSORS = "libraries", "processors"
 SETS = (CORPUS, HELD, HELD_NOW, REALS, LIBRARIES, PROCESSORS)
 USUAL = (CORPUS, HELD, HELD_NOW, REALS, PROCESSORS)
-"""Without the libraries' programs: only young releases write them, and each takes as long as ten others."""
+"""The sets that are measured by default. Programs of libraries take ten times as long, and only young releases write
+them."""
 _TEST = "studies/numbers/test_corpus.py"
 _REAL = "studies/corpus/programs"
 
@@ -27,7 +28,7 @@ _REAL = "studies/corpus/programs"
 class Group:
     """Marked tests that a release writes together, by their pytest ids.
 
-    `install` are packages beside jax. `since`: older releases do not write them. `writers`: only these do, if any.
+    `install` are packages beside jax. Releases older than `since` do not write them, and only `writers` do, if any.
     """
 
     name: str
@@ -48,15 +49,15 @@ _ALARMS = Group(
     ),
     writers=("0.4.31", "0.5.3", "0.9.0.1"),
 )
-"""The real programs that the atlas of 2026-11-23 calls broken and doubts it, by those of its writers that show it."""
+"""The real programs that the atlas of 2026-11-23 judged broken, perhaps wrongly, by the writers of those cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class Processor:
-    """A processor, as what XLA and OpenBLAS take this one for where a process has these variables.
+    """A processor for which XLA and OpenBLAS take this one in a process with these variables.
 
-    `lapack`: only artifacts that call LAPACK can show a difference. `written_by` are the releases that write these
-    `sets` there, which others read on this processor.
+    `lapack`: only artifacts that call LAPACK may differ there. `written_by` are the releases that write these `sets`
+    there, to be read on this processor.
     """
 
     name: str
@@ -86,11 +87,15 @@ OTHERS = (
     ),
 )
 ACROSS = ("0.9.2", "0.12.0.1")
-"""The releases that read across processors, and whose goldens of this processor are read on another one."""
+"""The releases that read goldens of another processor, and whose goldens are read on another."""
 
 
 def groups_of(sets: Sequence[str], programs: Sequence[str]) -> list[Group]:
-    """What releases write of these sets, on this processor: all programs, or those that are named."""
+    """Return the groups that releases write of these sets, on this processor: all programs, or those named.
+
+    Raises:
+        SystemExit: a named program is in none of the sets.
+    """
     groups = [group for group in _groups() if _SET_OF_GROUP.get(group.name, LIBRARIES) in sets]
     if not programs:
         return groups
@@ -128,12 +133,12 @@ def _tests_in(file: Path) -> list[str]:
 
 
 def program_in(test: str) -> str:
-    """The name of a program by the id of its test, or by its case: of the corpus the parameter, else the function."""
+    """Return the name of a program by its test's id or its case: the parameter in the corpus, else the function."""
     return re.split(r"::|\.", test)[-1].removeprefix("test_program[").rstrip("]")
 
 
 def set_of(case: str) -> str:
-    """The set that a case is of."""
+    """Return the set that a case belongs to."""
     program = program_in(case)
     if program in PROGRAMS and f"test_program[{program}]" in case:
         return HELD if program in HELD_OUT else HELD_NOW if program in HELD_OUT_LAST else CORPUS

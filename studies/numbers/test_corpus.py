@@ -1,6 +1,6 @@
-"""The corpus as a project of a user: every program under the marker.
+"""The corpus as the tests of a user's project: each program is marked.
 
-`python -m studies.numbers` runs it in the environments of the writers; the project's own tests leave it out.
+`python -m studies.numbers` runs it in the environments of the writers; this project's own tests do not.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from studies.numbers.programs import PROGRAMS
 
 @pytest.fixture
 def precision():
-    """Sets the precision that a program asks for."""
+    """A function that sets the precision of a program, which is restored after the test."""
     before = jax.config.jax_enable_x64
     yield lambda program: jax.config.update("jax_enable_x64", program.x64)
     jax.config.update("jax_enable_x64", before)
 
 
 def _first(program):
-    """What a reader must import first."""
+    """Return the marker's keyword for the module that a reader must import first."""
     return {"register": (warm.__name__,)} if program.lapack else {}
 
 

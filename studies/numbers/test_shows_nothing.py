@@ -1,7 +1,7 @@
-"""Programs whose goldens show nothing, only look so, or mean it, as a project of a user: each under the marker.
+"""Marked programs whose goldens show nothing, only seem to, or are meant to, as in a user's project.
 
-Nothing fails here, whatever is remarked: who measures the remarks reads them and `expected` of each program. The
-project's own tests leave it out.
+They pass whatever pytest remarks. Somebody compares the remarks with `expected` of each program. This project's own
+tests do not run them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from studies.numbers.programs.shows_nothing import FINE, MEANT, NOTHING
 
 
 def _case(looked):
-    """A program under the marker, which names what is meant to be constant."""
+    """Return a marked program; the marker names the outputs that are meant to be constant."""
     keywords = {"constant": looked.meant} if looked.meant else {}
     return pytest.param(looked, id=looked.name, marks=pytest.mark.export_compat(**keywords))
 

@@ -1,9 +1,9 @@
-"""Programs over several devices, exported by whichever jax runs this file: artifacts, inputs and outputs, no source.
+"""Programs for several devices, exported by the jax that runs this file: artifacts, inputs and outputs.
 
 `python sharded_programs.py FOLDER DEVICES [NAME …]` writes NAME.jaxexport, NAME.inputs.npz and NAME.outputs.npz.
 
-`python sharded_programs.py FOLDER DEVICES --call REPORT` calls each artifact of a folder as a person would who has the
-source, with the arguments whole on each device of its mesh, and writes {NAME: why it fails, or ""} as JSON.
+`python sharded_programs.py FOLDER DEVICES --call REPORT` calls each artifact of a folder as somebody with the source
+would, with all arguments replicated on its mesh, and writes {NAME: why it fails, or ""} as JSON.
 
 It runs in writers' and readers' environments, so it imports nothing but numpy and jax.
 """
@@ -34,44 +34,44 @@ shard_map: Any = getattr(jax, "shard_map", None)
 if shard_map is None:
     from jax.experimental.shard_map import shard_map
 
-# Two axes of different sizes where there are enough devices: exchanged, they are not the same mesh.
+# Two axes, of different sizes with eight devices: if they are exchanged, the mesh is another one.
 SIZES = {2: (1, 2), 4: (2, 2), 8: (2, 4)}[DEVICES]
 LINE = Mesh(np.array(jax.devices()), ("data",))
 GRID = Mesh(np.array(jax.devices()).reshape(SIZES), ("x", "y"))
 COLUMNS = Mesh(np.array(jax.devices()).reshape(SIZES).T, ("y", "x"))
-# Since 0.5.1; the type of each axis is part of what newer artifacts say of their meshes.
+# Since 0.5.1. Newer artifacts record the type of each axis.
 TYPES = {"axis_types": (jax.sharding.AxisType.Explicit,) * 2} if hasattr(jax.sharding, "AxisType") else {}
 EXPLICIT = Mesh(np.array(jax.devices()).reshape(SIZES), ("x", "y"), **TYPES)
 BACKWARD = Mesh(np.array(jax.devices())[::-1], ("data",))
 
 
 def numbers(*shape: int, dtype: Any = "float32") -> Any:
-    """Different numbers, small enough for sums of them."""
+    """Return different numbers, small enough to be summed."""
     return np.sin(np.arange(math.prod(shape)) * 0.7 + len(shape)).reshape(shape).astype(dtype)
 
 
 def on(mesh: Mesh, *specs: Any) -> tuple[Any, ...]:
-    """The shardings of arguments; None where the artifact shall not say one."""
+    """Return the shardings of arguments; None for an argument without one."""
     return tuple(None if spec is None else NamedSharding(mesh, spec) for spec in specs)
 
 
 def constrained(x: Any) -> Any:
-    """Sharded inside only: the arguments have no shardings."""
+    """Compute with a sharding constraint inside; the arguments have no shardings."""
     return jax.lax.with_sharding_constraint(jnp.sin(x), NamedSharding(GRID, P("y", "x"))) @ x.T
 
 
 def by_shards(function: Callable[..., Any], mesh: Mesh, into: Any, out: Any) -> Any:
-    """The function of each device's shard."""
+    """Return a function that runs on each device's shard."""
     return shard_map(function, mesh=mesh, in_specs=into, out_specs=out)
 
 
 def turned(x: Any) -> Any:
-    """Each shard goes to the next device."""
+    """Move each shard to the next device."""
     return jax.lax.ppermute(x, "data", [(i, (i + 1) % DEVICES) for i in range(DEVICES)])
 
 
 def matmul(x: Any, w: Any) -> Any:
-    """The product of two matrices, and a sum over all devices."""
+    """Return the product of two matrices, and a sum over all devices."""
     return jnp.tanh(x @ w), (x * x).sum()
 
 
@@ -149,7 +149,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], Mesh, dict[str, Any], dict[str, 
 
 @contextlib.contextmanager
 def other_partitioner(wanted: bool) -> Any:
-    """GSPMD where Shardy is jax's default, and the other way round; jax's own where it has only one."""
+    """Use the partitioner that is not jax's default, GSPMD or Shardy, for a while; its only one if it has one."""
     name = "jax_use_shardy_partitioner"
     if not wanted or name not in jax.config.values:
         yield
@@ -163,12 +163,12 @@ def other_partitioner(wanted: bool) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as NumPy can store it."""
+    """Return a value in a form that NumPy can store."""
     return np.asarray(jax.random.key_data(value) if jnp.issubdtype(value.dtype, jax.dtypes.prng_key) else value)
 
 
 def write(folder: Path, names: list[str]) -> None:
-    """Export these programs, and run each."""
+    """Export these programs, run each, and write all files."""
     for name in names:
         function, args, _, options, own = PROGRAMS[name]
         with other_partitioner("other" in own):
@@ -183,7 +183,7 @@ def write(folder: Path, names: list[str]) -> None:
 
 
 def call(folder: Path, name: str) -> str:
-    """Why an artifact cannot be called in this release, or gives other numbers; empty where all is well."""
+    """Call an artifact; return why that fails or gives other numbers, empty if it works."""
     _, args, mesh, _, _ = PROGRAMS[name]
     try:
         exported = export.deserialize(bytearray((folder / f"{name}.jaxexport").read_bytes()))
@@ -201,7 +201,7 @@ def call(folder: Path, name: str) -> str:
 
 
 def main() -> None:
-    """Export the programs that are named, or all; or call what a release exported."""
+    """Export the named programs, or all; or call what a release has exported."""
     folder, words = Path(sys.argv[1]), sys.argv[3:]
     folder.mkdir(parents=True, exist_ok=True)
     if words[:1] == ["--call"]:

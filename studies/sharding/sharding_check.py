@@ -1,10 +1,10 @@
-"""Do artifacts for several devices, adopted without their source, give the right numbers in every reader?
+"""A check that adopted artifacts for several devices give the right numbers in every reader.
 
 `nox -s sharding_check [-- --versions 0.6.2,0.12.0.1 --devices 4 --programs grid,psum]`. Releases export the programs of
 sharded_programs.py in their own environments; their artifacts, inputs and outputs are all that `jaxexport goldens
-add` gets. Then each golden is replayed in each of the releases. A cell is right where it passes; unavailable where the
-same release refuses or fails too when the artifact is called by hand, on the mesh that its source has; and wrong
-otherwise. Exit 1 for a wrong cell.
+add` gets. Then each golden is replayed in each of the releases. A cell is right where it passes. It is unavailable
+where the same release also fails when the artifact is called by hand, on the mesh of its source. All others are wrong.
+The exit code is 1 for a wrong cell.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ VERSIONS = ("0.6.2", "0.7.2", "0.9.2", "0.10.2", "0.12.0.1")
 
 
 def run_programs(version: str, made: Path, *words: str) -> None:
-    """Run the script of the programs in the environment of a release; the folder is called by the number of devices."""
+    """Run the programs' script in the environment of a release; the folder's name is the number of devices."""
     calendar = load_calendar()
     environment = ReaderEnvironments(calendar).build(Placement(calendar.release(version)))
     command = [str(environment.python), "-W", "ignore", str(PROGRAMS), str(made), made.name, *words]
     done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"jaxlib {version}, {made.name} devices: {done.stderr[-2000:]}")
+        raise SystemExit(f"jaxlib {version}, {made.name} devices: expected exports, found:\n{done.stderr[-2000:]}")
 
 
 def called_by_hand(reader: str, made: Path) -> dict[str, str]:
-    """What a release says of each artifact of a folder that is called by hand: why it fails, or nothing."""
+    """Call each artifact of a folder by hand in a release; return why each fails, empty for those that work."""
     report = made / f"called-{reader}.json"
     run_programs(reader, made, "--call", str(report))
     return dict(json.loads(report.read_bytes()))
 
 
 def adopt(made: Path, version: str, goldens: Path) -> list[str]:
-    """Add each artifact of a folder as a golden; return what was refused."""
+    """Add each artifact of a folder as a golden; return the refusals."""
     problems = []
     for file in sorted(made.glob("*.jaxexport")):
         arrays = [
@@ -71,14 +71,14 @@ def adopt(made: Path, version: str, goldens: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A replayed cell, and why the artifact fails there when it is called by hand; empty where it does not."""
+    """A replayed cell, with the reason why a call by hand fails there, empty where that works."""
 
     result: Result
     by_hand: str
 
     @property
     def kind(self) -> str:
-        """Right, unavailable or wrong."""
+        """The kind of the cell: right, unavailable or wrong."""
         if self.result.verdict is Verdict.PASS:
             return "right"
         return "unavailable" if self.by_hand and self.result.verdict in (Verdict.REFUSED, Verdict.ERROR) else "wrong"
@@ -87,7 +87,7 @@ class Cell:
 def adopt_all(
     versions: Sequence[str], devices: Sequence[int], folder: Path, programs: Sequence[str] = ()
 ) -> tuple[list[tuple[str, Path]], list[str]]:
-    """Export and adopt, each release as writer: (writer, folder of what it exported), and what was refused."""
+    """Export and adopt with each release; return each writer with the folder of its exports, and the refusals."""
     made = [(version, folder / version / str(count)) for version in versions for count in devices]
     refused: list[str] = []
     for version, made_by in made:
@@ -97,13 +97,13 @@ def adopt_all(
 
 
 def replay_all(readers: Sequence[str], folder: Path) -> list[Result]:
-    """Replay what was adopted in each of these readers."""
+    """Replay the adopted goldens in each of these readers."""
     options = RunOptions(results=folder / "results", goldens=folder / "golden", cache=False)
     return [*run_matrix(Policy(), Selection(readers=",".join(readers)), options).results]
 
 
 def beside_calls_by_hand(results: Sequence[Result], made: Sequence[tuple[str, Path]]) -> list[Cell]:
-    """The cells, each with what the same reader says when the artifact is called by hand."""
+    """Return the cells, each with the result of a call by hand in the same reader."""
     readers = {result.reader.jaxlib for result in results}
     by_hand = {
         (writer, made_by.name, reader): called_by_hand(reader, made_by)
@@ -118,7 +118,7 @@ def beside_calls_by_hand(results: Sequence[Result], made: Sequence[tuple[str, Pa
 
 
 def table(cells: Sequence[Cell], versions: Sequence[str]) -> list[str]:
-    """A line for each writer and number of devices: right, unavailable and wrong cells in each reader."""
+    """Return a line for each writer and number of devices: right, unavailable and wrong cells in each reader."""
     counts = Counter(
         (cell.result.writer.jaxlib, cell.result.case.rpartition(".")[2], cell.result.reader.jaxlib, cell.kind)
         for cell in cells
@@ -135,12 +135,12 @@ def table(cells: Sequence[Cell], versions: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    """Print the table, and each cell that is wrong; return 1 if there is one."""
+    """Print the table and each wrong cell; return 1 if there is one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", default=",".join(VERSIONS))
     parser.add_argument("--devices", default="2,4,8")
     parser.add_argument("--programs", default="", help="some of them; default: all")
-    parser.add_argument("--folder", type=Path, help="keep artifacts, goldens and results here")
+    parser.add_argument("--folder", type=Path, help="store artifacts, goldens and results here")
     options = parser.parse_args()
     versions, devices = options.versions.split(","), [int(count) for count in options.devices.split(",")]
     programs = [name for name in options.programs.split(",") if name]

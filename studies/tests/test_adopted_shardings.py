@@ -1,4 +1,4 @@
-"""Artifacts for several devices, adopted without their source: right in each reader (all: nox -s sharding_check)."""
+"""Adopted artifacts for several devices pass in each reader that loads them (all of them: nox -s sharding_check)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from studies.sharding.sharding_check import adopt_all, replay_all
 
 PROGRAMS = ("grid", "exchanged_axes", "unspecified", "explicit_axes", "two_meshes", "psum", "backward_devices")
 READ_BY = {"0.6.2": {"0.6.2", "0.9.2"}, "0.9.2": {"0.9.2", "0.12.0.1"}, "0.12.0.1": {"0.12.0.1"}}
-"""The readers of each writer that load its artifacts for several devices at all."""
+"""The readers that load each writer's artifacts for several devices."""
 
 
 @pytest.mark.weekly
-def test_an_adopted_artifact_for_four_devices_is_right(tmp_path):
+def test_adopted_four_device_artifacts_pass_in_readers(tmp_path):
     _, refused = adopt_all(tuple(READ_BY), (4,), tmp_path, PROGRAMS)
     assert not refused
     results = replay_all(tuple(READ_BY), tmp_path)

@@ -1,4 +1,4 @@
-"""The real programs of the corpus: enough, each with a name of its own, listed with pinned packages; some export."""
+"""The real programs of the corpus: their number, names and pinned packages, and that some export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = yaml.safe_load((PROGRAMS / "packages.yaml").read_text())
 
 
 def marked_tests(file):
-    """The tests of a file, each with the text of its marker."""
+    """Return the tests of a file, each with the text of its marker."""
     tree = ast.parse(file.read_text())
     tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     return [(test.name, " ".join(map(ast.unparse, test.decorator_list))) for test in tests]
@@ -48,7 +48,7 @@ def test_every_package_has_one_version():
     assert len({package.partition("==")[0] for package in packages}) == len(set(packages))
 
 
-def test_a_plain_test_run_does_not_collect_them(pytestconfig):
+def test_a_plain_test_run_does_not_collect_real_programs(pytestconfig):
     patterns = pytestconfig.getini("python_files")
     assert not [file.name for file in FILES if any(fnmatch(file.name, pattern) for pattern in patterns)]
 

@@ -56,7 +56,7 @@ class _Region:
     def __init__(self, first: int, depth: int, types: dict[int, str]) -> None:
         self.next = self.end = first
         self.depth = depth
-        self.types = types  # by the number of a value; those of a function, with all that is inside of it
+        self.types = types  # types by the number of a value, for a function with all its regions
 
 
 class _Walk:

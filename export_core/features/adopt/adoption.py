@@ -165,7 +165,7 @@ class Adoption:
                 continue
             files = {ARTIFACT: artifact.sha256, **(draft.manifest.files if draft else {})}
             if draft and draft.manifest.inputs_made and stored.inputs_made:
-                files.pop(INPUTS)  # by another rule
+                files.pop(INPUTS)  # these inputs were made by another rule
             if not stored.is_adopted or not files.items() <= stored.files.items():
                 by = f"which {stored.test} wrote" if stored.test else "which has other files"
                 raise GoldenError(

@@ -227,7 +227,7 @@ def golden_in(name: str) -> Golden:
 def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # The record first: a record without its artifact says nothing, and an artifact without its record hides where
+        # The record first: a record without its artifact is harmless, and an artifact without its record hides where
         # it comes from.
         write_whole(record_file(target), [dump_record(record)])
         write_whole(target, [bytes(artifact.data)])
@@ -239,7 +239,7 @@ def _with_record(
     manifest: Manifest, files: Mapping[str, bytes], record: ConversionRecord
 ) -> tuple[Manifest, Mapping[str, bytes]]:
     """Return a converted golden with the record of its conversion among its files."""
-    if manifest.converted_from is not None:  # else nothing was changed: it is the golden itself
+    if manifest.converted_from is not None:  # an unchanged artifact is the golden itself
         name, content = f"{ARTIFACT}{SUFFIX}", dump_record(record)
         manifest = structs.replace(manifest, files={**manifest.files, name: sha256(content)})
         files = {**files, name: content}

@@ -129,7 +129,7 @@ class _Target:
                 f"than since {_OLDEST_CONVENTION}"
             )
         if version == self.newest_convention + 1 == 10:
-            # jax writes the same module for both. 10 says that a caller is to be told whether Shardy partitions it.
+            # jax writes the same module for both. 10 adds only that a caller learns whether Shardy partitions it.
             self.note("calling convention 10 called 9, which has the same arguments of `main`")
             return 9
         if version > self.newest_convention:
@@ -176,12 +176,12 @@ class _Target:
         if isinstance(sharding, HloSharding):
             assert self.mesh is not None
             spec = spec_on(_sizes(self.mesh), tiles_of(sharding.proto, ""))
-            assert spec is not None  # `_mesh_for_named` has tried it
+            assert spec is not None  # checked in `_mesh_for_named`
             self.note("XLA's shardings written as named ones")
             sharding = NamedSharding(self.mesh, PartitionSpec(spec))
         device = sharding.mesh.abstract_device
         if device is not None and self.number < DEVICE_PLATFORMS:
-            # What the format has no field for only says for which device the mesh was made.
+            # The field that the format lacks only names the device that the mesh was made for.
             known = device._replace(platform=None) if self.number >= ABSTRACT_DEVICES else None
             sharding = sharding._replace(mesh=sharding.mesh._replace(abstract_device=known))
         if self.number >= NO_XLA_SHARDINGS:

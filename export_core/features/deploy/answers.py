@@ -118,10 +118,10 @@ class Deployability(msgspec.Struct, frozen=True):
     as_of: datetime.date  # The day: later releases are ignored.
     answers: list[Deployment]  # One for each artifact and deployment target.
     upgrades: list[Upgrade]  # The deployment targets to upgrade, in this order: the one with the oldest release first.
-    exit_code: int  # 0 yes, 1 a no, 3 no no and something unknown.
+    exit_code: int  # 0: each answer is yes. 1: one is no. 3: none is no, and one is unknown.
     old_calendar: str = ""
     """The age of the calendar of releases in words; empty below the `calendar_days` of the policy."""
-    accepted: list[Accepted] = []  # What makes these answers say less, of the goldens asked about and of the policy.
+    accepted: list[Accepted] = []  # What weakens these answers in the goldens and in the policy.
 
 
 _DEFAULT = Policy()
@@ -202,7 +202,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
-        # What the runtime said does not say how to export for it; the reasons of its facts do.
+        # The runtime's own message does not explain how to export for it; the reasons of its facts do.
         reasons = "".join(f"; {reason}" for reason in check.reasons if target.reader and check.loads is False)
         return Answer.NO, f"{result.verdict} in {result.ending}{known}{reasons}", result
     if _is_refused_on(subject.artifact, target.platform):
@@ -255,7 +255,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     What a release does is forecast. There is an answer where the target's own release cannot load it, or is known not
     to run it, and none for a call that fails for another reason.
     """
-    # What only jax registers, no release of another runtime compiles.
+    # A call that only jax registers is compiled by no release of another runtime.
     if _is_refused_on(subject.artifact, target.platform) or (target.reader and calls_of_jax(subject.artifact)):
         return "", "", False
     built = _releases(target, question.calendar)
@@ -279,7 +279,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
         return True if by_loading or is_fixed else None
 
     here = versions.index(target.release)
-    # The deployment target's own fails: a stored result or its bytes show it.
+    # The deployment target's own release fails: a stored result or the artifact's bytes show it.
     good = [number for number in range(here) if works(versions[number]) is not False]
     since = versions[good[-1] + 1] if good and works(versions[good[-1]]) else ""
     later = next((name for name in versions[here + 1 :] if works(name)), "")
@@ -312,7 +312,7 @@ def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget]
 def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
     """Return the command that runs all that is asked: cells whose outcome is in the cache are not run again."""
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
-    # To compile is no answer: where the hardware is missing, such a cell is not run.
+    # A compiled cell is no answer: where the hardware is missing, the cell is not run.
     platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (target.platform for target in targets))
     selection = Selection(
         ",".join(dict.fromkeys(target.release for target in targets)),

@@ -155,7 +155,7 @@ def forecast(
     named = [targets[name].release if name in targets else name for name in deployed]
     versions = [name for name in named if "==" not in name]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
-    # As if the policy named all of them: what is retained and retired depends on them too. Targets end by themselves.
+    # As if the policy named all of them: what is retained and retired depends on them too. Targets have an end anyway.
     own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
     policy = replace(policy, retention=replace(policy.retention, deployed=own))
     here = [target for target in policy.deployed if target.name in deployed or target.in_force(as_of)]
@@ -359,7 +359,7 @@ def foreseen_readers(
     for name in names:
         promise = _promise_of(name, calendar) if "==" in name else None
         reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
-        # What the window says of a jaxlib needs no artifact: one that is missing is not missed here.
+        # The window of a jaxlib needs no artifact: a missing file is no error here.
         needed = [golden for golden in goldens if "==" in name or golden.artifact.is_file()]
         here = [golden for golden in needed if _has_to_run(golden, own)]
         read |= {golden.id: golden.read_artifact() for golden in here if golden.id not in read}
@@ -372,7 +372,7 @@ def foreseen_readers(
                 unread.setdefault(str(known.loads.reasons[0]), []).append(golden)
             elif known.runs.answer == NO:
                 not_run.setdefault(str(known.runs.reasons[0]), []).append(golden)
-        if "==" in name or not_run:  # of a jaxlib, its window says what it loads
+        if "==" in name or not_run:  # what a jaxlib loads follows from its window
             targets_here = tuple(target.name for target in own)
             yield ForeseenReader(name, targets_here, promise, len(artifacts), unread, not_run)
 

@@ -93,7 +93,7 @@ def main() -> None:
             reply = answer(json.loads(line))
         except NotEditableError as refused:
             reply = {"refused": str(refused)[:LONGEST_REASON]}
-        except Exception as error:  # whatever MLIR raises: this candidate is none
+        except Exception as error:  # whatever MLIR raises, this candidate is no module
             reply = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
         print(json.dumps(reply), file=replies, flush=True)
 

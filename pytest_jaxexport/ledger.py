@@ -81,8 +81,8 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             running = [f"{call} was still running" for call in self._running]
         if raised:
             raise _failed(
-                "\n".join(raised) + "\nThe test passed nevertheless, and what it wanted to export was checked by "
-                "nobody. Let the error fail the test, or remove the call."
+                "\n".join(raised) + "\nThe test passed nevertheless, and its export was not checked. "
+                "Let the error fail the test, or remove the call."
             )
         if running:
             raise _failed("\n".join(running) + " when the test ended. Wait for its thread inside the test.")

@@ -214,7 +214,7 @@ def test_a_folder_that_is_no_reduction_is_not_continued(lines, golden_of, reduce
     folder = tmp_path / "reduced"
     folder.mkdir()
     (folder / STEPS).write_bytes(lines)
-    with pytest.raises(WhyError, match="expected what `jaxexport reduce` writes"):
+    with pytest.raises(WhyError, match="expected the files of `jaxexport reduce`"):
         reduced(golden_of(lambda x: x, np.ones(2, np.float32)), resume=True)
     assert (folder / STEPS).read_bytes() == lines
 
@@ -226,7 +226,7 @@ def test_only_what_a_reduction_has_written_is_continued(golden_of, reduced, tmp_
     with pytest.raises(KeyboardInterrupt):
         reduced(golden, notify=interrupt)
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(WhyError, match=r"found notes\.txt too, which would be lost"):
+    with pytest.raises(WhyError, match=r"found notes\.txt too, which would be deleted"):
         reduced(golden, resume=True)
     assert (folder / "notes.txt").read_text() == "mine"
     (folder / "notes.txt").unlink()
@@ -294,7 +294,7 @@ def refused(jaxexport, tmp_path, monkeypatch) -> Callable[..., None]:
         ("-o link", ("link: is the current folder, which is not replaced.",)),
         ("-o out --good 0.10.2", ("--good 0.10.2: is the release in which the cell fails.",)),
         ("-o out --good 0.10.3", ("0.10.3",)),
-        ("-o mine", ("mine: expected no folder or an empty one, found something.", "--resume")),
+        ("-o mine", ("mine: expected no folder or an empty one, found files in it.", "--resume")),
     ],
 )
 def test_what_cannot_be_reduced_is_bad_input(words, said, refused, tmp_path):

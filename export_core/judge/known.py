@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from export_core.artifact import ArtifactError
 from export_core.goldens import Golden, GoldenError
 from export_core.knowledge.concerns import About, is_concerned
-from export_core.knowledge.entries import consumers_of
+from export_core.knowledge.knowledge_base import consumers_of
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
 from export_core.matrix.result import Cells, Result, titles

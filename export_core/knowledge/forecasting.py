@@ -15,7 +15,7 @@ from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About
-from export_core.knowledge.entries import Entry, entries_of
+from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
 

@@ -1,7 +1,7 @@
 """Marked programs whose goldens show nothing, only seem to, or are meant to, as in a user's project.
 
-They pass whatever pytest remarks. Somebody compares the remarks with `expected` of each program. This project's own
-tests do not run them.
+The tests pass whatever pytest remarks: a person compares the remarks with `expected` of each program. This project's
+own tests do not run them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ def _case(looked):
 
 
 @pytest.mark.parametrize("looked", [_case(looked) for looked in NOTHING])
-def test_nothing(export_golden, looked):
+def test_outputs_that_show_nothing(export_golden, looked):
     export_golden(jax.jit(looked.function), *looked.arguments)
 
 
 @pytest.mark.parametrize("looked", [_case(looked) for looked in FINE])
-def test_fine(export_golden, looked):
+def test_outputs_that_only_seem_to_show_nothing(export_golden, looked):
     export_golden(jax.jit(looked.function), *looked.arguments)
 
 
 @pytest.mark.parametrize("looked", [_case(looked) for looked in MEANT])
-def test_meant(export_golden, looked):
+def test_outputs_that_are_meant_to_be_constant(export_golden, looked):
     export_golden(jax.jit(looked.function), *looked.arguments)

@@ -488,8 +488,9 @@ def target_findings(run: Run) -> Iterator[Finding]:
         where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
         if not target.cells:
-            works = "no cell of it was in this run"
-            if not any(problem.startswith(target.no_cell) for problem in run.summary.uncovered):
+            is_shard = run.summary.shard is not None
+            works = f"no cell of it was in {'this shard' if is_shard else 'this run'}"
+            if not (is_shard or any(problem.startswith(target.no_cell) for problem in run.summary.uncovered)):
                 works += "; `jaxexport matrix --readers deployed` runs them"
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")

@@ -81,7 +81,9 @@ class Unmatched(NamedTuple):
         return self.reported_by is ReportedBy.ALL_RUNS or (whole and self.reported_by is ReportedBy.WHOLE_RUNS)
 
 
-NO_BASELINE = f"{BONUS_LOST}: without a baseline, no lost bonus is found. Give one: `jaxexport judge --baseline OLD`."
+NO_BASELINE = (
+    f"{BONUS_LOST}: no baseline was given, so a lost bonus is not found. Name one: `jaxexport judge --baseline OLD`."
+)
 """The sentence for a run without a baseline, where the policy asks whether a bonus is lost."""
 
 

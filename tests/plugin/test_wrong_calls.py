@@ -1,4 +1,4 @@
-"""What a user does wrong with a call is said in one line: expected, found, where and what to do, and no traceback."""
+"""Mistakes in a call: each error is one line with expected, found, where and what to do, and no traceback."""
 
 import pytest
 from projects import Projects, Run
@@ -27,7 +27,7 @@ TESTS = """
 """
 AT_LEAST_4 = 'symbolic_shapes="b", constraints=("b >= 4",)'
 UNFIT = ["its own writer cannot replay this golden", "Expected arguments that fit the exported shapes and constraints"]
-CALLS = {  # the marker, what the test calls, and what is said
+CALLS = {  # the marker, what the test calls, and words of the message
     "primitive_without_a_handler": (
         *('allow={"my_new_prim": "documented"}', "export_golden(jax.jit(new_prim.bind), X)"),
         ["expected a handler of the custom call my_new_prim on cpu", "found none", "register=('module',)"],
@@ -84,9 +84,9 @@ def written(projects: Projects) -> Run:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_wrong_with_a_call_is_one_line(name, written):
-    told, (*_, words) = written[f"test_{name}"], CALLS[name]
-    assert told.outcome == "failed", written.text
-    assert [word for word in words if word not in told.text] == []
-    assert len(told.text.strip().splitlines()) == 1, told.text
-    assert "worker" not in told.text
+def test_the_error_of_a_wrong_call_is_one_line(name, written):
+    report, (*_, words) = written[f"test_{name}"], CALLS[name]
+    assert report.outcome == "failed", written.text
+    assert [word for word in words if word not in report.text] == []
+    assert len(report.text.strip().splitlines()) == 1, report.text
+    assert "worker" not in report.text

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-READ = ("export_core", "pytest_jaxexport", "tools/docstrings.py")
+READ = ("export_core", "pytest_jaxexport", "tools/docstrings.py", "tests/compat", "studies/corpus", "studies/libraries")
 """The rooms that follow the rules."""
 UNREAD = ("tools", "noxfile.py", "benchmarks", "studies", "tests", "examples", "hooks", "docs")
 """The rooms that were not read with these rules yet: what is read moves to `READ`."""
@@ -21,13 +21,15 @@ Add Answer Attach Audit Begin Bisect Build Call Cancel Change Check Close Collec
 Continue Convert Copy Count Cut Decode Define Delete Deserialize Do Draw Drop End Evaluate Exchange Export
 Fail Find Finish Flush Follow Foresee Fork Free Give Have Import Install Join Judge Keep Kill Leave Let List
 Load Lock Look Lower Make Measure Move Name Note Open Plan Prepare Print Put Raise Read Record Reduce Register
-Remove Rename Replace Replay Report Request Restore Return Rewrite Run Say Select Send Serve Set Show Start
+Remove Rename Replace Replay Report Request Restore Return Rewrite Run Say Select Send Serve Set Show Skip Start
 Step Store Take Tell Turn Use Wait Walk Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 """The first words of a function's docstring. A new word is added here, if it is a verb."""
 NOT_A_VERB = frozenset({"export_core/cli/app.py:jaxexport"})
 """Functions whose docstring is a text for users of another form, by file and name."""
+PROGRAMS = "studies/corpus/programs/"
+"""The example programs: a docstring of one says what it is, as that of a test does."""
 BANNED = frozenset({"go_on", "said", "told", "what_of"})
 """Words of names that do not tell what is named."""
 MOST_WORDS = 30
@@ -44,7 +46,7 @@ def problems_of(path: str, source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
             where = f"{path}:{getattr(node, 'lineno', 1)}"
-            if isinstance(node, ast.FunctionDef) and _needs_verb(node) and f"{path}:{node.name}" not in NOT_A_VERB:
+            if isinstance(node, ast.FunctionDef) and _needs_verb(node, path):
                 first = re.split(r"[\s,:;.]", text, maxsplit=1)[0]
                 if first not in VERBS:
                     yield f"{where}: {node.name}: expected a docstring that begins with a verb, found {first!r}."
@@ -68,8 +70,10 @@ def sentences_of(text: str) -> Iterator[str]:
         yield from re.split(r"(?<=[.?!:;])\s+", " ".join(part.split()))
 
 
-def _needs_verb(node: ast.FunctionDef) -> bool:
-    """Return whether a function is one that does something: neither a property, nor a fixture, nor a test."""
+def _needs_verb(node: ast.FunctionDef, path: str) -> bool:
+    """Return whether a function is one that does something: neither a property, nor a fixture, test or program."""
+    if path.startswith(PROGRAMS) or f"{path}:{node.name}" in NOT_A_VERB:
+        return False
     decorators = " ".join(map(ast.unparse, node.decorator_list))
     is_noun = re.search(r"property|fixture|overload", decorators) or re.fullmatch(r"__\w+__", node.name)
     return not is_noun and not node.name.startswith("test_")

@@ -1,5 +1,5 @@
-"""Programs on which no forecast was tuned: `python -m tools.forecast_truth --heldout`.
+"""Forecasts of programs on which none was tuned: `python -m tools.forecast_truth --heldout first`.
 
-They measure the knowledge base and must not shape it. `first` showed what had to be mended. `second` was written beside
-it, before either was run, and was asked only after the mends. Who mends because of one of them writes a third.
+The programs measure the knowledge base and must not shape it. `first` showed what to mend. `second` was written
+beside it, before either was run, and was asked only after the mends. Who mends because of one of them writes a third.
 """

@@ -17,12 +17,14 @@ from export_core.goldens import Check, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
+from studies.corpus.choosing import choose
+from studies.corpus.programs.planted import PROGRAMS
 from studies.numbers import __main__ as session
 from studies.numbers import double, kernels, planted, rules, sets, tables, wrong
-from studies.numbers.programs import HELD_OUT, HELD_OUT_LAST, PROGRAMS
 
 VALUES = np.array([[1000.0, 0.5], [0.0, -0.25]], np.float32)
 PLAIN = Check("", inputs=INPUTS, outputs=OUTPUTS)
+HELD_OUT, FOR_TERMS = (list(map(sets.program_in, group.tests)) for group in choose("planted", "held-out"))
 
 
 @pytest.fixture
@@ -48,11 +50,11 @@ def test_coarse_errors_are_wrong_everywhere():
     assert set(tables.COARSE) == set(planted.FROM_EACH_OUTPUT)
 
 
-def test_ninety_programs_are_held_out_from_the_rule_of_terms_by_the_narrow_types_in_them():
-    kinds = Counter(PROGRAMS[name].narrow for name in HELD_OUT_LAST)
+def test_ninety_programs_are_held_out_for_the_rule_of_terms():
+    kinds = Counter(PROGRAMS[name].narrow for name in FOR_TERMS)
     assert sum(kinds.values()) >= 90
     assert set(kinds) == set(tables.NARROW)
-    plants = Counter(kind for name in HELD_OUT_LAST for kind in [PROGRAMS[name].narrow] * len(PROGRAMS[name].wrong))
+    plants = Counter(kind for name in FOR_TERMS for kind in [PROGRAMS[name].narrow] * len(PROGRAMS[name].wrong))
     assert plants[""] >= 130
     assert plants["beside"] >= 81
 
@@ -70,20 +72,21 @@ def test_every_program_is_of_one_set_and_written_by_one_group():
     assert sorted(map(sets.program_in, tests)) == sorted(PROGRAMS)
 
 
-def test_the_real_programs_that_the_atlas_doubts_are_written_by_their_writers():
-    (group,) = (group for group in sets.groups_of([sets.REALS], []) if group.writers)
-    plain = next(group for group in sets.groups_of([sets.REALS], []) if group.name == "plain")
-    assert set(group.tests) < set(plain.tests)
+def test_programs_that_the_atlas_doubts_are_real_programs():
+    plain, alarms = sets.groups_of([sets.REALS], [])
+    assert alarms.writers
+    assert set(alarms.tests) < set(plain.tests)
 
 
 @pytest.mark.parametrize(
     ("case", "of_set"),
     [
-        ("studies.numbers.test_corpus.test_program[matmul]", sets.CORPUS),
-        ("studies.numbers.test_corpus.test_program[beam_step]", sets.HELD),
-        ("studies.numbers.test_corpus.test_program[distances_of_rows]", sets.HELD_NOW),
+        ("studies.corpus.programs.planted_programs.test_program[matmul]", sets.CORPUS),
+        ("studies.corpus.programs.planted_programs.test_program[beam_step]", sets.HELD),
+        ("studies.corpus.programs.planted_programs.test_program[distances_of_rows]", sets.HELD_NOW),
         ("studies.corpus.programs.attention_programs.test_attention", sets.REALS),
-        ("studies.corpus.programs.flax_programs.test_mlp", sets.LIBRARIES),
+        ("studies.corpus.programs.flax_programs.test_attention", sets.LIBRARIES),
+        ("tests.compat.test_models.test_attention", ""),
     ],
 )
 def test_a_case_is_of_a_set(case, of_set):

@@ -21,12 +21,12 @@ nox.options.reuse_existing_virtualenvs = True
 register()
 
 SHARED = {"PYTHONPATH": "tests/artifact"}
-"""What studies of artifacts share with the tests: it takes artifacts apart and breaks them."""
+"""The variables of studies that use modules of tests/artifact."""
 EXAMPLES = [path.parent for path in sorted(Path(__file__).parent.glob("examples/*/pyproject.toml"))]
 
 
 def newest_python() -> str | None:
-    """A CPython for which the newest jax has wheels, or None for the one that runs nox."""
+    """Return a CPython for which the newest jax has wheels; None, which stands for that of nox, if there is none."""
     try:
         return find_python(PREFERRED, uv_command())
     except EnvironmentFailed:
@@ -35,7 +35,7 @@ def newest_python() -> str | None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The fast tests. -- -m matrix for those that need other jaxlib releases."""
+    """Run the fast tests. -- -m matrix for those that need other jaxlib releases."""
     groups = ("tests", "schema", "engines", "workflows")
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Set to anything else, each of the hundreds of processes would compile the bytecode of jax anew.
@@ -51,34 +51,34 @@ def tests(session: nox.Session) -> None:
 # The newest jax needs a newer CPython than the oldest one that this package supports.
 @nox.session(python=newest_python(), default=False)
 def tests_newest(session: nox.Session) -> None:
-    """The same tests with CPython 3.12 and the newest jax."""
+    """Run the fast tests with CPython 3.12 and the newest jax."""
     tests(session)
 
 
 @nox.session(python=newest_python(), default=False)
 def weekly(session: nox.Session) -> None:
-    """The tests that install what no other test does, or run a whole study: each week, not for each change."""
+    """Run the tests that install what no other test does, or run a whole study: each week, not for each change."""
     session.install("-e", ".[nox]", "--group", "tests")
     session.run("pytest", "-m", "weekly", *session.posargs)
 
 
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
-    """The page of a report, the site and the tutorial. First `apt-get install chromium` or `playwright install`."""
+    """Open report, site and tutorial in Chromium: first `apt-get install chromium` or `playwright install`."""
     session.install("-e", ".[nox]", "--group", "tests", "--group", "browser", "--group", "docs")
     session.run("pytest", "-m", "browser", "tests/report", "tests/features", "tests/docs", *session.posargs)
 
 
 @nox.session(default=False)
 def tutorial(session: nox.Session) -> None:
-    """The tutorial in a bare Debian, timed: needs root and debootstrap. -- --docs docs/tutorial/index.md: the page."""
+    """Time the tutorial in a bare Debian: needs root and debootstrap. -- --docs docs/tutorial/index.md renews it."""
     session.install("-e", ".")
     session.run("python", "-m", "tools.bare_tutorial", *session.posargs)
 
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """The site, in docs/_build/html; a warning is an error. -- -b linkcheck asks every link, and needs a network."""
+    """Build the site in docs/_build/html; warnings are errors. -- -b linkcheck opens every link (network)."""
     session.install("-e", ".", "--group", "docs")
     builder = () if "-b" in session.posargs else ("-b", "html")
     session.run("sphinx-build", "-W", "--keep-going", "-q", *builder, *session.posargs, "docs", "docs/_build/html")
@@ -86,7 +86,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Ruff: rules and format."""
+    """Check the code with ruff: its rules and its format."""
     session.install("--group", "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -94,7 +94,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def prose(session: nox.Session) -> None:
-    """Check the docs: spelling, and how hard they are to read; and docstrings and names of the package."""
+    """Check spelling, how hard the docs are to read, and the docstrings and names of the code."""
     session.install("--group", "prose")
     session.run("codespell")
     session.run("typos")
@@ -104,7 +104,7 @@ def prose(session: nox.Session) -> None:
 
 @nox.session
 def typecheck(session: nox.Session) -> None:
-    """Mypy, strict."""
+    """Check the types with mypy, strictly."""
     session.install("-e", ".[nox]", "--group", "typecheck")
     session.run("mypy")
 
@@ -112,12 +112,12 @@ def typecheck(session: nox.Session) -> None:
 @nox.session(python=newest_python(), default=False, reuse_venv=False)
 @nox.parametrize("folder", EXAMPLES, ids=[folder.name for folder in EXAMPLES])
 def examples(session: nox.Session, folder: Path) -> None:
-    """The commands of an example's README, with the wheel in a new environment. -- --renew writes what they print."""
-    place = Path(session.create_tmp()).resolve()
-    shutil.rmtree(place)
-    session.run(uv_command(), "build", "--quiet", "--wheel", "--out-dir", str(place / "dist"), external=True)
-    (wheel,) = (place / "dist").glob("*.whl")
-    copy = shutil.copytree(folder, place / folder.name)
+    """Run the commands of an example's README with the wheel, in a new environment. -- --renew writes their output."""
+    scratch = Path(session.create_tmp()).resolve()
+    shutil.rmtree(scratch)
+    session.run(uv_command(), "build", "--quiet", "--wheel", "--out-dir", str(scratch / "dist"), external=True)
+    (wheel,) = (scratch / "dist").glob("*.whl")
+    copy = shutil.copytree(folder, scratch / folder.name)
     project = tomllib.loads((copy / "pyproject.toml").read_text(encoding="utf-8"))
     words = ["--editable", "."] if "build-system" in project else []
     words += ["--group", "test"] if "test" in project.get("dependency-groups", {}) else []
@@ -128,28 +128,28 @@ def examples(session: nox.Session, folder: Path) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def bench(session: nox.Session) -> None:
-    """All budgets, measured side by side in one run. -- --docs docs/explanation/performance.md renews the page."""
+    """Measure all budgets side by side in one run. -- --docs docs/explanation/performance.md renews the page."""
     session.install("-e", ".", "--group", "tests", "--group", "browser")
     session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def large_matrix(session: nox.Session) -> None:
-    """Twelve writers, twenty readers and all cases in one run, then the same again: -- --goldens DIR."""
+    """Run 12 writers, 20 readers and all cases in one matrix, then the same matrix again. -- --goldens DIR."""
     session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "benchmarks.large", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def numbers(session: nox.Session) -> None:
-    """False alarms, missed errors of the rules. -- --docs docs/evidence/numbers-measured.md: the page."""
+    """Count false alarms and missed errors of the rules for numbers. -- --docs PAGE renews numbers-measured.md."""
     session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "studies.numbers", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def mutations(session: nox.Session) -> None:
-    """Mutations of the modules that decide, which fast tests must notice. -- --sample 20 tries more of each module."""
+    """Mutate the modules that decide: fast tests must notice it. -- --sample 20 tries more of each module."""
     session.install("-e", ".", "--group", "tests", "--group", "mutations")
     session.run("python", "-m", "tools.mutations", *session.posargs)
 
@@ -209,7 +209,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def reader_check(session: nox.Session) -> None:
-    """Compare what the artifact reader says with what 20 releases say of their artifacts. -- --releases 3 is quick."""
+    """Compare what the artifact reader and 20 releases say of the same artifacts. -- --releases 3 is quick."""
     session.install("-e", ".")
     session.install("--upgrade", "jax", "jaxlib")  # for the goldens in the wheel of jax
     session.run("python", "-m", "studies.artifact.reader_check", *session.posargs, env=SHARED)
@@ -217,21 +217,21 @@ def reader_check(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def audit_check(session: nox.Session) -> None:
-    """Mutants for an hour: the audit names what four releases find, or refuses. -- --mutants 4000 is quick."""
+    """Audit mutants for an hour: the audit must name what four releases find, or refuse. -- --mutants 4000 is quick."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.artifact.audit_check", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)
 def forecast_check(session: nox.Session) -> None:
-    """Compare the forecast "this reader loads it" with real loading in 22 releases: the confusion table."""
+    """Compare the forecast "this reader loads it" with real loading in 22 releases, and print the confusion table."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.artifact.forecast_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def knowledge(session: nox.Session) -> None:
-    """Whether what is known of each consumer is still true: each entry in its first and last release, each week."""
+    """Check that the knowledge base is still true: each entry in its first and last release. Each week."""
     session.install("-e", ".")
     session.run("python", "-m", "tools.forecast_truth")
     session.run("python", "-m", "tools.knowledge_check", *session.posargs)
@@ -246,84 +246,84 @@ def convert_check(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def runtimes(session: nox.Session) -> None:
-    """The goldens in TensorFlow, IREE, LiteRT, PJRT and the interpreter; renews docs/explanation/runtimes.md."""
+    """Replay the goldens in TensorFlow, IREE, LiteRT, PJRT and the interpreter; renews docs/explanation/runtimes.md."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.runtimes.session", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def operations(session: nox.Session) -> None:
-    """Each operation with each dtype in LiteRT and IREE: what a forecast takes as seen."""
+    """Run each operation with each dtype in LiteRT and IREE: forecasts rest on what worked."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.runtimes.operations")
 
 
 @nox.session(python=newest_python(), default=False)
 def custom_calls(session: nox.Session) -> None:
-    """A custom call changes: what two of its days export, in five releases, for docs/how-to/change-a-custom-call.md."""
+    """Replay two versions of a custom call in five releases, for docs/how-to/change-a-custom-call.md."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.custom_calls.replays", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def why(session: nox.Session) -> None:
-    """Ask why of ten real breaks: bisect, reduce, bundles. -- --docs docs/evidence/ten-breaks.md: the page."""
+    """Bisect, reduce and bundle ten real breaks. -- --docs docs/evidence/ten-breaks.md renews the page."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.why.ten_breaks", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def atlas(session: nox.Session) -> None:
-    """The corpus by many writers in every reader since 0.4.30. -- --docs docs/atlas: data, page, tables."""
+    """Replay the corpus by many writers in every reader since 0.4.30. -- --docs docs/atlas: data, page, tables."""
     session.install("-e", ".[dask]")
     session.run("python", "-m", "studies.atlas.session", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def every_release(session: nox.Session) -> None:
-    """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
+    """Tabulate every release since 0.4.24 as writer and as reader. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.every_release.cross", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def libraries(session: nox.Session) -> None:
-    """What 16 libraries export, read where they are not installed. -- --docs docs/reference/libraries.md: the page."""
+    """Read what 16 libraries export where they are not installed. -- --docs docs/reference/libraries.md: the page."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.libraries.libraries_table", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def jax_goldens(session: nox.Session) -> None:
-    """JAX's own goldens as goldens of this project. -- 0.12.0.1 --goldens DIR: those of a wheel file or a release."""
+    """Convert JAX's own goldens into goldens of this project. -- 0.12.0.1 --goldens DIR: of that release."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.from_jax.jax_goldens", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def from_jax(session: nox.Session) -> None:
-    """JAX's own goldens, by JAX's own tests and by ours. -- --docs docs/evidence/agreement-with-jax.md: the page."""
+    """Test JAX's own goldens by JAX's tests and by ours. -- --docs docs/evidence/agreement-with-jax.md: page."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.from_jax.agreement", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def regressions(session: nox.Session) -> None:
-    """Programs of closed issues by five writers, in 23 readers; renews the page. -- --goldens DIR keeps them."""
+    """Replay programs of closed issues by five writers in 23 readers; renews the page. -- --goldens DIR stores them."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.corpus.regressions_table", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def negative(session: nox.Session) -> None:
-    """Artifacts with one thing wrong: what jaxexport and five releases of jax say of them; renews data and page."""
+    """Ask jaxexport and five releases of jax about artifacts with one thing wrong; renews data and page."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.corpus.negative_table", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)
 def harnesses(session: nox.Session) -> None:
-    """JAX's own harnesses, written and replayed by some releases. -- --sample N --writers V,V --readers V,V."""
+    """Write and replay JAX's own harnesses in some releases. -- --sample N --writers V,V --readers V,V."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.corpus.harness_session", *session.posargs)
 

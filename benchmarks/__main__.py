@@ -1,4 +1,4 @@
-"""The command of the benchmarks: one table of ratios, with the numbers behind them and the machine."""
+"""The command of the benchmarks: it prints one table of ratios, with the numbers behind them and the machine."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def main() -> int:
         "runtimes": lambda: runtimes.measure(options.rounds),
     }
     try:
-        # Found before a quarter of an hour of measuring.
+        # Before a quarter of an hour of measuring, so that a wrong page is reported at once.
         docs = PageTable.of(options.docs) if options.docs else None
     except (OSError, ValueError) as error:
         parser.error(f"--docs: {error}")
-    # With this variable every process would compile anew what a user's processes find compiled.
+    # With this variable every process would compile the bytecode anew, which a user's processes do not.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     chosen = options.only.split(",") if options.only else list(kinds)
     if unknown := set(chosen) - set(kinds):
@@ -97,7 +97,7 @@ def main() -> int:
     measured = []
     for kind in chosen:
         lines = kinds[kind]()
-        for line in lines:  # at once, since a later kind may fail
+        for line in lines:  # printed at once, since a later kind may fail
             print(f"{kind}: {line.what}: {line.measured}, {line.against}: {line.result} {mark(line)}", flush=True)
         measured += lines
     machine = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
@@ -112,7 +112,7 @@ def main() -> int:
 
 
 def processor() -> str:
-    """What /proc/cpuinfo calls it."""
+    """Return the processor's name by /proc/cpuinfo, or else its architecture."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 

@@ -21,10 +21,10 @@ RUNS = 3
 
 
 def measure(readers: int) -> list[Line]:
-    """This project's goldens in its newest readers: once with an empty cache, then again, as whole processes.
+    """Run this project's goldens in its newest readers, once with an empty cache and then again, as whole processes.
 
-    The environments are the user's. The first run builds those that are missing, so that one in which all are there
-    counts: without them the ratio would flatter.
+    The environments are the user's. Where one is missing, the first run builds it, and the ratio looks better than it
+    is: run the benchmark a second time.
     """
     versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-readers:]
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,8 +1,8 @@
-"""The cost of a cell of a matrix, whole matrices on all cores, against the bound and against others' ways.
+"""The cost of a cell in a matrix on all cores, against a lower bound and against other ways to isolate cells.
 
-The bound: the same artifacts in as many warm processes as cores, which isolate, audit and compare nothing. A matrix has
-the start of its worker, the audit, a cold process for each cell, and the comparison. The others give each cell a
-process too: a new interpreter, a fork of a process that has imported jax, a pool that does it.
+The bound runs the same artifacts in as many warm processes as cores, which isolate, audit and compare nothing. A matrix
+adds the start of its worker, the audit, a cold process for each cell, and the comparison. The other ways give each cell
+a process too: a new interpreter, a fork of a process that has imported jax, a process pool.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ CORES = os.cpu_count() or 1
 
 
 def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar, rounds: int) -> list[Line]:
-    """Wall seconds a cell: the matrix and the bound in turn, then the others on some of the cells."""
+    """Measure wall seconds a cell: the matrix and the bound in turn, then the other ways on some of the cells."""
     with tempfile.TemporaryDirectory() as scratch:
         artifacts = {request.artifact for request in sharing(cells, Path(scratch))}
     cells = [cell for cell in cells if str(cell.golden.folder.resolve() / ARTIFACT) in artifacts]
 
     def matrix(
-        some: Sequence[Cell] = cells, where: Environment = environment, start: WorkerStarter = start_worker
+        some: Sequence[Cell] = cells, reader: Environment = environment, start: WorkerStarter = start_worker
     ) -> float:
         options = ReplayOptions(calendar, limits=CellLimits(jobs=CORES))
         started = time.perf_counter()
-        ended = list(replay(some, lambda placement: where, options, start=start))
+        ended = list(replay(some, lambda placement: reader, options, start=start))
         return (time.perf_counter() - started) / len(ended)
 
     pairs = [(matrix(), bound(cells, environment)) for _ in range(rounds)]
@@ -72,7 +72,7 @@ def measure(cells: Sequence[Cell], environment: Environment, calendar: Calendar,
 
 
 def peers(cells: Sequence[Cell], environment: Environment, matrix: Callable[..., float]) -> list[Line]:
-    """What others do, on a sample of the cells, which has a matrix of its own to compare with."""
+    """Measure the other ways on a sample of the cells, against a matrix of the same sample."""
     sample = cells[:: max(1, len(cells) // PEERS_CELLS)]
     ours = matrix(sample)
     with tempfile.TemporaryDirectory() as empty:
@@ -98,7 +98,7 @@ def peers(cells: Sequence[Cell], environment: Environment, matrix: Callable[...,
 
 
 def pool(cells: Sequence[Cell], environment: Environment, kind: str) -> float:
-    """Wall seconds a cell in a pool of Python's own."""
+    """Return the wall seconds a cell in one of Python's process pools."""
     command = [str(environment.python), str(POOLS), str(PROGRAM), str(environment.half), kind, str(CORES)]
     with tempfile.TemporaryDirectory() as scratch:
         lines = ""
@@ -113,9 +113,9 @@ def pool(cells: Sequence[Cell], environment: Environment, kind: str) -> float:
 
 
 def bound(cells: Sequence[Cell], environment: Environment) -> float:
-    """Wall seconds a cell in one process for each core, each of which has run one before."""
+    """Return the wall seconds a cell in one warm process for each core."""
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
-        # A folder of outputs for each process, which every cell of it overwrites.
+        # Each process has a folder for outputs, which its cells overwrite.
         requests = [
             sharing(cells[number::CORES], Path(stack.enter_context(tempfile.TemporaryDirectory(dir=scratch))))
             for number in range(CORES)

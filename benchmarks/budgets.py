@@ -1,14 +1,14 @@
 """The budgets: one table, from which each benchmark takes its limit, and the page on performance its table.
 
-Most limits are ratios of two sides that are measured in one run: they hold on any machine. Those in seconds are for a
-person who waits, and those in megabytes for the memory that a runner of a CI system has.
+Most limits are ratios of two sides that are measured in one run, so they hold on any machine. Limits in seconds are
+what a person can wait, and limits in megabytes fit into the memory of a CI runner.
 """
 
 from typing import NamedTuple
 
 
 class Budget(NamedTuple):
-    """How much something may take."""
+    """The most that something may take."""
 
     what: str
     limit: float
@@ -54,8 +54,9 @@ BUDGETS = {
         "% of the run more than their share",
         "the whole run",
     ),
-    # The aims are 0.62 and 1.0. Measured so far on a busy machine (load 27, two cores): processor time, 1.3 times, with
-    # the other side of three readers taken 7/3 times. Wall time says nothing there: 0.85 is what it was before.
+    # The aims are 0.62 and 1.0. Measured so far on a busy machine (load 27, two cores): 1.3 times the processor time,
+    # where the other side ran three readers and was scaled to seven. Wall time means nothing there: 0.85 is an older
+    # measurement.
     "nothing": Budget(
         "from nothing to the answer: ten tests, three writers, seven readers, uv's cache warm",
         0.85,
@@ -66,7 +67,7 @@ BUDGETS = {
     "environments": Budget(
         "environments on a machine that has nothing", 1.2, "times", "uv and the first import of jax"
     ),
-    # Each run reads all goldens: it checks their bytes, and lists which outputs show nothing.
+    # Also a run without new cells reads all goldens: it checks their bytes, and lists outputs that show nothing.
     "again": Budget("the same matrix again, nothing changed", 60, "times faster", "its first run"),
     "cost": Budget("cost figures of the compiler", 1.05, "times", "the same matrix without"),
     "writing": Budget(

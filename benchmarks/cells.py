@@ -1,10 +1,9 @@
 """The cost of a cold cell against a warm process.
 
 Both sides do the same: read the artifact and its inputs, deserialize, print the module, lower, compile, run, write the
-outputs. A cold cell is measured from when its process receives it until its last message. That process waits with jax
-imported, its client started as in any process that is about to read an artifact, and its own copies of the pages that
-any cell writes. What that costs before and after is in `bound.py`. All run in an environment like every reader's, not
-in the one that runs the benchmark.
+outputs. A cold cell is measured from when its process receives it until its last message. Before, that process has
+imported jax, started its client, and copied the memory pages that any cell writes. `bound.py` measures what that costs.
+All run in an environment like every reader's, not in that of the benchmark.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ AHEAD_SECONDS = 0.3
 
 
 def measure(rounds: int) -> list[Line]:
-    """Goldens of this project, read by the newest jaxlib."""
+    """Measure goldens of this project, read by the newest jaxlib."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     reader = calendar.release(calendar.newest())
     environment = ReaderEnvironments(calendar).build(Placement(reader))
@@ -51,18 +50,24 @@ def cold(
     *,
     caches: bool = False,
 ) -> list[Line]:
-    """The same cells in a warm process and in cold ones, one at a time, in turn: a machine's speed drifts.
+    """Measure the same cells in a warm process and in cold ones, in turn, since a machine's speed drifts.
 
-    `asked` makes the requests of those that can share a warm process. The budget limits the median of the ratios, each
-    of the fastest rounds of a golden; the second line is the mean of all goldens. Cells that set up their process in
-    their own way (devices, x64, registered modules) cannot share a warm one with others, and are left out. `caches`:
-    the runtime keeps what it has compiled, so each round has a new process, which the first golden has warmed; and its
-    cells may be shorter than what a process does before it gets one, so that has `AHEAD_SECONDS`.
+    The budget limits the median of the ratios, each of the fastest rounds of a golden. The second line is the mean of
+    all goldens. Cells that set up their process in their own way (devices, x64, registered modules) are left out.
+
+    Args:
+        cells: the cells to measure.
+        environment: the environment of their reader.
+        rounds: how often each cell runs.
+        asked: makes the requests of the cells that can share a warm process.
+        caches: whether the runtime caches what it has compiled. Then each round has a new warm process, which has run
+            the first golden only. And each cold process gets `AHEAD_SECONDS` before its cell, since such cells may be
+            shorter than its preparation.
     """
     forking, warm = start_worker(environment, 1), WarmProcess(environment)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            # What does not run here, such as a golden that this release refuses, is no measure of a cell.
+            # A cell that fails, such as a golden that this release refuses, would measure something else.
             all_requests = asked(cells, Path(scratch))
             requests = [request for request in all_requests if forking.submit(request).result().end == "ok"]
             for request in requests:

@@ -1,6 +1,6 @@
-"""The environments of a machine that has none, and no downloaded package, against uv and the first import of jax.
+"""The time to build environments without any downloaded package, against uv and the first import of jax.
 
-Whoever installs jax imports it once before anything runs, and that compiles its bytecode: part of what uv's side is.
+The first import counts for uv's side, since it compiles the bytecode of jax: our environments are compiled when built.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ BUDGET = BUDGETS["environments"].limit
 
 
 def measure() -> list[Line]:
-    """The newest releases, as many at once as there are cores; both sides download everything.
+    """Measure the newest releases, as many at once as there are cores; both sides download everything.
 
-    Ours also checks each file against its package's hash.
+    Our side also checks each file against its package's hash.
     """
     variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # as a build has: without PYTHONDONTWRITEBYTECODE
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
@@ -45,12 +45,13 @@ def measure() -> list[Line]:
             return environments.build(placement)
 
     def install(environment: Environment, folder: Path) -> Path:
-        place = folder / environment.release.jaxlib
+        virtual_environment = folder / environment.release.jaxlib
         ready = json.loads((environment.python.parents[1] / READY).read_bytes())
-        subprocess.run([uv_command(), "venv", "-q", "--python", environment.python.resolve(), place], check=True)
-        command = [uv_command(), "pip", "install", "-q", "--python", interpreter_in(place), *ready["requirements"]]
-        subprocess.run(command, check=True)
-        return interpreter_in(place)
+        base = environment.python.resolve()
+        subprocess.run([uv_command(), "venv", "-q", "--python", base, virtual_environment], check=True)
+        python = interpreter_in(virtual_environment)
+        subprocess.run([uv_command(), "pip", "install", "-q", "--python", python, *ready["requirements"]], check=True)
+        return python
 
     def first_import(python: Path, folder: Path) -> None:
         subprocess.run([python, "-c", "import jax, jax.export"], check=True, env=variables)
@@ -62,7 +63,7 @@ def measure() -> list[Line]:
             imported, _ = _seconds(first_import, pythons, Path(scratch) / "uv")
         return ours, uv, imported
 
-    # The fastest of each: the network, and what stands between this machine and the registry, can only add time.
+    # The fastest of each: the network can only add time.
     ours, uv, imported = map(min, zip(*(once() for _ in range(ROUNDS)), strict=True))
     what = f"environments of {RELEASES} releases on a machine that has nothing"
     without = f"{uv:.1f} s for uv alone, without bytecode"
@@ -82,7 +83,7 @@ def measure() -> list[Line]:
 
 
 def _seconds(make: Callable[[Any, Path], Any], items: Sequence[Any], folder: Path) -> tuple[float, list[Any]]:
-    """Wall seconds to make something of each item, with empty caches in a folder; and what was made."""
+    """Call `make` with each item and empty caches in a folder; return the wall seconds, and what was made."""
     caches = {"JAXEXPORT_CACHE": str(folder / "jaxexport"), "UV_CACHE_DIR": str(folder / "uv")}
     with mock.patch.dict(os.environ, caches), ThreadPoolExecutor(os.cpu_count()) as pool:
         started = time.perf_counter()

@@ -1,8 +1,8 @@
 """The command line of a matrix with stubs for readers, all else real: `python -m benchmarks.coordinator matrix …`.
 
 A stub replies at once with the outputs that the golden expects, so that the rest is the cost of the coordinator itself.
-At the end its /proc/self/status is written to the file that $STATUS names: wait4 may report the memory of the process
-that started it.
+At the end its /proc/self/status is written to the file that $STATUS names, for its peak memory: wait4 may report that
+of the process that started it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from export_core.readers.worker.protocol import Cost, Reply, Request, Stage, Tim
 
 
 class Stub:
-    """A worker that has run every cell already."""
+    """A worker that answers every cell at once with the expected outputs."""
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Answer a cell at once, in place of `pool.Worker.submit`."""
+        """Answer a cell at once."""
         (check,) = request.checks
         assert check.outputs
         shutil.copyfile(Path(request.artifact).with_name(OUTPUTS), check.outputs)
@@ -43,16 +43,16 @@ class Stub:
         return done
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: a stub has no process to end."""
 
 
 def start(environment: Environment, slots: int) -> Stub:
-    """A stub for any environment."""
+    """Return a stub for any environment."""
     return Stub()
 
 
 def build(environments: ReaderEnvironments, placement: Placement) -> Environment:
-    """This interpreter, for any release."""
+    """Return this interpreter as the environment of any release."""
     return this_interpreter(placement.reader)
 
 

@@ -1,4 +1,4 @@
-"""What the compiler's figures add to a matrix: cells of one reader, by the worker's program with and without them.
+"""The cost of the compiler's figures in a matrix: cells of one reader, by a worker that asks for them or not.
 
 The budget limits processor seconds of everything that runs, since wall time on a shared machine differs by more than
 the figures take. Both sides run in turn; the ratio is that of the medians.
@@ -26,13 +26,13 @@ from export_core.readers.placement import Placement
 ROOT = Path(__file__).parents[1]
 BUDGET = BUDGETS["cost"].limit
 EVERY = 5
-"""One of so many goldens is run: the figures of 150 cells are enough, and both sides run all of them each round."""
-SAID = '"cost": cost_of(compiled), '
-"""Where the worker's program asks for the figures."""
+"""Every fifth golden is run: about 150 cells are enough, and both sides run all of them in each round."""
+COST_QUESTION = '"cost": cost_of(compiled), '
+"""The text by which the worker's program asks for the figures."""
 
 
 def measure(rounds: int) -> list[Line]:
-    """Goldens of this project, read by the newest jaxlib."""
+    """Measure goldens of this project, read by the newest jaxlib."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     reader = calendar.release(calendar.newest())
     environment = ReaderEnvironments(calendar).build(Placement(reader))
@@ -62,14 +62,14 @@ def measure(rounds: int) -> list[Line]:
 
 
 def _without_figures(program: str) -> str:
-    assert program.count(SAID) == 1, "expected one place in jaxlib_worker.py that asks for the figures"
-    return program.replace(SAID, "")
+    assert program.count(COST_QUESTION) == 1, "expected jaxlib_worker.py to ask for the figures once"
+    return program.replace(COST_QUESTION, "")
 
 
 def _processor_seconds(
     cells: Sequence[Cell], environment: Environment, options: ReplayOptions, *, asked: bool
 ) -> float:
-    """Of this process, of the worker and of its cells."""
+    """Replay the cells, and return the processor seconds of this process, of the worker and of its cells."""
     before = os.times()
     outcomes = list(replay(cells, lambda placement: environment, options))
     after = os.times()

@@ -1,4 +1,4 @@
-"""A marked test whose goldens have not changed, beside a plain export of the same function in the same process.
+"""The cost of a marked test whose goldens have not changed, beside a plain export of the same function.
 
 Both sides are measured in one run of this project's cases by `benchmarks.daily_plugin`: each function is exported and
 called once to warm up, then plainly and by its marked test in turn, each time with jax's caches emptied. Every case has
@@ -32,7 +32,7 @@ BUDGET = BUDGETS["daily"].limit
 
 
 def measure() -> list[Line]:
-    """The budgets limit the ratio of the median case, and the cells of the first run."""
+    """Measure all cases twice; the budgets limit the ratio of the median case, and the cells of the first run."""
     with tempfile.TemporaryDirectory() as scratch:
         goldens = with_generations(Path(scratch) / "golden")
         first = run(Path(scratch), goldens)
@@ -62,7 +62,7 @@ def measure() -> list[Line]:
 
 
 class Run:
-    """What a run says: seconds of each case, plain and marked; its goldens, and how many did not run again."""
+    """The figures of a run: the seconds of each case, plain and marked; its goldens, and how many did not run again."""
 
     def __init__(self, seconds: list[tuple[float, float]], text: str) -> None:
         self.seconds = seconds
@@ -71,7 +71,11 @@ class Run:
 
 
 def _number(pattern: str, text: str) -> int:
-    """Return the first number that a pattern finds. Raises `SystemExit` with the whole text where it finds none."""
+    """Return the first number that a pattern finds.
+
+    Raises:
+        SystemExit: it finds none; the message has the whole text.
+    """
     found = re.search(pattern, text)
     if not found:
         raise SystemExit(f"expected {pattern!r} in what pytest has printed:\n{text}")
@@ -96,7 +100,7 @@ def run(scratch: Path, goldens: Path) -> Run:
 
 
 def with_generations(folder: Path) -> Path:
-    """This project's goldens, each case with copies of its newest one under other writers."""
+    """Copy this project's goldens, and the newest one of each case under the names of other writers."""
     shutil.copytree(ROOT / "golden", folder)
     store, calendar = GoldenStore(folder), load_calendar()
     for _, generations in itertools.groupby(store.goldens(), key=lambda golden: golden.manifest.case):

@@ -24,7 +24,7 @@ ROWS: list[tuple[float, float]] = []
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: Any) -> Generator[None, object, object]:
-    """Time the plain side before the marked one, or after it, in turn."""
+    """Time a marked test and a plain export of its function; which of the two is first alternates."""
     if "export_golden" not in getattr(item, "funcargs", {}) or item.stash.get(plugin.MARKED, None) is None:
         return (yield)
     names = item._fixtureinfo.argnames
@@ -38,7 +38,7 @@ def pytest_runtest_call(item: Any) -> Generator[None, object, object]:
         plain()  # to warm up
         if len(ROWS) % 2:
             plain()
-    except Exception:  # a function that is to be refused, or that needs what a plain export does not give
+    except Exception:  # a function that must be refused, or a test that needs more than a plain export
         return (yield)
     jax.clear_caches()
     started = time.perf_counter()
@@ -51,7 +51,7 @@ def pytest_runtest_call(item: Any) -> Generator[None, object, object]:
 
 
 def seconds_of(do: Callable[[], Any]) -> float:
-    """The seconds that it takes with jax's caches empty."""
+    """Return the seconds that a call takes with jax's caches empty."""
     jax.clear_caches()
     started = time.perf_counter()
     do()
@@ -59,7 +59,7 @@ def seconds_of(do: Callable[[], Any]) -> float:
 
 
 def plain_export(item: Any) -> Callable[..., Any]:
-    """What a test calls in the place of its fixture: export, serialize, and one call. Further calls do nothing."""
+    """Return a replacement for a test's fixture that exports, serializes, and calls the function once."""
     settings = item.config.stash[plugin.SETTINGS]
     options = export_options(item.stash[plugin.MARKED][1], settings.policy, settings.platforms)
 

@@ -1,7 +1,7 @@
-"""The answer on a machine without environments, against what people would write: a venv and a pytest for each reader.
+"""The time to the answer on a machine without environments, against a plain venv and pytest for each reader.
 
-Both sides find uv's cache filled, as on a machine that has used these releases before. One runs each cell in a cold
-process, audits it and judges it; the other runs all artifacts of a reader in one warm process.
+Both sides find uv's cache filled, as on a machine that has used these releases before. Ours runs each cell in a
+cold process, audits it and judges it; the other runs all artifacts of a reader in one warm process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ done < releases
 
 
 def measure(rounds: int) -> list[Line]:
-    """The budgets limit the medians of the ratios of all rounds, in which the two sides take turns to be first."""
+    """Measure both sides, which take turns to be first; the budgets limit the medians of the ratios of all rounds."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     readers = calendar.versions()[-READERS:]
     measured = [_round(calendar, readers, naive_first=bool(number % 2)) for number in range(-1, rounds)]
@@ -71,7 +71,11 @@ def _line(what: str, pairs: Sequence[tuple[float, float]], budget: Budget, unit:
 def _round(
     calendar: Calendar, readers: Sequence[str], *, naive_first: bool
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Wall seconds of both sides, and processor seconds of both, which have found the same artifacts to work."""
+    """Run both sides; return the wall seconds of both, and the processor seconds of both.
+
+    Raises:
+        SystemExit: not as many cells pass on both sides.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         sides = [(_ours, Path(scratch) / "ours"), (_naive, Path(scratch) / "naive")]
         ended = {}
@@ -80,12 +84,12 @@ def _round(
             ended[run] = run(folder, calendar, readers)
     (our_wall, ours, our_passes), (their_wall, theirs, their_passes) = ended[_ours], ended[_naive]
     if our_passes != their_passes:
-        raise SystemExit(f"{our_passes} cells pass, and {their_passes} tests of the other side")
+        raise SystemExit(f"expected {their_passes} cells to pass, as on the other side, found {our_passes}")
     return (our_wall, their_wall), (ours, theirs)
 
 
 def make_project(folder: Path) -> None:
-    """A project with goldens of this one, and the test of the other side."""
+    """Make a project with some goldens of this repository, and the test of the other side."""
     for case in CASES:
         for writer in WRITERS:
             of_case = Path("golden") / f"tests.compat.{case}" / writer
@@ -95,7 +99,7 @@ def make_project(folder: Path) -> None:
 
 
 def _ours(folder: Path, calendar: Calendar, readers: Sequence[str]) -> tuple[float, float, int]:
-    """Wall and processor seconds of a matrix, and how many cells pass."""
+    """Run a matrix; return its wall seconds, its processor seconds, and how many cells pass."""
     command = [sys.executable, "-m", "export_core", "matrix", "--readers", ",".join(readers), "--quiet"]
     seconds = _timed(command, folder, {**os.environ, "JAXEXPORT_CACHE": str(folder / "cache")})
     results = map(json.loads, (folder / ".jaxexport" / "results.jsonl").read_text().splitlines())
@@ -103,7 +107,7 @@ def _ours(folder: Path, calendar: Calendar, readers: Sequence[str]) -> tuple[flo
 
 
 def _naive(folder: Path, calendar: Calendar, readers: Sequence[str]) -> tuple[float, float, int]:
-    """Wall and processor seconds of the other side, and how many of its tests pass."""
+    """Run the other side; return its wall seconds, its processor seconds, and how many of its tests pass."""
     releases = []
     for release in map(calendar.release, readers):
         python = interpreter_for(pythons(release, calendar), uv_command()).python
@@ -116,7 +120,7 @@ def _naive(folder: Path, calendar: Calendar, readers: Sequence[str]) -> tuple[fl
 
 
 def _timed(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> tuple[float, float]:
-    """Wall seconds of a command, and processor seconds of all its processes."""
+    """Run a command; return its wall seconds, and the processor seconds of all its processes."""
     started = time.perf_counter()
     seconds = processor_seconds(command, folder, variables)
     return time.perf_counter() - started, seconds

@@ -1,4 +1,4 @@
-"""When the gate's answer is known: the share of a run after which every promised cell has its result."""
+"""The share of a run after which every promised cell has its result, and so the gate's answer is known."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 READERS = ("0.7.2", "0.8.1", "0.9.2", "0.10.1", "0.11.0", "0.11.2", "0.12.0", "0.12.0.1")
 CASES = ("*.test_models.*", "*.test_programs.*", "*.test_linear_algebra.*")
 MORE = BUDGETS["gate"].limit / 100
-"""Of the whole run: how much later than the promised cells' share of the work the last of them may end."""
+"""How much later the last promised cell may end than the promised cells' share of the work, of the whole run."""
 
 
 def measure() -> list[Line]:
-    """Some cases in readers old and new, without the cache of outcomes; the first run builds what is missing."""
+    """Measure some cases in old and new readers, without the cache of outcomes, once all environments are built."""
     _times()
     times = _times()
     answer = max(after for after, result in times if result.promised)
@@ -43,7 +43,7 @@ def measure() -> list[Line]:
 
 
 def _times() -> list[tuple[float, Result]]:
-    """The seconds after which each cell had its result."""
+    """Run the cells, and return the seconds after which each had its result."""
     times: list[tuple[float, Result]] = []
     started = time.perf_counter()
     run_matrix(

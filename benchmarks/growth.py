@@ -25,20 +25,20 @@ from export_core.run.results import read_summary
 ROOT = Path(__file__).parents[1]
 READERS = 40
 SIZES = (1_000, 10_000, 100_000)
-"""Planned cells."""
+"""The numbers of planned cells."""
 MEMORY_BUDGET = BUDGETS["coordinator"].limit
-"""MB at the largest plan."""
+"""The most MB that the largest plan may take."""
 SHARDED = 1_000_000
-"""Planned cells of a matrix that runs in shards, one for each reader, of which one is run."""
+"""The planned cells of a matrix that is split into shards, one for each reader; one shard is run."""
 SHARD_MEMORY_BUDGET = 1000.0
-"""MB of that shard, which plans the whole."""
+"""The most MB that this shard may take, which plans the whole matrix."""
 LINEAR = 1.2
-"""How much more a cell of the largest plan may take than one of the plan before it, for the time to count as linear."""
+"""The most that a cell of the largest plan may take, in times of one of the plan before, to count as linear."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took: wall and processor seconds, and the most memory in MB."""
+    """The cost of one run: wall and processor seconds, and the most memory in MB."""
 
     cells: int
     wall: float
@@ -47,7 +47,7 @@ class Run:
 
 
 def measure() -> list[Line]:
-    """Plans of growing size, each in a process of its own, without the cache of outcomes."""
+    """Measure plans of growing size, each in a process of its own, without the cache of outcomes."""
     with tempfile.TemporaryDirectory() as scratch:
         runs = [_run(Path(scratch) / str(cells), cells) for cells in SIZES]
         shard = _run(Path(scratch) / "sharded", SHARDED, READERS)
@@ -105,7 +105,8 @@ def _run(folder: Path, cells: int, shards: int = 1) -> Run:
         process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - started
     if process.returncode not in (0, 1):
-        raise SystemExit(f"{command} ended with {process.returncode}:\n{(folder / 'log').read_text()[-4000:]}")
+        log_end = (folder / "log").read_text()[-4000:]
+        raise SystemExit(f"{command}: expected exit code 0 or 1, found {process.returncode}:\n{log_end}")
     summary = read_summary(folder / "results")
     cells //= shards
     assert summary.planned == summary.results == summary.verdicts["pass"] == cells, summary.verdicts
@@ -115,7 +116,7 @@ def _run(folder: Path, cells: int, shards: int = 1) -> Run:
 
 
 def write_goldens(folder: Path, count: int) -> None:
-    """Goldens of one artifact whose inputs differ, so that no two are run as one.
+    """Write goldens of one artifact with different inputs, so that each is a cell of its own.
 
     Which release wrote the artifact does not matter, since stubs do not read it.
     """

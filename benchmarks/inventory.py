@@ -16,7 +16,7 @@ FILES = 10_000
 JOBS = 2
 BUDGET = BUDGETS["inventory"].limit
 GROWTH = 1.1
-# Started by a small process: a child's peak begins with the memory of the one that forked it.
+# A small process starts the command: a child's peak begins with the memory of the process that forked it.
 _MEASURED = """import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
@@ -24,7 +24,7 @@ SMALL = FILES // 10
 
 
 def measure(goldens: Path) -> list[Line]:
-    """Inventories of copies of these goldens, no two of them with the same bytes."""
+    """Measure inventories of copies of these goldens, no two of them with the same bytes."""
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small", Path(folder) / "large"
         for archive, files in ((small, SMALL), (large, FILES)):
@@ -56,12 +56,12 @@ def _fill(archive: Path, goldens: Path, files: int) -> None:
     for number, data in zip(range(files), itertools.cycle(artifacts), strict=False):
         folder = archive / f"{number // 100}"
         folder.mkdir(parents=True, exist_ok=True)
-        # What follows a flatbuffer belongs to nothing in it.
+        # Bytes behind a flatbuffer change the file, and nothing that is read of it.
         (folder / f"{number}.bin").write_bytes(data + number.to_bytes(8, "little"))
 
 
 def _run(archive: Path) -> tuple[float, int]:
-    """Seconds, and the peak memory in kB of the largest of its processes."""
+    """Run an inventory; return its seconds, and the peak memory in kB of the largest of its processes."""
     command = [sys.executable, "-m", "export_core", "inspect", str(archive), "--jobs", str(JOBS)]
     started = time.perf_counter()
     # In a folder without the policy of this project.

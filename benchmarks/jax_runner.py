@@ -1,7 +1,7 @@
 """JAX's own back-compat runner on its CPU goldens, in one process: `python -m benchmarks.jax_runner write|run FOLDER`.
 
 `write` writes every golden that passes in this process as an artifact with its arrays; `run` replays those, and fails
-at the first that does not pass. Many of JAX's goldens are compared by code of its tests, which are not in the wheel:
+at the first that does not pass. Many of JAX's goldens are compared by code of its tests, which are not in the wheel, so
 they are left out. Source: jax._src.internal_test_util.export_back_compat_test_util, which ships in the jax wheel with
 the goldens.
 """
@@ -26,7 +26,7 @@ made: list[Any] = []
 
 
 class Recorded(_export.Exported):
-    """What the runner calls, recorded so that another runner can have the same bytes."""
+    """An exported function that records itself in `made`, so that another runner can have the same bytes."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
@@ -34,14 +34,14 @@ class Recorded(_export.Exported):
 
 
 class Runner(util.CompatTestBase):
-    """A test class, which the runner has to be part of."""
+    """A test class, since JAX's runner is a method of one."""
 
     def runTest(self) -> None:  # noqa: N802
-        """Nothing: its replay is called from outside."""
+        """Do nothing: `replay` calls the runner from outside."""
 
 
 def goldens() -> Iterator[tuple[str, util.CompatTestData]]:
-    """Each CPU golden of the wheel with a name."""
+    """Yield each CPU golden of the wheel with a name."""
     runner = Runner()
     for info in sorted(pkgutil.iter_modules(data.__path__), key=lambda info: info.name):
         if not info.ispkg:
@@ -54,13 +54,13 @@ def goldens() -> Iterator[tuple[str, util.CompatTestData]]:
 
 
 def replay(runner: Runner, golden: util.CompatTestData) -> None:
-    """What `CompatTestBase.run_one_test` does with a golden, without lowering. Raises what jax and NumPy raise."""
+    """Do what `CompatTestBase.run_one_test` does with a golden, without lowering. Their errors are raised."""
     results = runner.run_serialized(golden)
     runner.assertAllClose(tuple(np.array(result) for result in results), golden.expected_outputs, rtol=RTOL, atol=RTOL)
 
 
 def main() -> None:
-    """Replay all."""
+    """Write or replay all goldens."""
     jax.config.update("jax_enable_x64", True)
     what, folder = sys.argv[1], Path(sys.argv[2])
     runner = Runner()

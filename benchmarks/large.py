@@ -1,8 +1,8 @@
 """A large matrix in one run, then the same again: `python -m benchmarks.large --writers 12 --readers 20 --goldens DIR`.
 
-First writes goldens of all cases by the newest writers into DIR, unless they exist; the project's own are copied.
-Prints minutes, cells per second, the most memory and the verdicts.
-docs/explanation/performance.md has the results of one run.
+It first writes goldens of all cases by the newest writers into DIR, unless they exist; the project's own are copied. It
+prints minutes, cells per second, the most memory and the verdicts. docs/explanation/performance.md has the results of
+one run.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ ROOT = Path(__file__).parents[1]
 CASES = ROOT / "tests" / "compat"
 LOOK_SECONDS = 2.0
 MOST_KNOWN = 1000
-"""Promised cells that a known failure may cover in a run of this size."""
+"""The promised cells that a known failure may cover in a run of this size."""
 
 
 def main() -> None:
-    """Write, run, run again."""
+    """Write the goldens, run the matrix, and run it again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--writers", type=int, default=12, help="how many of the newest releases write")
     parser.add_argument("--readers", type=int, default=20, help="how many of the newest releases read")
@@ -51,12 +51,12 @@ def main() -> None:
         ",".join(versions[-options.readers :]),
     ]
     words += ["--results", str(options.results.resolve()), "--quiet"]
-    for what in ("first", "again"):
+    for title in ("first", "again"):
         peak, seconds = watched([sys.executable, "-m", "export_core", *words])
         summary = read_summary(options.results)
         writers = {golden.manifest.writer.id for golden in GoldenStore(goldens).goldens()}
         print(
-            f"{what}: {summary.results} of {summary.planned} cells, "
+            f"{title}: {summary.results} of {summary.planned} cells, "
             f"{len(writers)} writers x {options.readers} readers: {seconds / 60:.1f} min, "
             f"{summary.results / seconds:.1f} cells per second, "
             f"at most {peak[0] / 1e6:.0f} MB of memory in the coordinator and {peak[1] / 1e6:.0f} MB in all processes\n"
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def wider_policy() -> str:
-    """The project's policy, for more goldens than it has: known failures cover more cells."""
+    """Return the project's policy with known failures that may cover more cells, since there are more goldens."""
     policy = yaml.safe_load((ROOT / "export_compat.yaml").read_bytes())
     for entry in policy["known_failures"]:
         entry["at_most"] = MOST_KNOWN
@@ -74,13 +74,13 @@ def wider_policy() -> str:
 
 
 def write(writers: list[str], goldens: Path) -> None:
-    """Run every writer that has not written yet."""
+    """Write the goldens of every writer that has none in this folder yet."""
     shutil.copytree(ROOT / "golden", goldens, dirs_exist_ok=True)
     for writer in writers:
         marker = goldens / f".{writer}"
         if not marker.exists():
             command = [sys.executable, "-m", "export_core", "goldens", "backfill", "--writers", writer, "--"]
-            # A release that lacks what a case asks for fails that test; its other goldens are written.
+            # A release that lacks something that a case needs fails that test; its other goldens are written.
             subprocess.run([*command, str(CASES), f"--goldens={goldens}", "-q", "--no-header"], cwd=ROOT, check=False)
             marker.touch()
 
@@ -88,7 +88,7 @@ def write(writers: list[str], goldens: Path) -> None:
 def watched(
     command: list[str], cwd: Path = ROOT, env: dict[str, str] | None = None, look: float = LOOK_SECONDS
 ) -> tuple[tuple[int, int], float]:
-    """Run a command: the most bytes of memory, of it alone and with all that it started; wall seconds."""
+    """Run a command; return the most memory in bytes, of it alone and of all its processes, and the wall seconds."""
     started = time.perf_counter()
     process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL)
     peak = (0, 0)
@@ -98,27 +98,27 @@ def watched(
         alone, family = proportional(process.pid), sum(map(proportional, descendants(process.pid)))
         peak = max(peak[0], alone), max(peak[1], alone + family)
     if process.returncode not in (0, 1, 4):
-        raise SystemExit(f"{command} ended with {process.returncode}")
+        raise SystemExit(f"{command}: expected exit code 0, 1 or 4, found {process.returncode}")
     return peak, time.perf_counter() - started
 
 
 def descendants(process: int) -> list[int]:
-    """All processes below one."""
+    """Return the ids of all processes below one."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
-                continue  # it has ended since
+                continue  # the process has ended
     family = [process]
-    for member in family:  # which grows meanwhile
+    for member in family:  # the loop also visits what it appends
         family += [child for child, parent in parents.items() if parent == member]
     return family[1:]
 
 
 def proportional(process: int) -> int:
-    """Bytes of a process, with what it shares divided among those that share it."""
+    """Return the bytes of a process, with shared memory divided among those that share it."""
     try:
         lines = (Path("/proc") / str(process) / "smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,6 +1,6 @@
-"""Limits in seconds, which a busy machine may exceed: hostile bytes, a cell without end, a run that is interrupted.
+"""Limits in seconds, which a busy machine may exceed: hostile bytes, a cell that never ends, an interrupted run.
 
-The tests check the same limits without a clock: by the lines of Python that run, by what a process never came to do.
+The tests check the same limits without a clock: they count lines of Python, or look for what must not have run.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ CASES = ("hangs", "waves")
 
 
 def measure() -> list[Line]:
-    """All of them; the last three with the newest reader, whose environment is built before."""
+    """Measure all limits, the last three with the newest reader, whose environment is built before."""
     with tempfile.TemporaryDirectory() as scratch:
         matrix = _Matrix(Path(scratch))
         return [hostile_bytes(), timed_out(matrix), interrupted(matrix), interrupted_twice(matrix)]
 
 
 def hostile_bytes() -> Line:
-    """The slowest of the inputs that the tests call hostile."""
+    """Measure how long the slowest of the tests' hostile inputs takes to be refused."""
     sys.path[:0] = [str(TESTS), str(TESTS / "artifact")]  # as pytest has them
     from test_hostile import HOSTILE, refuse_reading
 
@@ -51,21 +51,21 @@ def hostile_bytes() -> Line:
 
 
 def timed_out(matrix: _Matrix) -> Line:
-    """How long a cell that never ends runs beyond its timeout."""
+    """Measure how long a cell that never ends runs beyond its timeout."""
     matrix.start("--timeout", str(TIMEOUT)).wait()
     (seconds,) = (result.seconds for result in read_results(matrix.results) if result.case == "hangs")
     return _line("a cell that never ends, beyond its timeout", seconds - TIMEOUT, f"{TIMEOUT:.0f} s", TIMEOUT_BUDGET)
 
 
 def interrupted(matrix: _Matrix) -> Line:
-    """How long a run takes to end after Ctrl-C, while a cell runs that never ends."""
+    """Measure how long a run takes to end after Ctrl-C, while a cell runs that never ends."""
     with matrix.hanging() as process:
         seconds = _seconds_to_end(process)
     return _line("Ctrl-C, while a cell never ends", seconds, "", INTERRUPT_BUDGET)
 
 
 def interrupted_twice(matrix: _Matrix) -> Line:
-    """How long it takes to end after the second Ctrl-C, while its worker does not answer."""
+    """Measure how long a run takes to end after the second Ctrl-C, while its worker does not answer."""
     with matrix.hanging() as process:
         (worker,) = _children(process.pid)
         os.kill(worker, signal.SIGSTOP)
@@ -98,8 +98,8 @@ class _Matrix:
 
     @contextlib.contextmanager
     def hanging(self) -> Iterator[subprocess.Popen[bytes]]:
-        """A run in which every cell has ended but the one that never does."""
-        shutil.rmtree(self.results, ignore_errors=True)  # or the lines of the run before would count
+        """Start a run, and wait until only the cell that never ends is left."""
+        shutil.rmtree(self.results, ignore_errors=True)  # else the lines of an earlier run would count
         process = self.start()
         try:
             lines = self.results / "results.jsonl"

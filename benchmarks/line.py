@@ -1,11 +1,11 @@
-"""A row of the table."""
+"""A row of the table of measurements."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Line:
-    """What was measured and against what, with units; `result` is what the budget limits. An empty `budget` is none."""
+    """A measurement and what it is compared with, with units. `result` is what `budget` limits; it may have none."""
 
     what: str
     measured: str

@@ -1,4 +1,4 @@
-"""What a project may have in this tool's place: a test that loads each stored artifact, calls it and compares."""
+"""The test that a project may have instead of this tool: it loads each stored artifact, calls it and compares."""
 
 from pathlib import Path
 

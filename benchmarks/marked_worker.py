@@ -1,9 +1,9 @@
-"""The worker's program with marks: each cell notes the processor time after each of its parts.
+"""The worker's program with marks: it records the processor time of each cell after each of its parts.
 
-Runs in a reader's environment, as `marked_worker.py serve NOTES HALF` in place of the program that $WORKER names; or as
-`marked_worker.py warm PROGRAM HALF`, which runs cell after cell in one process. A line of the file $MARKS is a
-cell's parts with the processor seconds of its process at their ends; the last line of a worker has its own and all its
-cells'.
+It runs in a reader's environment: as `marked_worker.py serve NOTES HALF` in place of the program that $WORKER names, or
+as `marked_worker.py warm PROGRAM HALF`, which runs cell after cell in one process. A line of the file $MARKS has the
+parts of a cell, each with the processor seconds of its process at the part's end. The last line of a worker has the
+seconds of the worker itself, and of all its cells.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ marks: list[tuple[str, float]] = []
 
 
 def seconds(whose: int = resource.RUSAGE_SELF) -> float:
-    """Processor seconds of this process, or of its children that were waited for."""
+    """Return the processor seconds of this process, or of its children that were waited for."""
     used = resource.getrusage(whose)
     return used.ru_utime + used.ru_stime
 
 
 def mark(part: str) -> None:
-    """A part of the cell ends."""
+    """Record that a part of the cell ends."""
     marks.append((part, seconds()))
 
 
 def note(line: Any) -> None:
-    """Write a line, whole: cells of several processes share the file."""
+    """Append a whole line to the file: cells of several processes share it."""
     with Path(os.environ["MARKS"]).open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
 def marking(say: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    """A `say` of a cell that marks the end of a stage when the next one begins."""
+    """Return a `say` for a cell that also marks the end of a stage when the next one begins."""
     stage = ["read"]
 
     def marked(message: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def around(worker: Any, name: str, *, before: Callable[[], None] | None = None, 
 
 
 def serve(worker: Any) -> None:
-    """As the worker does, with marks."""
+    """Serve cells as the worker does, with marks."""
     parent, writer_to, start_half = os.getpid(), worker.writer_to, worker.start_half
     fork, serve_cells = worker.Server.fork, worker.Server.serve
     before_cells: list[float] = []
@@ -85,7 +85,7 @@ def serve(worker: Any) -> None:
     def serving(server: Any) -> None:
         serve_cells(server)
         with contextlib.suppress(ChildProcessError):
-            while True:  # processes that said their last word, and may still be ending
+            while True:  # processes that have sent their last message, and may still be ending
                 os.waitpid(-1, 0)
         start, cells = before_cells[0], seconds(resource.RUSAGE_CHILDREN)
         note({"start": start, "worker": seconds() - start, "cells": cells})
@@ -122,7 +122,7 @@ def warm(worker: Any) -> None:
 def main() -> None:
     """Serve, or run cells in this process."""
     path = Path(os.environ["WORKER"])
-    sys.path[0] = str(path.parent)  # not this folder: it has a package called `numbers`, as the standard library has
+    sys.path[0] = str(path.parent)  # not this folder, whose module names may hide others
     worker = importlib.import_module(path.stem)
     del sys.path[0]
     (warm if sys.argv[1] == "warm" else serve)(worker)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIZES = (4_692, 25_000, 100_000)
 PARTS = ("first paint", "ready", "a filter", "opening a cell", "a frame while scrolling")
-"""What is timed, in milliseconds. Of 60 frames three may be slower: another process had the processor."""
+"""What is timed, in milliseconds. The three slowest of 60 frames do not count: another process may have run then."""
 
 # Each time ends when the frame that shows it has been drawn.
 _MEASURE = """async () => {
@@ -53,9 +53,9 @@ _MEASURE = """async () => {
 
 
 def measure() -> list[Line]:
-    """Lines, or none where Playwright or a browser is missing."""
+    """Measure the page in several sizes; return no lines where Playwright or a browser is missing."""
     if importlib.util.find_spec("playwright") is None:
-        print("page: left out, as playwright is not installed", file=sys.stderr)
+        print("page: not measured, as playwright is not installed", file=sys.stderr)
         return []
     from playwright.sync_api import Error, sync_playwright
 
@@ -65,7 +65,7 @@ def measure() -> list[Line]:
             # The sandbox of a browser needs rights that root in a container has not.
             browser = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
         except Error as error:
-            print(f"page: left out, as no browser starts: {str(error).splitlines()[0]}", file=sys.stderr)
+            print(f"page: not measured, as no browser starts: {str(error).splitlines()[0]}", file=sys.stderr)
             return []
         times: dict[str, list[float]] = {what: [] for what in PARTS}
         for cells in SIZES:
@@ -80,7 +80,7 @@ def measure() -> list[Line]:
 
 
 def times_of(page: Page, file: Path) -> dict[str, float]:
-    """How long the page took for each of `PARTS`, in milliseconds."""
+    """Return how long the page took for each of `PARTS`, in milliseconds."""
     page.goto(file.as_uri())
     page.wait_for_selector("html[data-ready]")
     times: dict[str, float] = page.evaluate(_MEASURE)
@@ -88,7 +88,7 @@ def times_of(page: Page, file: Path) -> dict[str, float]:
 
 
 def _line(what: str, times: Sequence[float]) -> Line:
-    """A line about a part of the page, with its time in each of `SIZES`; the slowest counts."""
+    """Return the line of one part of the page, with its time in each of `SIZES`; the slowest counts."""
     measured = ", ".join(f"{took:.0f}" for took in times)
     sizes = ", ".join(f"{cells:,}" for cells in SIZES)
     slowest, budget = max(times), BUDGETS[what].limit

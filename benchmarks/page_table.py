@@ -1,4 +1,4 @@
-"""The table of the benchmarks in a page of the docs, between two lines of the page that stay."""
+"""The table of the benchmarks in a page of the docs, between two marker lines."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ COLUMNS = ("what", "measured", "against", "result", "budget", "")
 
 
 def columns(line: Line) -> tuple[str, ...]:
-    """A row of the table."""
+    """Return the row of a line in the table."""
     return line.what, line.measured, line.against, line.result, line.budget, mark(line)
 
 
 def mark(line: Line) -> str:
-    """``ok`` or ``MISSED``; nothing where there is no budget."""
+    """Return ``ok`` or ``MISSED``; an empty text where there is no budget."""
     return "" if not line.budget else "ok" if line.ok else "MISSED"
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A page that has a table, and what stays around it."""
+    """A page with a table, and its text before and after the table."""
 
     page: Path
     before: str
@@ -38,17 +38,22 @@ class PageTable:
 
     @classmethod
     def of(cls, page: Path) -> PageTable:
-        """The table of a page. Raises `OSError` or `ValueError` for one that has none, or cannot be written."""
+        """Find the table of a page.
+
+        Raises:
+            OSError: the page cannot be read.
+            ValueError: it has no table, or cannot be written.
+        """
         before, begin, rest = page.read_text().partition(BEGIN)
         _, end, after = rest.partition(END)
         if not (begin and end):
-            raise ValueError(f"{page}: expected the lines {BEGIN.strip()} and {END.strip()}, found no such table")
+            raise ValueError(f"{page}: expected the lines {BEGIN.strip()} and {END.strip()}, found none")
         if not (os.access(page, os.W_OK) and os.access(page.parent, os.W_OK)):
             raise ValueError(f"{page}: expected a page that can be written, found one that cannot")
         return cls(page, before, after)
 
     def write(self, lines: Sequence[Line], machine: str) -> None:
-        """Replace the table, which has the lines with a budget; all is in a file beside it, in `.csv`."""
+        """Replace the table by the lines that have a budget, and write all lines into a CSV file beside the page."""
         table, rows = io.StringIO(newline=""), [COLUMNS, *map(columns, lines)]
         csv.writer(table, lineterminator="\n").writerows(rows)
         write_whole(self.page.with_suffix(".csv"), [table.getvalue().encode()])

@@ -1,4 +1,4 @@
-"""Where a cell's milliseconds go: processor time by part, of a matrix and of the same cells in a warm process."""
+"""The processor time of a cell by part, in a matrix and in a warm process that runs the same cells."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ STAGES = {
 
 
 def measure(cells: Sequence[Cell], environment: Environment, matrix: Callable[..., float]) -> list[Line]:
-    """A line for each part. Processor time, since two cores are shared by all parts."""
+    """Measure a line for each part, in processor time, since all parts share the cores."""
     with tempfile.TemporaryDirectory() as scratch:
         cold, warm = Path(scratch) / "cold", Path(scratch) / "warm"
         used = time.process_time()
-        with marked(environment, cold) as where:
-            wall = matrix(cells, where)
+        with marked(environment, cold) as marked_environment:
+            wall = matrix(cells, marked_environment)
         coordinator = time.process_time() - used
-        with marked(environment, warm) as where:
-            process = WarmProcess(where, [str(MARKED), "warm"])
+        with marked(environment, warm) as marked_environment:
+            process = WarmProcess(marked_environment, [str(MARKED), "warm"])
             for request in sharing([*cells[:1], *cells], Path(scratch)):
                 process.seconds(request)
             process.close()
@@ -61,7 +61,7 @@ def measure(cells: Sequence[Cell], environment: Environment, matrix: Callable[..
 
 
 def line(what: str, cold: float, warm: float) -> Line:
-    """A row of the table; both in seconds."""
+    """Return a row of the table for these seconds."""
     return Line(
         f"where a cell's milliseconds go: {what}",
         f"{1000 * cold:.1f} ms",
@@ -74,7 +74,7 @@ def line(what: str, cold: float, warm: float) -> Line:
 
 @contextlib.contextmanager
 def marked(environment: Environment, marks: Path) -> Iterator[Environment]:
-    """The environment with variables for the marked worker, which is the worker's program meanwhile."""
+    """Replace the worker's program by the marked one for a while, and yield an environment with its variables."""
     program = client.PROGRAM
     variables = {**environment.variables, "MARKS": str(marks), "WORKER": str(program)}
     client.PROGRAM = MARKED
@@ -85,14 +85,14 @@ def marked(environment: Environment, marks: Path) -> Iterator[Environment]:
 
 
 def read(lines: Sequence[str]) -> tuple[Counter[str], dict[str, float]]:
-    """Processor seconds by part, of all cells; and what a worker noted of itself and all its cells."""
+    """Return the processor seconds of all cells by part, and those of the worker itself and its cells in all."""
     seconds: Counter[str] = Counter()
     whole: dict[str, float] = {}
     for noted in map(json.loads, lines):
         if isinstance(noted, dict):
             whole = noted
             continue
-        # A spare process starts at nothing with its fork; a warm one has run other cells before.
+        # A forked process begins with no seconds; a warm one has those of earlier cells.
         before = 0.0 if noted[0][0] == "fork" else noted[0][1]
         for part, after in noted:
             seconds["fork" if part == "request" else part] += after - before

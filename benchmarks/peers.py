@@ -21,7 +21,7 @@ from export_core.run.results import read_summary
 
 ROOT = Path(__file__).parents[1]
 RUNS = 3
-# JAX's runner puts an old module into an envelope of today, which no release writes: a golden would be refused for it.
+# JAX's runner puts an old module into a new envelope. No release writes that, so such a golden would be refused.
 MATRIX = """
 from export_core.goldens import verify
 
@@ -34,7 +34,7 @@ main()
 
 
 def measure() -> list[Line]:
-    """Both as processes, in turn. Ours runs every golden in a cold process, JAX's runs all in one warm process."""
+    """Measure both as processes, in turn: ours has a cold process for each golden, JAX's one warm process for all."""
     writer = installed_writer(load_policy(ROOT / "export_compat.yaml").calendar())
     with tempfile.TemporaryDirectory() as scratch:
         theirs = Path(scratch) / "theirs"

@@ -2,8 +2,8 @@
 
 `python -m benchmarks.plugin_load FOLDER PAIRS ARGUMENT ...` runs pytest with these arguments in a folder, with and
 without the plugin in turn, and prints the processor seconds of each pair as JSON. The runs are forks of one process
-that has imported pytest: a whole process takes half a second, and on a machine whose speed drifts two of those differ
-by more than the cost measured here.
+that has imported pytest. A whole process takes half a second, and two of those differ by more than the cost that is
+measured here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = {"a run with no marked test": [], "pytest --help": ["--help"], "pytest 
 
 
 def measure(runs: int) -> list[Line]:
-    """Pairs of runs, with and without the plugin, and their median."""
+    """Measure pairs of runs, with and without the plugin; the budget limits the median difference."""
     with tempfile.TemporaryDirectory() as folder:
         test = Path(folder) / "test_nothing.py"
         test.write_text("def test_nothing():\n    pass\n")
@@ -51,7 +51,7 @@ def _line(what: str, arguments: list[str], count: int, folder: str) -> Line:
 
 
 def _main(folder: str, count: int, arguments: list[str]) -> None:
-    import pytest  # noqa: F401  # what both runs of a pair need
+    import pytest  # noqa: F401  # before the forks, so that neither run of a pair imports it
 
     os.chdir(folder)
     # The plugin of jaxtyping, which comes with equinox for the tests, imports NumPy itself.
@@ -70,7 +70,7 @@ def _main(folder: str, count: int, arguments: list[str]) -> None:
 
 
 def _seconds(arguments: list[str]) -> float:
-    """Processor seconds of one run, user and system: on a shared machine wall time says more about the neighbours."""
+    """Return the processor seconds of one run: wall time depends on what else the machine does."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -80,12 +80,12 @@ def _seconds(arguments: list[str]) -> float:
         seconds = file.read()
     _, status = os.waitpid(pid, 0)
     if status or not seconds:
-        raise SystemExit(f"pytest {arguments} failed: run it to see why")
+        raise SystemExit(f"expected pytest {arguments} to pass without jax, but it fails: run it to see why")
     return float(seconds)
 
 
 def _run(arguments: list[str], pipe: int) -> None:
-    """The run in a fork, which ends here."""
+    """Run pytest in this fork, write its processor seconds, and end the process."""
     import pytest
 
     status = 1

@@ -1,8 +1,8 @@
 """Cells in pools of Python's own: `pools.py PROGRAM HALF fork|forkserver JOBS`, with requests as JSON lines on stdin.
 
-Each cell has a process of its own, from a process that has imported jax, and runs as the worker runs it. Nothing
-limits its time or its memory, nothing is audited or compared, and one that crashes takes the pool along. Prints the
-seconds of all. Runs in a reader's environment.
+Each cell has a process of its own, forked from one that has imported jax, and runs as the worker runs it. Nothing
+limits its time or its memory, nothing is audited or compared, and a cell that crashes ends the pool. It prints the
+seconds of all cells, and runs in a reader's environment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 
 def run(line: str) -> None:
-    """One cell."""
+    """Run one cell."""
     path = Path(sys.argv[1])
     sys.path.insert(0, str(path.parent))
     program = importlib.import_module(path.stem)
@@ -28,7 +28,7 @@ def run(line: str) -> None:
 
 
 def main() -> None:
-    """All requests, as many at once as there are jobs."""
+    """Run all requests, as many at once as there are jobs."""
     lines, kind, jobs = sys.stdin.readlines(), sys.argv[3], int(sys.argv[4])
     if kind == "fork":
         importlib.import_module("jax.export")
@@ -47,5 +47,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder has a package called `numbers`, as the standard library has a module
+    sys.path.pop(0)  # not this folder, whose module names may hide others
     main()

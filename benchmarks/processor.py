@@ -1,7 +1,7 @@
-"""Processor seconds of a command with all that it starts, also of processes that its own processes leave behind.
+"""The processor seconds of a command with all that it starts, also of processes that outlive their parents.
 
 It is run as a file, in a process of its own: `python benchmarks/processor.py COMMAND…` prints the seconds in its last
-line and exits as the command does. What loses its parent becomes a child of this process, which waits for everything.
+line and exits as the command does. A process that loses its parent becomes a child of this one, which waits for all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from pathlib import Path
 
 
 def processor_seconds(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> float:
-    """Run a command in a folder and return its processor seconds, user and system. Exits where the command fails."""
+    """Run a command in a folder and return its processor seconds, user and system.
+
+    Raises:
+        SystemExit: the command fails.
+    """
     done = subprocess.run(
         [sys.executable, __file__, *command], cwd=folder, env=dict(variables), capture_output=True, check=False
     )
@@ -25,10 +29,10 @@ def processor_seconds(command: Sequence[str], folder: Path, variables: Mapping[s
 
 
 def main() -> int:
-    """Run the command of the arguments, and wait for all of its processes."""
+    """Run the command of the arguments, wait for all of its processes, and return its exit code."""
     become_subreaper = 36  # PR_SET_CHILD_SUBREAPER of Linux: https://man7.org/linux/man-pages/man2/prctl.2.html
     if ctypes.CDLL(None).prctl(become_subreaper, 1, 0, 0, 0):
-        raise SystemExit("this system gives processes without a parent to nobody else: their seconds are not known")
+        raise SystemExit("expected a system with PR_SET_CHILD_SUBREAPER, found one without: seconds would be missing")
     command = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
     seconds, status = 0.0, 0
     while True:

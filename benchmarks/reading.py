@@ -48,7 +48,7 @@ _JAX = "import sys, jax.export; jax.export.deserialize(bytearray(open(sys.argv[1
 
 
 def measure(runs: int) -> list[Line]:
-    """`inspect` without and with a policy, and jax, as processes; then artifacts, in turn with jaxlib."""
+    """Measure `inspect` without and with a policy, and jax, as processes; then reading in process, and jaxlib."""
     small, large = ARTIFACT.read_bytes(), _with_a_large_constant()
     return [
         *_processes(runs),
@@ -79,7 +79,7 @@ def _processes(runs: int) -> list[Line]:
 
 
 def _ratio(what: str, inspect: float, load: float) -> Line:
-    """The fastest runs of each: whatever else a machine does can only add time."""
+    """Return the line of the fastest runs of each: other work on a machine can only add time."""
     ratio = load / inspect
     return Line(
         what,
@@ -101,7 +101,7 @@ def _process(folder: str, *arguments: str) -> float:
 
 
 def _in_process(data: bytes, budget: float, runs: int) -> list[Line]:
-    """What `read` reads at once, and then everything that it can read, which is what jaxlib's deserialize does."""
+    """Measure what `read` reads at first, and all that it can read, against jaxlib's deserialize, which reads all."""
     first, whole, theirs = [], [], []
     modules = [module.serialized() for module in read_bytes(data).modules]
     for _ in range(runs):
@@ -132,7 +132,7 @@ def _in_process(data: bytes, budget: float, runs: int) -> list[Line]:
 
 
 def _checked(data: bytes, runs: int) -> Line:
-    """What a server does before it loads an artifact, beside reading every operation, which is part of it."""
+    """Measure `export_core.check`, which a server calls before loading an artifact, against reading every operation."""
     check, read = [], []
     for _ in range(runs):
         check.append(_milliseconds(lambda: export_core.check(data)))
@@ -166,13 +166,13 @@ def _copied(data: bytes) -> Line:
 
 
 def _read_tables(artifact: Artifact) -> None:
-    """The envelope, and header and tables of every module."""
+    """Read the header and the tables of every module."""
     for module in artifact.modules:
         assert module.op_names
 
 
 def _read_all(artifact: Artifact) -> None:
-    """The envelope, and the operations of every module."""
+    """Read the operations of every module."""
     assert artifact.custom_calls is not None
     for module in artifact.modules:
         assert module.op_counts

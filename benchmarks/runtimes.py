@@ -1,8 +1,8 @@
 """The cost of a cold cell in runtimes that are not jaxlib, against the same call in a warm process of that runtime.
 
-Each is measured as cells of jaxlib are in `cells.py`, over some goldens by the newest jaxlib, but that the warm process
-has called others before and not this one: TensorFlow keeps what it has compiled. And how often a worker imports
-TensorFlow: six seconds of processor time each.
+Each is measured as cells of jaxlib are in `cells.py`, over some goldens by the newest jaxlib. But the warm process has
+only called other goldens before, since TensorFlow caches what it has compiled. A last line counts how often a worker
+imports TensorFlow, which takes six seconds of processor time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def warm(import_all=warm):
 
 
 def measure(rounds: int) -> list[Line]:
-    """Goldens of this project in the newest release of each runtime."""
+    """Measure goldens of this project in the newest release of each runtime."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     goldens = [
         golden
@@ -57,7 +57,7 @@ def measure(rounds: int) -> list[Line]:
 
 
 def with_modules(cells: Sequence[Cell], scratch: Path) -> list[Request]:
-    """The requests of cells that can share a warm process."""
+    """Return the requests of cells that can share a warm process, with their modules written to files."""
     requests = []
     for number, cell in enumerate(cells):
         folder = scratch / str(number)
@@ -67,7 +67,7 @@ def with_modules(cells: Sequence[Cell], scratch: Path) -> list[Request]:
 
 
 def imports(cells: Sequence[Cell], environment: Environment) -> Line:
-    """How often one worker warms its half for some cells."""
+    """Count how often one worker imports its runtime for some cells."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         counted, half = folder / "counted", folder / "half.py"

@@ -45,7 +45,7 @@ class WarmProcess:
         )
 
     def seconds(self, request: Request) -> float:
-        """Run a cell; wall seconds as the process measured them."""
+        """Run a cell, and return the wall seconds as the process measured them."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(msgspec.to_builtins(request)) + "\n")
@@ -53,11 +53,11 @@ class WarmProcess:
         return float(self._process.stdout.readline())
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.communicate()
 
 
 def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
-    """Those that can share a warm process."""
+    """Return the requests of those cells that can share a warm process."""
     requests = [request_of(cell, scratch, CellLimits(timeout=120.0, memory=0)) for cell in cells]
     return [request for request in requests if request.devices == 1 and not request.x64 and not request.register]

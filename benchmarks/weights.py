@@ -1,7 +1,7 @@
 """A function that closes over 400 MB of weights: the size of its golden, and the memory of writing and checking it.
 
-The memory is that of pytest and of all processes that it starts, above that of a process that does what no tool can
-leave out: `jax.export.export` and `serialize`. Both begin with the same weights.
+The memory is that of pytest and of all processes that it starts, above that of a process that only calls
+`jax.export.export` and `serialize`, as any tool must. Both begin with the same weights.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from export_core.goldens.store import ARTIFACT
 
 MEGABYTES = 400
 SIZE_BUDGET = 1.1
-"""Times the artifact and the arrays."""
+"""The most that the golden's files may take, in times of its artifact and arrays."""
 MEMORY_BUDGET = 3.0
-"""Times the artifact."""
+"""The most memory above that of a plain export, in times of the artifact."""
 LOOK_SECONDS = 0.1
 
 WEIGHTS = """
@@ -51,7 +51,7 @@ ALONE = "from jax import export; from weights import X, model; export.export(mod
 
 
 def measure(megabytes: int = MEGABYTES) -> list[Line]:
-    """The budgets limit the golden's size, and the memory of each of three runs of pytest."""
+    """Measure the golden's size, and the memory of each of three runs of pytest."""
     with tempfile.TemporaryDirectory() as scratch:
         project = Path(scratch)
         (project / "weights.py").write_text(WEIGHTS)
@@ -93,7 +93,7 @@ def _lines(project: Path, megabytes: int) -> Iterator[Line]:
 
 
 def _peak(project: Path, megabytes: int, *words: str, factor: str = "1") -> int:
-    """The most memory of a Python process and all that it starts, in bytes."""
+    """Run a Python process; return the most memory, in bytes, that it and all that it starts take together."""
     variables = {**os.environ, "MEGABYTES": str(megabytes), "FACTOR": factor, "JAX_PLATFORMS": "cpu"}
     peak, _ = watched([sys.executable, *words], cwd=project, env=variables, look=LOOK_SECONDS)
     return peak[1]

@@ -1,8 +1,8 @@
 """The cost of writing goldens: with noise and second export, and with neither, of programs of several kinds.
 
-All sides are whole runs of `pytest --update-goldens` in a project that has no goldens yet, in turn: one for each
-program, and one for all small ones, in which the start of pytest and the import of jax count for less. What counts is
-the processor seconds of all processes: one core or many, it is what a machine spends.
+Each side is a whole run of `pytest --update-goldens` in a project that has no goldens yet, in turn: one for each
+program, and one for all small ones, in which the start of pytest and the import of jax matter less. Processor seconds
+of all processes are compared, which do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ OWN_BUDGETS = {
     "joint_chain": BUDGETS["writing-compiled"].limit,
     "kinetics": BUDGET,
 }
-"""Of programs that are no small ones: what is compiled or run in them takes longer than all else."""
+"""The budgets of larger programs, whose compilation or run takes most of the time."""
 LATER_BUDGET = BUDGETS["writing-later"].limit
 PLAIN = ("--noise=later", "--no-second-export")
 
 
 def measure(rounds: int) -> list[Line]:
-    """The budgets limit the ratio of the medians of all rounds."""
+    """Measure each program and all small ones; the budgets limit the ratio of the medians of all rounds."""
     selections = programs()
     small = [word for name, word in selections.items() if name not in OWN_BUDGETS]
     with tempfile.TemporaryDirectory() as scratch:
@@ -60,7 +60,7 @@ def programs() -> dict[str, str]:
 
 
 def make_project(folder: Path) -> Path:
-    """Make a project of these programs."""
+    """Make a project of these programs, and return its folder."""
     folder.mkdir()
     for file in {path.partition("::")[0] for group in choose("benchmark") for path in group.paths}:
         shutil.copy(ROOT / file, folder / f"test_{Path(file).name}")
@@ -69,9 +69,9 @@ def make_project(folder: Path) -> Path:
 
 
 def write_goldens(project: Path, *words: str) -> float:
-    """Processor seconds of a run that writes the goldens of the selected programs into a new folder of the project."""
+    """Write the goldens of the selected programs into an empty folder, and return the run's processor seconds."""
     shutil.rmtree(project / "golden", ignore_errors=True)
-    # The outcome of an earlier round must not stand for the first replay.
+    # Without --no-export-cache, the outcome of an earlier round would replace the first replay.
     command = [sys.executable, "-m", "pytest", "--update-goldens", "--no-export-cache", "-q", *words]
     return processor_seconds(command, project, {**os.environ, "JAX_PLATFORMS": "cpu"})
 

@@ -1,4 +1,4 @@
-"""How Sphinx builds the site: `nox -s docs`."""
+"""The configuration of Sphinx, which builds the site: `nox -s docs`."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ autodoc_member_order = "bysource"
 TITLED_FENCE = re.compile(r"^```(\w+) title=\"([^\"]+)\"$", re.MULTILINE)
 PAGE_LINK = re.compile(r"(\]\((?!https?:)[^)\s]+\.html(?:#[^)\s]*)?\))")
 PAGES = ["atlas/page.html"]
-"""Pages of a report that are no text of Sphinx's: the site has them at the same place as the repository."""
+"""HTML pages that Sphinx does not build: they are copied to the same path of the site."""
 RELATIVE_LINK = re.compile(r"\[([^]]*)\]\(((?:\.\./)+[^)\s]+)\)")
 
 
 def shown_on_the_site(page: str, text: str) -> str:
-    """The Markdown of a page as Sphinx takes it; on GitHub it reads as it is written.
+    """Return the Markdown of a page as Sphinx needs it; on GitHub the page is shown as it is written.
 
     A file's name, the `title` of its block, becomes the caption. A link to a file outside of docs/ leads to the
-    repository, and is no link as long as that has no address.
+    repository; until that has an address, it becomes plain text.
     """
 
     def address(link: re.Match[str]) -> str:
@@ -73,7 +73,7 @@ def shown_on_the_site(page: str, text: str) -> str:
 
 
 def setup(app) -> None:
-    """Sphinx calls this."""
+    """Connect the functions below to Sphinx, which calls this."""
 
     def source_read(_app: object, page: str, source: list[str]) -> None:
         source[0] = shown_on_the_site(page, source[0])

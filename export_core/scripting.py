@@ -41,7 +41,7 @@ class WrittenGolden:
     golden: Golden  # The golden in its folder.
     status: str  # `new`, `replaced`, or `unchanged` where nothing was written.
     crash: str = ""  # How this release's process died when it replayed the golden; empty where it replays it.
-    remarks: tuple[str, ...] = ()  # What its numbers cannot show, a sentence each.
+    remarks: tuple[str, ...] = ()  # Remarks on what its numbers cannot show, a sentence each.
 
 
 def export_artifact(
@@ -171,7 +171,7 @@ def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mappin
     """Raise `KeywordError` for a keyword that is neither ours nor the function's, or may be both."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # what is no function is refused later
+    except (TypeError, ValueError):  # a value that is no function is refused later
         return
     for name, value in given.items():
         try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare every file of every golden with its manifest: the hook jaxexport-verify-goldens.
+"""The hook jaxexport-verify-goldens: it compares every file of every golden with its manifest.
 
 It needs nothing but Python 3.9, so that pre-commit installs nothing for it. `jaxexport goldens verify` also reads each
 artifact, and checks what a golden says of its writer.
@@ -20,7 +20,7 @@ FILE = re.compile(r"  (?P<name>'[^']+'|\"[^\"]+\"|[^\s'\"].*): (?P<sha256>[0-9a-
 
 
 def listed(manifest: str) -> dict[str, str]:
-    """The files that a manifest lists, each with its SHA-256."""
+    """Return the files that a manifest lists, each with its SHA-256."""
     _, _, after = f"\n{manifest}".partition("\nfiles:\n")
     files = {}
     for line in after.splitlines():
@@ -32,7 +32,7 @@ def listed(manifest: str) -> dict[str, str]:
 
 
 def problems(folder: Path) -> Iterator[str]:
-    """What is wrong with the files of one golden."""
+    """Yield what is wrong with the files of one golden."""
     manifest = folder / MANIFEST
     if not manifest.is_file():
         yield f"{folder}: expected a golden, found no {MANIFEST}. {RESTORE}"

@@ -57,7 +57,7 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     numbers: list[str] = []
     if comparable and produced.outputs is not None and not then.options.without_outputs:
         numbers += _changed_numbers(produced, produced.outputs, wanted)
-    # Those of another writer have other defaults: of these only what a variable sets.
+    # Another writer's flags have other defaults: only flags set by a variable are compared.
     flags = [
         f"{flag}: golden {then.flags[flag]}; now {value}, see {flag.upper()}"
         for flag, value in now.flags.items()
@@ -81,7 +81,7 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
             return independent_changes(reference.read_artifact(), produced.artifact)
         exact = then.instruction_set == instructions_used(os.environ)
         return export_changes(reference.read_artifact(), produced.artifact, exact=exact)
-    except ArtifactError:  # its replay says so
+    except ArtifactError:  # its replay reports it
         return []
 
 
@@ -94,12 +94,12 @@ def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> I
     options = []
     for name in now.options.__struct_fields__:
         new, old = getattr(now.options, name), getattr(then.options, name)
-        # Calls are compared below, and outputs by their numbers: that they show nothing needs a reason once.
+        # Calls are compared below, and outputs by their numbers; `nothing_to_compare` holds only a reason.
         if name in ("allow", "nothing_to_compare"):
             continue
         if name == "disabled_checks":  # the reasons may be reworded
             new, old = sorted(new), sorted(old)
-        if name == "without_outputs":  # its reason too
+        if name == "without_outputs":  # its reason may be reworded too
             new, old = bool(new), bool(old)
         if new != old:
             options.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
@@ -125,7 +125,7 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
         if check.inputs is None or check.outputs is None:
             continue
         new_inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
-        # Other inputs, such as random ones, give other outputs, which say nothing.
+        # Other inputs, such as random ones, give other outputs, which cannot be compared.
         if new_inputs is None or outputs is None or new_inputs != reference.content(check.inputs):
             continue
         difference = wanted.compare(check, from_npz(reference.folder / check.outputs), from_npz(outputs))
@@ -250,7 +250,7 @@ def _jaxprs_differ(then: bytes, now: bytes) -> list[str]:
 def _operations_differ(then: bytes, now: bytes) -> list[str]:
     try:
         return operations_that_differ(read_bytes(then), read_bytes(now))
-    except ArtifactError:  # its replay says so
+    except ArtifactError:  # its replay reports it
         return []
 
 
@@ -290,7 +290,7 @@ def _with_old_names(then: list[str], now: list[str], old: frozenset[str], new: f
         was, names = _names(then[left], old), _names(now[right], new)
         if len(was) == len(names):
             for before, name in zip(was, names, strict=True):
-                if name not in partner and before not in taken:  # one to one: else two names would become one
+                if name not in partner and before not in taken:  # one to one, or two names would become one
                     partner[name] = before
                     taken.add(before)
     known = {name for line in then for name in _names(line, old)}

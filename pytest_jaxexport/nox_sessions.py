@@ -58,7 +58,7 @@ def register(*, policy: str | None = None) -> None:
             if "==" in reader and not platform.startswith("cpu"):  # another runtime, which has cells on the CPU alone
                 continue
             unpromised = [] if promised else ["--unpromised", "this reader is outside every window"]
-            # Of one platform a policy has one mode, which nobody types.
+            # A policy has one mode per platform, so the session's name leaves it out.
             define(reader, platform.partition(":")[0], platform, unpromised)
 
 
@@ -75,7 +75,7 @@ def _readers(rules: Policy) -> dict[str, bool]:
     today = datetime.datetime.now(tz=datetime.UTC).date()
     targets = rules.targets_on(today)
     readers = choose_readers(selection, known_releases(selection, rules.calendar()), windows, written, today, targets)
-    # What has to run in a deployment target shows something, whatever is promised.
+    # A reader in a deployment target has to run its cells, whatever is promised.
     owed = {target.release for target in targets}
     return {
         readers.spelled[release]: release.name in owed

@@ -203,7 +203,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         ledger.close()
         if RUNNING in item.config.stash:
             item.config.stash[RUNNING].end()
-    if not item.stash[FAILED]:  # where no report has told of it
+    if not item.stash[FAILED]:  # where no report has shown the failure
         ledger.require_in_time()
     return result
 
@@ -326,7 +326,7 @@ class GoldensReporter:
             terminalreporter.write_line(f"ERROR: {self.refused}", red=True)
         elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED and not self.events:
             terminalreporter.write_line("--update-goldens: interrupted before a golden was written.", red=True)
-        elif self._wrote_nothing(config) and exitstatus != pytest.ExitCode.USAGE_ERROR:  # which says why itself
+        elif self._wrote_nothing(config) and exitstatus != pytest.ExitCode.USAGE_ERROR:  # reported by pytest itself
             reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
                 f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
@@ -351,7 +351,7 @@ class GoldensReporter:
         partial = "" if delete else why_partial(config)
         fails = False
         if not reason and not partial:
-            with contextlib.suppress(pytest.UsageError):  # which a run with a marked test has told
+            with contextlib.suppress(pytest.UsageError):  # a run with a marked test has reported it
                 policy = _policy(config)
                 fails = policy is not None and policy.unused_goldens == "fail"
         # Where no test is marked any more, only a project that asks for it pays for looking.

@@ -62,7 +62,7 @@ from pytest_jaxexport.second_export import (
 from pytest_jaxexport.settings import Settings
 from pytest_jaxexport.unused_goldens import rename_hint
 
-LEAVES = 40  # How many leaves are listed where a name is none of them.
+LEAVES = 40  # The most leaves that a message lists where no leaf has the given name.
 
 
 class Exported:
@@ -216,7 +216,7 @@ class Recorder:
         now = produced.manifest
         if now.options.allow:
             return None
-        with suppress(GoldenError):  # one that is damaged fails the test at its end
+        with suppress(GoldenError):  # a damaged golden fails the test at its end
             for golden in filter(self._replayer.is_own, self._replayer.goldens(now.case)):
                 then = golden.manifest
                 if (then.files[ARTIFACT], then.flags, then.options) == (
@@ -236,7 +236,7 @@ class Recorder:
         require_audited(uncalled.artifact, case.options.allow, uncalled.writer, also)
         if uncalled.runs_here and uncalled.writer.platform == "cpu":  # a second process may not get another device
             goldens: list[Golden] = []
-            with suppress(GoldenError):  # one that is damaged fails the test at its end
+            with suppress(GoldenError):  # a damaged golden fails the test at its end
                 goldens = [] if to_write else self._replayer.goldens(case.id)
             require_first_call(case.test, self._replayer.first_call(uncalled, goldens, self._marked))
 
@@ -565,7 +565,7 @@ class Recorder:
         """Return whether this golden, of another case, is what the test exports."""
         try:
             golden.verify()
-            # Of another writer's golden without outputs, only the signature could be compared.
+            # With another writer's golden without outputs, only the signature could be compared.
             own = golden.manifest.writer.id == produced.manifest.writer.id
             return (own or not golden.manifest.options.without_outputs) and not any(self._changes(produced, golden)[:2])
         except ExportCompatError:
@@ -645,7 +645,7 @@ class SecondRecorder(Recorder):
         settings: Settings,
         exports: dict[str, SecondArtifact],
     ) -> None:
-        super().__init__(item, ledger, marked, settings, cast("Any", None), ())  # what only the first one needs
+        super().__init__(item, ledger, marked, settings, cast("Any", None), ())  # only the first process needs more
         self._exports = exports
 
     def __call__(
@@ -660,7 +660,7 @@ class SecondRecorder(Recorder):
                 data, flags = export_again(case)
                 artifact = read_bytes(data)
                 self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
-            except ExportCompatError as error:  # which the first process has told
+            except ExportCompatError as error:  # the first process has reported it
                 self._fail(str(error))
             return Exported(None, self._ledger, to_write=False)
 
@@ -683,7 +683,7 @@ def check_keywords(call: str, function: Callable[..., Any], kwargs: Mapping[str,
         return
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some callables do not say what they take
+    except (TypeError, ValueError):  # some callables have no signature
         return
     named = {parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
     if of_marker := [name for name in given if name not in named]:

@@ -162,13 +162,13 @@ class Replayer:
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse
         # at once (gh-106905), and pytest parses too; `replayed` waits for this thread.
         is_one = all(golden.manifest.test == test and not golden.manifest.options.register for golden in goldens)
-        # None of which this run writes the golden of this writer: it is not checked then.
+        # No case whose golden of this writer this run writes: that one is not checked.
         is_one &= self._settings.update != "missing" or any(map(self.is_own, goldens))
         return goldens if is_one else []
 
     def _replay_ahead(self, goldens: Future[list[Golden]], marked: Marked) -> Replayed | None:
         if goldens.cancelled() or goldens.exception():
-            return None  # the test says what is wrong with them
+            return None  # the test reports what is wrong with them
         of_case = goldens.result()
         if sum(golden.artifact.stat().st_size for golden in of_case) > LARGE:
             return None  # beside an export, which takes many times its artifact, there may be no memory for it
@@ -184,7 +184,7 @@ class Replayer:
     def _replay(self, goldens: Sequence[Golden]) -> Replayed:
         before = self._own.cache.given
         self._stopping = threading.Event()  # a replay sets its own when it ends
-        if self._closing.is_set():  # it was set before there was this event to set
+        if self._closing.is_set():  # the replayer was closed before this event existed
             self._stopping.set()
         results = self._own.replay(goldens, self._stopping)
         return results, self._own.cache.given - before

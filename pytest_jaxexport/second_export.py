@@ -24,7 +24,7 @@ _LONGEST_START = 60.0  # Seconds to wait for a fork that connects itself.
 _LOOK = 0.2  # Seconds between looks whether a fork is still wanted.
 _LONGEST = 300.0  # Seconds to wait for the export of one test, with the start of the process.
 
-# What would run elsewhere, or write over what belongs to the first run.
+# Options that would run tests elsewhere, or overwrite files of the first run.
 _OPTIONS: dict[str, Any] = {
     "numprocesses": None, "dist": "no", "tx": [], "update_goldens": "", "prune_goldens": False, "dump_ir": None,
     "collectonly": False, "basetemp": None, "usepdb": False, "trace": False, "xmlpath": None, "maxfail": 0,

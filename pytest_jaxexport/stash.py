@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_jaxexport.second_export import SecondExport
     from pytest_jaxexport.settings import Settings
 
-# Of a test.
+# Keys of a test's stash.
 MARKED: pytest.StashKey[tuple[list[pytest.Mark], Marked]] = pytest.StashKey()
 """The markers of a test when they were read, and their keywords."""
 LEDGER: pytest.StashKey[Ledger] = pytest.StashKey()
@@ -26,7 +26,7 @@ RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether a test that runs has failed already, as in a subtest, after which it continues."""
 
-# Of a run.
+# Keys of a run's stash.
 UNHEARD: pytest.StashKey[list[str]] = pytest.StashKey()
 """Calls of `export_golden` after the ledger of their test was closed."""
 NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()

@@ -21,7 +21,7 @@ from pytest_jaxexport.settings import Settings
 
 _NEWEST: pytest.StashKey[list[Golden]] = pytest.StashKey()
 
-# What gives a module or a class names that the text of its file does not have.
+# Calls that give a module or a class names that are not in the text of its file.
 _MAKING_NAMES = {
     "globals", "locals", "vars", "setattr", "__setattr__", "__dict__", "exec", "eval", "modules", "import_module",
     "_getframe", "currentframe", "stack",
@@ -57,7 +57,7 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
     file = test.partition("::")[0]
     if file not in collected.files or is_named_in(root / file, test):
         return False
-    # A test that is not named there either shows that something else makes tests of this file, such as a plugin.
+    # A present test that is not in the text either shows that a plugin, for one, makes tests of this file.
     present = [name for name in collected.tests if name.partition("::")[0] == file]
     return all(is_named_in(root / file, name) for name in present) and not makes_tests(root / file)
 
@@ -74,7 +74,7 @@ def makes_tests(path: Path) -> bool:
     names = {getattr(node, "id", "") or getattr(node, "attr", "") for node in nodes}
     if not names.isdisjoint(_MAKING_NAMES):
         return True
-    # A function that is told the module's name can add to it; type(name, bases, members) makes a class.
+    # A function that gets the module's name can add to it; type(name, bases, members) makes a class.
     return any(
         (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
         or (isinstance(node, ast.Call) and any(getattr(value, "id", "") == "__name__" for value in node.args))

@@ -1,4 +1,4 @@
-"""What these tests are made of: real artifacts, changed where a test needs what no writer here makes."""
+"""Artifacts for tests: stored ones, changed where a test needs one that no writer here makes."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ DATA = Path(__file__).parent / "artifact" / "data"
 
 
 def changed(folder: Path, name: str, **fields: object) -> Path:
-    """A kept artifact with other fields in its envelope."""
+    """Write a stored artifact with other fields in its envelope, and return its path."""
     envelope = read(DATA / f"{name}.jaxexport").envelope
     assert envelope is not None
     path = folder / "changed.jaxexport"
@@ -18,7 +18,7 @@ def changed(folder: Path, name: str, **fields: object) -> Path:
 
 
 def unlisted(folder: Path, switched_off: bool = False) -> Path:
-    """An artifact by 0.12.0.1 that calls `my_kernel_of_ours`, which no release guarantees."""
+    """Write an artifact by 0.12.0.1 that calls `my_kernel_of_ours`, which no release guarantees."""
     checks = (DisabledCheck("custom_call", "my_kernel_of_ours"),) if switched_off else ()
     path = changed(folder, "0.12.0.1/cholesky", disabled_checks=checks)
     data = path.read_bytes().replace(b"lapack_spotrf_ffi", b"my_kernel_of_ours")
@@ -27,14 +27,14 @@ def unlisted(folder: Path, switched_off: bool = False) -> Path:
 
 
 def bare(folder: Path, name: str = "0.12.0.1/platforms") -> Path:
-    """The module of an artifact without its envelope."""
+    """Write the module of a stored artifact without its envelope."""
     path = folder / "module.mlirbc"
     path.write_bytes(read(DATA / f"{name}.jaxexport").module.serialized())
     return path
 
 
 def raw(folder: Path) -> Path:
-    """What MLIR itself writes of a lowered function: StableHLO, and not VHLO."""
+    """Write a lowered function as MLIR itself does: as StableHLO, and not as VHLO."""
     import jax
 
     path = folder / "raw.mlirbc"
@@ -44,14 +44,14 @@ def raw(folder: Path) -> Path:
 
 
 def with_another_dialect(folder: Path) -> Path:
-    """An artifact by 0.12.0.1 whose operations are those of MHLO, which no audit reads."""
+    """Write an artifact by 0.12.0.1 with operations of MHLO, which no audit reads."""
     path = folder / "mhlo.jaxexport"
     path.write_bytes((DATA / "0.12.0.1" / "cholesky.jaxexport").read_bytes().replace(b"vhlo\0", b"mhlo\0"))
     return path
 
 
 def with_an_unknown_operation(folder: Path) -> Path:
-    """An artifact by 0.12.0.1 that has `vhlo.tanh_v9`."""
+    """Write an artifact by 0.12.0.1 that has `vhlo.tanh_v9`."""
     path = folder / "tanh.jaxexport"
     path.write_bytes((DATA / "0.12.0.1" / "platforms.jaxexport").read_bytes().replace(b"tanh_v2\0", b"tanh_v9\0"))
     return path

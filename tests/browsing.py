@@ -1,4 +1,4 @@
-"""What the tests marked `browser` share: Chromium, a place for its pictures, and the page of a run opened in it."""
+"""Fixtures of tests marked `browser`: Chromium, the folder of its pictures, and the opened page of a run."""
 
 import os
 import shutil
@@ -13,12 +13,12 @@ DESKTOP = (1440, 1000)
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium as installed here, else Playwright's own. Never skipped: the marker says that a browser is there."""
+    """The installed Chromium, or Playwright's own. The marker means that there is one, so that no test is skipped."""
     from playwright.sync_api import sync_playwright
 
     installed = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        # The sandbox of a browser needs rights that root in a container has not.
+        # The sandbox of a browser needs rights that root in a container lacks.
         launched = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
         yield launched
         launched.close()
@@ -26,14 +26,14 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[[str, Any], None]:
-    """Stores a picture in PAGE_IMAGES, as small as 256 colours make it."""
+    """The function that stores a picture in PAGE_IMAGES, with 256 colours so that it is small."""
     folder = Path(os.environ.get("PAGE_IMAGES", tmp_path))
     return lambda name, picture: picture.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
 
 
 @pytest.fixture(scope="session")
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """The file of the page of `broken_run`, or of a run of so many cells."""
+    """The function that writes the page of `broken_run`, or of a run with this many cells, and returns its path."""
     from example_runs import broken_run, large_run
     from making import document
 
@@ -54,9 +54,9 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
 
 @pytest.fixture
 def opened(browser: Any, page_of: Callable[[int], Path], tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens a page, that of `shown` where it is given.
+    """The function that opens a page, by default that of `broken_run`.
 
-    Fails on any error of its script and on any request beside the page itself.
+    The test fails on any error of the page's script, and on any request beside the page itself.
     """
     from export_core.report.page import html_page
 

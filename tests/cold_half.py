@@ -1,4 +1,4 @@
-"""One call of a runtime's worker half in a fresh process of its own, as the worker makes it.
+"""One call of a runtime's worker half in a new process, as the worker makes it.
 
 Run as a program, it reads a pickled call from stdin and writes the pickled result to stdout.
 """
@@ -30,7 +30,7 @@ class Called:
 def call_half(
     half: str | Path, artifact: bytes, *leaves: Any, folder: Path, x64: bool = False, python: str = sys.executable
 ) -> Called:
-    """Call an artifact for the CPU by the half of this name or in this file. `folder` is for the file of its module."""
+    """Call an artifact with the half of this name or file, on the CPU. The module is written into `folder`."""
     import numpy as np
 
     from export_core.artifact import read_bytes
@@ -73,7 +73,7 @@ def wire(aval: Any) -> list[Any]:
 
 
 def from_bits(dtype: str, shape: tuple[int, ...], data: bytes) -> Any:
-    """The array: pickles of NumPy's dtypes differ by its version, and ml_dtypes' have none."""
+    """Build an array from its bytes, since pickles of NumPy's dtypes depend on its version."""
     import ml_dtypes
     import numpy as np
 

@@ -1,6 +1,6 @@
-"""The command `jaxexport` in tests, as a process; the fixture `jaxexport` of shared_fixtures.py runs it in this one.
+"""The command `jaxexport` in a process of its own; the fixture `jaxexport` of shared_fixtures.py runs it here.
 
-Also what goes with it: waiting for a process, checking a usage error, and a results folder as a finished run leaves it.
+Also: waiting for a process, checking a usage error, and writing the results folder of a finished run.
 """
 
 import datetime
@@ -41,25 +41,25 @@ def process(*words: str | Path, **options: Any) -> Ended:
 
 
 def timeless_summary(folder: Path) -> dict[str, Any]:
-    """The summary of a run without when it ran and how long it took, and without the hash that depends on that."""
+    """Return the summary of a run without times, and without the hash that depends on them."""
     summary = json.loads(re.sub(rb" --executor dask:[^\s\"]+", b"", (folder / SUMMARY).read_bytes()))
     summary["identity"] |= {"started": "", "ended": ""}
     return {**summary, "seconds": 0, "results_sha256": ""}
 
 
 def timeless(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The results of a run and its summary, without how long things took, and where they ran."""
+    """Return the results of a run and its summary, without times and without the executor."""
     data = re.sub(rb" --executor dask:[^\s\"]+", b"", (folder / RESULTS).read_bytes())
     lines = [{**json.loads(line), "seconds": 0, "timings": None} for line in data.splitlines()]
     return lines, timeless_summary(folder)
 
 
 def written_to(terminal: int) -> Iterator[bytes]:
-    """What is written to a pseudo terminal, part by part, until its other end is closed."""
+    """Yield what is written to a pseudo terminal, until its other end is closed."""
     while True:
         try:
             part = os.read(terminal, 1 << 16)
-        except OSError:  # how Linux says that it is closed
+        except OSError:  # so Linux reports that it is closed
             return
         if not part:
             return
@@ -67,7 +67,7 @@ def written_to(terminal: int) -> Iterator[bytes]:
 
 
 def wait_for(what: Callable[[], object], description: str, seconds: float = 120) -> Any:
-    """The first true value of `what`. The deadline only keeps a test from hanging."""
+    """Wait for the first true value of `what`, and return it. The deadline only prevents a test from hanging."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if value := what():
@@ -77,7 +77,7 @@ def wait_for(what: Callable[[], object], description: str, seconds: float = 120)
 
 
 def assert_bad_input(ended: Ended, *texts: str) -> None:
-    """Exit code 2, nothing on stdout, and one line on stderr with these texts."""
+    """Check for exit code 2, nothing on stdout, and one line on stderr with these texts."""
     assert ended.code == 2, ended
     assert ended.out == ""
     assert len(ended.err.splitlines()) == 1, ended.err
@@ -132,7 +132,7 @@ def finished(
 
 
 def stored(*results: Result, folder: str = ".jaxexport") -> list[Result]:
-    """A finished run with these results of the goldens here, as they are judged without a policy."""
+    """Write a finished run with these results of the goldens here, and return them judged without a policy."""
     goldens = {golden.id: hash_of(golden.manifest) for golden in GoldenStore(Path("golden")).goldens()}
     judged = with_causes(judge_again(each, Policy()) for each in results)
     finished(Path(folder), *judged, plan={"goldens": {each.golden: goldens[each.golden] for each in judged}})

@@ -1,4 +1,4 @@
-"""Two runs compared, as `jaxexport judge --baseline` compares them; in memory."""
+"""Comparison of two runs in memory, as `jaxexport judge --baseline` compares them."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from export_core.run.run import Run
 
 
 def difference(then: Sequence[Result], now: Sequence[Result], caveats: Sequence[str] = ()) -> BaselineDifference:
-    """The difference of two whole runs with these results."""
+    """Build the difference of two whole runs with these results."""
     before, after = Run(then, summarize(then)), Run(now, summarize(now))
     cells = [
         CellDifference(change_of(before.by_cell.get(one.key), one), before.by_cell.get(one.key), one) for one in now
@@ -27,5 +27,5 @@ def difference(then: Sequence[Result], now: Sequence[Result], caveats: Sequence[
 
 
 def compared(then: Sequence[Result], now: Sequence[Result], caveats: Sequence[str] = ()) -> Document:
-    """What a report of the new run says, with what is different from the other one."""
+    """Return the report of the new run, with its difference from the other one."""
     return document(now, summarize(now), as_run_difference(difference(then, now, caveats)))

@@ -1,7 +1,7 @@
-"""A full disk for a command in a test: a small tmpfs where mounting is allowed, else a limit on the size of files.
+"""A full disk for a command: a small tmpfs where mounting is allowed, otherwise a limit on the size of files.
 
-In a mount namespace of its own a user may mount too, where the system lets them; root may. What came out is copied
-before it is gone.
+Root may mount, and on some systems a user in a mount namespace of its own. Scripts copy their results out of the disk
+before it disappears.
 """
 
 import functools
@@ -10,12 +10,12 @@ from pathlib import Path
 
 NAMESPACES = (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount"))
 NO_ROOM = r"(No space left on device|File too large|disk I/O error|database or disk is full)"
-"""What the system says: with a full disk, or with a limit."""
+"""The errors of a full disk, or of a limit on the size of files."""
 
 
 @functools.cache
 def namespace() -> tuple[str, ...]:
-    """The command that lets another one mount, or nothing where none does."""
+    """Return the command that lets another command mount, or an empty tuple if none does."""
     for words in NAMESPACES:
         mount = [*words, "sh", "-c", "mount -t tmpfs tmpfs /mnt"]
         try:
@@ -29,9 +29,9 @@ def namespace() -> tuple[str, ...]:
 def on_a_small_disk(
     disk: Path, kilobytes: int, script: str, *, of_a_file: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script of bash. In it, ``limited COMMAND`` has no more room than that in the folder `disk`, until ``grow``.
+    """Run a bash script in which ``limited COMMAND`` has this much space in the folder `disk`, until ``grow``.
 
-    Where nothing can be mounted, each file that it writes anywhere has at most so many, or `of_a_file`.
+    Where nothing can be mounted, each file of the command has at most `kilobytes`, or `of_a_file` if that is given.
     """
     disk.mkdir(exist_ok=True)
     if namespace():

@@ -1,4 +1,4 @@
-"""Runs as a release manager meets them, made without jax: one with three causes, and large ones.
+"""Example runs, made without jax: one with three causes of failures, one without failures, and large ones.
 
 A run is its results, in the order of a results.jsonl, and their summary. Dates, windows and known issues are real.
 """
@@ -26,7 +26,7 @@ READERS = (
     *("0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"),
 )
 CASES = {"0.6.2": 36, "0.9.2": 60, "0.10.1": 60, "0.11.0": 18, "0.12.0.1": 102}
-"""Writers, and how many cases have a golden by each: 276 goldens, whose 4,692 cells hold 1,350 promises."""
+"""Writers, and how many cases have a golden by each: 276 goldens, with 4,692 cells, of which 1,350 are promised."""
 
 AS_OF = day("2026-11-22")
 
@@ -66,13 +66,13 @@ _ERRORS = ErrorGrid(
 
 @functools.cache
 def broken_run() -> tuple[list[Result], Summary]:
-    """4,692 cells: 67 of 1,350 promises are broken, for three causes."""
+    """Build a run of 4,692 cells, in which 67 of 1,350 promises are broken, by three causes."""
     return _summarized(_judged(_cells(CASES)))
 
 
 @functools.cache
 def kept_run() -> tuple[list[Result], Summary]:
-    """The goldens of `broken_run` in readers from 0.10.0 on, without the cells that are broken."""
+    """Build a run of the same goldens in readers since 0.10.0, without the broken cells."""
     return _summarized(
         each for each in _judged(_cells(CASES)) if each.judgement is not Judgement.BROKEN and each.reader.jaxlib > "0.1"
     )
@@ -80,12 +80,12 @@ def kept_run() -> tuple[list[Result], Summary]:
 
 @functools.cache
 def broken_document(folder: Path | None = None) -> Document:
-    """What a report of `broken_run` says, whose results are in this folder."""
+    """Build the report of `broken_run`, with results in this folder."""
     return document(*broken_run(), folder=folder)
 
 
 def large_run(cells: int) -> tuple[list[Result], Summary]:
-    """At least this many cells of the same kind, by more cases: 25,000 and 100,000 are what formats are tested with."""
+    """Build a run like `broken_run` of at least this many cells. Formats are tested with 25,000 and 100,000."""
     times = -(-cells // (sum(CASES.values()) * len(READERS)))
     return _summarized(_judged(_cells({writer: count * times for writer, count in CASES.items()})))
 
@@ -113,7 +113,7 @@ def _cells(cases: dict[str, int]) -> Iterator[Result]:
         for reader in READERS:
             plain = result(writer=writer, reader=reader)
             for number in range(count):
-                # A large run is the small one many times.
+                # A large run repeats the small one with other cases.
                 copy, kind = divmod(number, CASES[writer])
                 name = _LAPACK[kind] if kind < len(_LAPACK) else f"model_{kind}"
                 case = f"tests.models.test_{name}" if not copy else f"tests.part_{copy}.test_{name}"
@@ -128,7 +128,7 @@ def _cells(cases: dict[str, int]) -> Iterator[Result]:
 
 
 def _outcome(cell: Result, kind: int) -> dict[str, object]:
-    """What happens to a cell: goldens of another half of the calendar are refused, LAPACK dies in old readers."""
+    """Return how a cell ends: goldens far in age are refused, and LAPACK crashes in old readers."""
     writer, reader = cell.writer.jaxlib, cell.reader.jaxlib
     built = {version: release(version).built for version in (writer, reader)}
     if built[reader] < release("0.9.1").built and writer != "0.6.2":
@@ -147,7 +147,7 @@ def _outcome(cell: Result, kind: int) -> dict[str, object]:
 
 
 def _timings(cell: Result) -> Timings:
-    """Other times in each cell: a page has all of them."""
+    """Return times that differ in each cell, since a page has all of them."""
     chance = random.Random(f"{cell.golden} {cell.reader.jaxlib}").random()
     return Timings(0.003 * chance, 0.03 * chance, 0.1 * chance, 0.002 * chance, peak_bytes=180_000_000)
 

@@ -1,4 +1,4 @@
-"""Builders of test data without jax: manifests, goldens, results, wheels. Arguments have valid defaults."""
+"""Builders of test data without jax: manifests, goldens, results and wheels, with valid defaults."""
 
 import base64
 import datetime
@@ -34,11 +34,11 @@ from export_core.run.run import Run, judge_run
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"
 SIGNATURE = Signature(("float32[2]",), ("float32[2]",), "((*,), {})", "*")
-"""That of a manifest whose test does not care."""
+"""The default signature of a manifest."""
 
 
 def with_causes(results: Iterable[Result]) -> list[Result]:
-    """The results, each failing one with the id of its cause."""
+    """Return the results, the failing ones with the ids of their causes."""
     return find_causes(results)[0]
 
 
@@ -52,7 +52,7 @@ def summarize(
     seconds: float = 0.0,
     **facts: Any,
 ) -> Summary:
-    """The summary of a run that is made of these results; unless the test says otherwise, of a whole one."""
+    """Build the summary of a run with these results, by default of a whole one."""
     policy = policy or Policy()
     calendar = calendar_facts(policy.calendar(), as_of)
     planned = len(results) if planned is None else planned
@@ -61,12 +61,12 @@ def summarize(
 
 
 def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:
-    """A whole run that is made of these results."""
+    """Build a whole run of these results, with their own judgements."""
     return Run(with_causes(results), summarize(results, policy=policy, as_of=day("2026-11-22")))
 
 
 def judged_run(results: Sequence[Result], policy: Policy | None = None) -> Run:
-    """A whole run of these results, judged as the end of a matrix judges it."""
+    """Build a whole run of these results, judged as a matrix judges it at its end."""
     policy, as_of = policy or Policy(), day("2026-11-22")
     calendar = calendar_facts(policy.calendar(), as_of)
     return judge_run(results, policy, RunFacts(len(results), as_of, {"whole": True}, calendar, 0.0))
@@ -75,14 +75,14 @@ def judged_run(results: Sequence[Result], policy: Policy | None = None) -> Run:
 def document(
     results: Sequence[Result], made: Summary | None = None, *earlier: RunDifference, folder: Path | None = None
 ) -> Document:
-    """What a report of these results says, beside what is different from an earlier run."""
+    """Build the report of these results, with the difference from an earlier run if one is given."""
     return view(Run(with_causes(results), made or summarize(results), folder=folder), *earlier)
 
 
 def rules(
     windows: Windows | None = None, known: Sequence[KnownFailure] = (), required: Required | None = None
 ) -> Policy:
-    """A policy with what a judgement depends on."""
+    """Build a policy with the keys that a judgement depends on."""
     lengths = windows or Windows()
     return Policy(
         windows=WindowDays(backward=lengths.backward_days, forward=lengths.forward_days),
@@ -117,7 +117,7 @@ def manifest(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes:
 
 
 def golden(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes: Any) -> Golden:
-    """A golden for plans: nothing of it is on disk."""
+    """Build a golden for plans, without files on disk."""
     made = manifest(case, jaxlib, **changes)
     return Golden(made, Path("nowhere") / case / made.writer.id)
 
@@ -129,17 +129,17 @@ def files(fill: float = 1.0, size: int = 2, jaxlib: str = NEWEST) -> dict[str, b
 
 @functools.cache
 def artifact_by(jaxlib: str) -> bytes:
-    """An artifact that this jaxlib wrote, where there is one, without its derivatives: no check calls them."""
+    """Return an artifact by this jaxlib, if there is one, without derivatives, since no check calls them."""
     own = Path(__file__).parents[1] / "golden" / "tests.compat.test_models.test_convolution" / f"{jaxlib}-cpu"
-    places = (ARTIFACTS / jaxlib / "mlp.jaxexport", own / ARTIFACT, ARTIFACTS / NEWEST / "mlp.jaxexport")
-    path = next(path for path in places if path.exists())
+    candidates = (ARTIFACTS / jaxlib / "mlp.jaxexport", own / ARTIFACT, ARTIFACTS / NEWEST / "mlp.jaxexport")
+    path = next(path for path in candidates if path.exists())
     envelope = read(path).envelope
     assert envelope is not None
     return path.read_bytes() if envelope.vjp is None else encode(envelope._replace(vjp=None))
 
 
 def of_artifact(made: Manifest, artifact: bytes) -> Manifest:
-    """The manifest with the signature and the custom calls of an artifact, unless it has some of its own."""
+    """Return the manifest with the signature and the custom calls of an artifact, unless it has its own."""
     try:
         own = read_bytes(artifact)
     except ArtifactError:  # a test of what cannot be read
@@ -162,7 +162,7 @@ def write_golden(store: GoldenStore, made: Manifest, content: dict[str, bytes] |
     return next(golden for golden in store.generations(made.case) if golden.manifest.writer == made.writer)
 
 
-@functools.cache  # thousands of results have one
+@functools.cache  # thousands of results ask for the same releases
 def release(jaxlib: str) -> Release:
     return load_calendar().release(jaxlib)
 
@@ -179,7 +179,7 @@ def result(
     promised: bool = True,
     **changes: Any,
 ) -> Result:
-    """A judged cell. Its dates come from the calendar, its judgement from the test."""
+    """Build a judged cell, with dates of the calendar and the judgement of the test."""
     wrote, read = release(writer), release(reader)
     found = promise(wrote.built, read.built, Windows())
     plain = Result(
@@ -209,7 +209,7 @@ def result(
 
 
 def of_runtime(plain: Result, runtime: str, built: str, **changes: Any) -> Result:
-    """This cell in a reader that is not jaxlib, such as ``tensorflow==2.21.0``, built on this day."""
+    """Return this cell in a reader that is not jaxlib, such as ``tensorflow==2.21.0``, built on this day."""
     reader = Release(jax="", jaxlib="", built=day(built), runtime=runtime)
     found = promise(plain.writer.built, reader.built, Windows())
     dates = {"direction": found.direction, "days": found.days, "promised_until": found.until}
@@ -230,7 +230,7 @@ def make_wheel(
     python: str = "",
     modules: dict[str, str] | None = None,
 ) -> Path:
-    """A small wheel whose files have these time stamps, so that a test downloads nothing."""
+    """Make a small wheel whose files have these time stamps, so that a test downloads nothing."""
     tags = f"{python or 'cp312'}-none-any" if name == "jaxlib" else "py3-none-any"
     path = folder / f"{name}-{version}-{tags}.whl"
     info = f"{name}-{version}.dist-info"
@@ -263,4 +263,4 @@ import jax.numpy as jnp
 Point = collections.namedtuple("Point", "x y")
 export.register_namedtuple_serialization(Point, serialized_name="t.Point")
 """
-"""A module that a golden registers, and that is self-contained."""
+"""A self-contained module that a golden can register."""

@@ -1,4 +1,4 @@
-"""Tests that depend on the release of jax: `-m newest` selects them, for a run with the newest jax as well."""
+"""The marker `newest` of tests that depend on the release of jax, which also run with the newest one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A user's project: its files, runs of pytest in processes of their own, and the outcome of each test in them."""
+"""Projects of a user: their files, runs of pytest in other processes, and the outcome of each test."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from export_core.goldens.manifest_file import dump_manifest
 from export_core.readers.build import cache_folder
 from export_core.releases import load_calendar
 
-# Of the plugins that tests of this project need elsewhere, hypothesis takes 0.3 s of each of many runs, and jaxtyping
-# (of equinox) loads numpy.
+# Plugins that only other tests need are left out: hypothesis takes 0.3 s of each run, and jaxtyping (of equinox)
+# loads numpy.
 INI = """
 [pytest]
 addopts = --import-mode=importlib -p no:hypothesispytest -p no:jaxtyping
@@ -33,8 +33,8 @@ filterwarnings = error
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a run said of one test: passed, failed, error or skipped, and the text a person sees."""
+class TestOutcome:
+    """The outcome of one test: passed, failed, error or skipped, and the text that pytest shows."""
 
     outcome: str
     text: str = ""
@@ -46,33 +46,33 @@ class Run:
 
     code: int
     text: str
-    tests: Mapping[str, Told]
+    tests: Mapping[str, TestOutcome]
 
-    def __getitem__(self, name: str) -> Told:
-        found = {key: told for key, told in self.tests.items() if key == name or key.endswith(f".{name}")}
+    def __getitem__(self, name: str) -> TestOutcome:
+        found = {key: test for key, test in self.tests.items() if key == name or key.endswith(f".{name}")}
         assert len(found) == 1, f"{name} is none or several of {list(self.tests)}:\n{self.text}"
         return next(iter(found.values()))
 
     def outcomes(self) -> dict[str, list[str]]:
-        """The names of tests by outcome."""
+        """Return the names of tests by outcome."""
         names: dict[str, list[str]] = {}
-        for name, told in self.tests.items():
-            names.setdefault(told.outcome, []).append(name)
+        for name, test in self.tests.items():
+            names.setdefault(test.outcome, []).append(name)
         return names
 
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with tests in it."""
+    """A user's project: a folder with tests."""
 
     folder: Path
     warm: WarmPytest
     cache: Path
-    noise: str  # How runs that are no new interpreters measure the noise of goldens: of warm_pytest.py.
+    noise: str  # Code of warm_pytest.py that sets how forked runs measure the noise of goldens.
 
     @property
     def goldens(self) -> Path:
-        """Where goldens lie if nobody says otherwise."""
+        """The default folder of goldens."""
         return self.folder / "golden"
 
     def write(self, **files: str) -> None:
@@ -83,7 +83,7 @@ class Project:
             path.write_text(textwrap.dedent(text), encoding="utf-8")
 
     def use_warm_workers(self) -> None:
-        """Workers of runs in new interpreters are forks too: each would import jax for 0.7 s of a processor."""
+        """Use forked workers also in new interpreters, where each worker would import jax for 0.7 s of a processor."""
         with (self.folder / "conftest.py").open("a", encoding="utf-8") as file:
             file.write(self.warm.workers_too)
 
@@ -95,10 +95,10 @@ class Project:
         cold: bool = False,
         twice: bool = False,
     ) -> Run:
-        """Run pytest in a process of its own: a fork of one that has imported jax, or a new interpreter.
+        """Run pytest in a process of its own: a fork of one that has imported jax, or a new interpreter if `cold`.
 
-        It is a new one if `cold`, as it must be for variables that are read when jax is imported. A second export takes
-        a new interpreter more, and is only made if `twice`.
+        Variables that are read when jax is imported need a new interpreter. A second export takes another new
+        interpreter, and is only made if `twice`.
         """
         report, output = (self.folder.parent / f"{self.folder.name}.{kind}" for kind in ("xml", "txt"))
         report.unlink(missing_ok=True)
@@ -111,15 +111,15 @@ class Project:
             with output.open("wb") as file:
                 command = [sys.executable, "-m", "pytest", *arguments]
                 code = subprocess.run(command, cwd=cwd, env=variables, stdout=file, stderr=file, check=False).returncode
-        return Run(code, output.read_text(encoding="utf-8"), _told(report) if report.exists() else {})
+        return Run(code, output.read_text(encoding="utf-8"), _outcomes(report) if report.exists() else {})
 
     def copy(self, folder: Path) -> Project:
-        """A copy of the project in another folder."""
+        """Copy the project into another folder."""
         ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache")
         return replace(self, folder=Path(shutil.copytree(self.folder, folder, ignore=ignored)))
 
     def stored(self, below: str = "") -> dict[str, bytes]:
-        """Every file of the goldens, or of those in one folder of them, by its path there."""
+        """Return every file of the goldens, or of one folder of them, by its path there."""
         folder = self.goldens / below
         return {
             path.relative_to(folder).as_posix(): path.read_bytes()
@@ -128,7 +128,7 @@ class Project:
         }
 
     def add_older_generation(self, case: str) -> Path:
-        """What the release before this one would have left: this one's golden, under that writer's name."""
+        """Add a golden by the release before this one: a copy of this one's golden, with that writer."""
         calendar = load_calendar()
         (own,) = GoldenStore(self.goldens).generations(case)
         versions = calendar.versions()
@@ -137,7 +137,7 @@ class Project:
         return self.add_golden(own, writer=writer)
 
     def add_golden(self, golden: Golden, **changes: Any) -> Path:
-        """A copy of the golden by another writer, or of another test."""
+        """Add a copy of the golden with changes in its manifest, such as another writer or test."""
         manifest = structs.replace(golden.manifest, **changes)
         folder = self.goldens / manifest.case / manifest.writer.id
         shutil.copytree(golden.folder, folder)
@@ -145,7 +145,7 @@ class Project:
         return folder
 
     def manifest(self, case: str, folder: str = "golden") -> dict[str, Any]:
-        """The golden.yaml of the case's only golden."""
+        """Read golden.yaml of the case's only golden."""
         (path,) = (self.folder / folder / case).glob("*/golden.yaml")
         manifest: dict[str, Any] = yaml.safe_load(path.read_bytes())
         return manifest
@@ -163,9 +163,9 @@ def warm_pytest(usual_workers: Path) -> Iterator[WarmPytest]:
 
 @pytest.fixture(scope="session")
 def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) -> Projects:
-    """Make a project of these files, with the strictest ini file that users have: ``projects(test_a="...")``."""
+    """The function that makes a project of these files, with a strict ini file: ``projects(test_a="...")``."""
 
-    # No outcome of an earlier session, and none for the user's own runs: workers here may be no real ones.
+    # A cache of its own, since workers here may be fake: outcomes must not come from, or go to, other runs.
     cache = tmp_path_factory.mktemp("cache")
     (cache / "environments").symlink_to(cache_folder() / "environments")
 
@@ -179,7 +179,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) 
     return make
 
 
-def _told(report: Path) -> dict[str, Told]:
+def _outcomes(report: Path) -> dict[str, TestOutcome]:
     tests = {}
     for case in ET.parse(report).iter("testcase"):
         child = next(iter(case), None)
@@ -187,5 +187,5 @@ def _told(report: Path) -> dict[str, Told]:
             child.tag if child is not None else ""
         )
         text = "" if child is None else child.text or ""
-        tests[f"{case.get('classname')}.{case.get('name')}"] = Told(outcome or "passed", text)
+        tests[f"{case.get('classname')}.{case.get('name')}"] = TestOutcome(outcome or "passed", text)
     return tests

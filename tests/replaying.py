@@ -1,6 +1,7 @@
-"""Fixtures that replay goldens in this very interpreter: `goldens` written by its jax, and `run`, which replays them.
+"""Fixtures that replay goldens in this interpreter: `goldens`, written by its jax, and `run`, which replays them.
 
-A pytest plugin of tests/conftest.py, so that every folder has them. Cells misbehave as tests/misbehaving says.
+tests/conftest.py loads this file as a plugin, so that every folder has them. tests/misbehaving defines how cells
+misbehave.
 """
 
 import dataclasses
@@ -33,8 +34,8 @@ from export_core.releases import Calendar, Release, load_calendar
 HERE = Path(__file__).parent
 FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
 """While this file exists, the cell of the golden `is_flaky` hangs."""
-AWAKE = FLAKY.with_suffix(".awake")  # Written by a cell that should have been killed in its sleep.
-START = client.start_process  # Starts workers that are no forks.
+AWAKE = FLAKY.with_suffix(".awake")  # Written by a cell that survives its sleep, in which it should be killed.
+START = client.start_process  # The original function, which starts a new interpreter.
 MISBEHAVING = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
 
 
@@ -48,7 +49,7 @@ def replayed(
     allow: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Generator[Replayed, None, None]:
-    """`replay`, with an environment for each release."""
+    """Replay cells, with an environment for each release."""
     rules = ReplayOptions(
         calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or CellLimits(), dump=dump
     )
@@ -57,7 +58,7 @@ def replayed(
 
 @dataclasses.dataclass(frozen=True)
 class StubEnvironments:
-    """The environments of a cached replay: what is built, and what a build gives."""
+    """A stand-in for the environments of a cached replay: one function finds them, the other one builds them."""
 
     find: Callable[[Placement], Environment | None]
     build: Callable[[Placement], Environment]
@@ -65,13 +66,13 @@ class StubEnvironments:
 
 @pytest.fixture(scope="session")
 def here() -> Release:
-    """The release that this interpreter has."""
+    """The release of jax and jaxlib in this interpreter."""
     return Release(jax=version("jax"), jaxlib=version("jaxlib"), built=load_calendar().built(version("jaxlib")))
 
 
 @pytest.fixture(scope="session")
 def golden_folder(tmp_path_factory) -> Path:
-    """The goldens of tests/write_goldens.py, written once for all processes of xdist, whose folders have one parent."""
+    """The folder with the goldens of tests/write_goldens.py, written once for all processes of xdist."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = shared / "goldens-of-here"
@@ -92,7 +93,7 @@ def goldens(golden_folder) -> dict[str, Golden]:
 
 @pytest.fixture(scope="module")
 def small(request, golden_folder, tmp_path_factory) -> Path:
-    """A folder with those goldens of tests/write_goldens.py that `CASES` of the test's module names."""
+    """A project with those goldens of tests/write_goldens.py that `CASES` of the test's module names."""
     folder = tmp_path_factory.mktemp("project")
     for case in request.module.CASES:
         shutil.copytree(golden_folder / case, folder / "golden" / case)
@@ -100,7 +101,7 @@ def small(request, golden_folder, tmp_path_factory) -> Path:
 
 
 def misbehaving(release: Release) -> Environment:
-    """This interpreter, in which cells misbehave by the names of their functions."""
+    """Return this interpreter as an environment in which cells misbehave by the names of their functions."""
     plain = this_interpreter(release)
     return dataclasses.replace(plain, variables={**plain.variables, **MISBEHAVING})
 
@@ -114,7 +115,7 @@ def flaky() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def usual_workers(tmp_path_factory) -> Iterator[Path]:
-    """The socket of the process whose forks are the workers of this interpreter: warm_worker.py."""
+    """The socket of a process of warm_worker.py, whose forks are workers of this interpreter."""
     path = tmp_path_factory.mktemp("workers") / "usual"
     with warm_worker(path, CELL_VARIABLES):
         yield path
@@ -122,7 +123,7 @@ def usual_workers(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def misbehaving_workers(tmp_path_factory) -> Iterator[Path]:
-    """The socket of the process whose forks are workers with cells that misbehave."""
+    """The socket of a process of warm_worker.py, whose forks are workers with misbehaving cells."""
     path = tmp_path_factory.mktemp("workers") / "misbehaving"
     with warm_worker(path, {**CELL_VARIABLES, **MISBEHAVING}):
         yield path
@@ -130,7 +131,7 @@ def misbehaving_workers(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def warm_starts(request) -> Start:
-    """A `client.start_process` by which workers of this interpreter, misbehaving or not, are forks."""
+    """A replacement of `client.start_process` that forks workers of this interpreter, misbehaving or not."""
     lock = threading.Lock()
 
     def path_of(deciding: Mapping[str, str]) -> Path | None:
@@ -149,7 +150,7 @@ def forked_workers(monkeypatch, warm_starts) -> None:
 
 @pytest.fixture(scope="session")
 def kept(warm_starts) -> Iterator[WarmWorkers]:
-    """One forking worker for all tests that do not start their own."""
+    """Workers that stay alive for all tests that do not start their own."""
     workers = WarmWorkers()
     yield workers
     workers.close()
@@ -157,7 +158,7 @@ def kept(warm_starts) -> Iterator[WarmWorkers]:
 
 @pytest.fixture
 def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Result]]:
-    """Replays the named goldens here, and checks that every cell has exactly one outcome."""
+    """The function that replays the named goldens here, and checks that every cell has exactly one outcome."""
 
     def run(*cases: str, environment_of=misbehaving, of=goldens, **options) -> dict[str, Result]:
         if not options.pop("fork", True):

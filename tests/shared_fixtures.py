@@ -1,4 +1,4 @@
-"""Fixtures of all tests, those of studies/ too: a check of 64-bit numbers, the command in this process, a policy."""
+"""Fixtures of all tests, also of studies/: a check of 64-bit numbers, the command in this process, a policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _same_64_bits() -> Iterator[None]:
-    """A test that leaves 64-bit numbers on changes the tests after it, which are others in each order of the files."""
+    """A check that no test leaves 64-bit numbers on, which would change the tests after it."""
     before = _has_64_bits()
     yield
     after = _has_64_bits()
@@ -36,13 +36,13 @@ def _has_64_bits() -> bool | None:
 
 @pytest.fixture
 def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
-    """Runs `jaxexport WORDS` in this process, from its entry point."""
+    """The function that runs `jaxexport WORDS` in this process, from its entry point."""
     from commands import Ended
 
     from export_core.cli.app import main
 
     def run(*words: object, code: int | None = None) -> Ended:
-        """What it said, and its exit code, which must be this one where one is given."""
+        """Run the command, and return its output and its exit code, which must be `code` if that is given."""
         monkeypatch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
         with pytest.raises(SystemExit) as left:
             main()
@@ -55,14 +55,14 @@ def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 @pytest.fixture
 def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, which is that of the test's own files."""
+    """The working folder, which is the test's own folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[..., Policy]:
-    """Loads a policy of this text, from a file of its own."""
+    """The function that loads a policy with this text, from a file of its own."""
     from export_core.policy import load_policy
 
     def load(text: str | bytes, name: str = "export_compat.yaml") -> Policy:
@@ -75,19 +75,19 @@ def load(tmp_path: Path) -> Callable[..., Policy]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    """A file system of 300 kB and 0, where one can be mounted; elsewhere a folder, and the most bytes of a file."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(place)]
+    """A mounted file system of 300 kB with the number 0, or a plain folder with the most bytes of a file."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)]
     mounted = shutil.which("mount") and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    yield place, 0 if mounted else 100_000
+    yield folder, 0 if mounted else 100_000
     if mounted:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture
 def two_runtimes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Two runtimes beside jaxlib are installed, and no other: tensorflow, and iree, which promises nothing."""
+    """Two installed runtimes beside jaxlib, and no other: tensorflow, and iree, which promises nothing."""
     import datetime
     from importlib.metadata import EntryPoint
 

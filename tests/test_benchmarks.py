@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say: each stub has its result, no process is missed."""
+"""The benchmarks: their command and tables, and that they count each result and each process."""
 
 import os
 import subprocess
@@ -15,14 +15,14 @@ from benchmarks.processor import processor_seconds
 from export_core.goldens import GoldenStore
 
 
-def test_the_command_finds_all_that_it_needs():
-    """Outside pytest, which adds folders of tests to the path."""
+def test_the_benchmark_command_starts():
+    """Run it outside of pytest, which adds folders of tests to the path."""
     command = [sys.executable, "-m", "benchmarks", "--help"]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
     assert (done.returncode, "--only" in done.stdout) == (0, True), done.stderr
 
 
-def test_the_command_prints_the_budgets_that_the_benchmarks_use():
+def test_the_command_prints_all_budgets_in_use():
     command = [sys.executable, "-m", "benchmarks", "--budgets"]
     text = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True).stdout
     assert len(text.splitlines()) == 2 + len(BUDGETS)
@@ -30,13 +30,13 @@ def test_the_command_prints_the_budgets_that_the_benchmarks_use():
     assert [name for name in BUDGETS if f'"{name}"' not in sources.replace(f'    "{name}": Budget(', "")] == []
 
 
-def test_a_shard_of_stubs_passes_with_its_part_of_the_plan(tmp_path):
+def test_a_shard_of_stubs_runs_its_part_of_the_plan(tmp_path):
     run = growth._run(tmp_path, 2 * growth.READERS, growth.READERS)
     assert run.cells == 2
     assert run.memory > 0
 
 
-def test_goldens_of_the_other_side_have_no_noise(tmp_path):
+def test_benchmarks_can_write_goldens_without_noise(tmp_path):
     programs = writing.programs()
     assert {"scalar", *writing.OWN_BUDGETS} < {*programs}
     project = writing.make_project(tmp_path / "project")
@@ -46,13 +46,13 @@ def test_goldens_of_the_other_side_have_no_noise(tmp_path):
 
 
 def test_processes_without_a_parent_are_counted(tmp_path):
-    """A process that outlives its parent, which does not wait for it."""
+    """The measured process leaves a child that outlives it."""
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     leaving = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {busy!r}])"
     assert 0.3 < processor_seconds([sys.executable, "-c", leaving], tmp_path, os.environ) < 3
 
 
-def test_the_table_of_a_page_has_the_budgets_and_a_file_has_all_lines(tmp_path):
+def test_a_pages_table_has_budgets_and_its_csv_all_lines(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"Budgets.\n{BEGIN}old\n{END}More.\n")
     reading = Line("reading", "1 ms", "2 ms", "0.5 times", "1 time", True)

@@ -1,4 +1,4 @@
-"""A feature can be deleted: without its folder and its line in `export_core.features`, the program works."""
+"""Deletion of features: the program works without a feature's folder and its line in `export_core.features`."""
 
 import json
 import os
@@ -30,11 +30,11 @@ commands = ["--help"], ["judge", "run"], ["report", "run", "--markdown", "-"], [
 ended = [CliRunner().invoke(jaxexport, words) for words in commands]
 print(json.dumps([[each.exit_code, each.output, repr(each.exception)] for each in ended]))
 """
-"""Shows the help, stores a run, judges and reports it."""
+"""A program that shows the help, stores a run, and judges and reports it."""
 
 
 def program_with(features: tuple[str, ...], folder: Path) -> list[tuple[int, str, str]]:
-    """What the program says of itself and of a stored run, where the package has these features only."""
+    """Run the program with only these features, and return exit code, output and exception of each command."""
     room = folder / "export_core" / "features"
     room.mkdir(parents=True)
     for path in PACKAGE.iterdir():

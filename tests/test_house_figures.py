@@ -1,4 +1,4 @@
-"""The figures of the house, `tools/structure.py`, of a package in which each is known."""
+"""The figures about the package's structure (`tools/structure.py`), here of an example with known ones."""
 
 from pathlib import Path
 
@@ -84,7 +84,7 @@ def figures(tmp_path: Path) -> dict[str, structure.Figure]:
         ("import lines, of all lines", "22.0 %", ()),
     ],
 )
-def test_a_figure_counts_what_it_names(figures, label, value, names):
+def test_each_figure_of_the_example_is_right(figures, label, value, names):
     assert (figures[label].value, figures[label].names) == (value, names)
 
 
@@ -105,7 +105,7 @@ def judge(reply: Reply) -> Outcome: ...
 }
 
 
-def test_types_and_conversions_of_outcomes_that_nobody_listed_are_found(tmp_path: Path):
+def test_unlisted_types_and_conversions_of_outcomes_are_found(tmp_path: Path):
     (tmp_path / "house" / "readers").mkdir(parents=True)
     for name, source in {"__init__.py": "", "readers/__init__.py": "", **ANOTHER}.items():
         (tmp_path / "house" / name).write_text(source)
@@ -120,7 +120,7 @@ def test_types_and_conversions_of_outcomes_that_nobody_listed_are_found(tmp_path
     assert [name.endswith(": not there") for name in conversions] == [False, *[True] * 5, False]
 
 
-def test_the_way_of_a_cell_to_the_page_is_the_listed_one():
+def test_conversions_of_a_cell_are_the_listed_ones():
     modules = list(structure.parse_modules(Path(structure.__file__).parents[1]))
     assert set(structure.with_outcome(modules)) == {"Reply", "Result"}
     assert [name.split(".", 1)[1] for name in structure.conversions(modules)] == [
@@ -128,6 +128,6 @@ def test_the_way_of_a_cell_to_the_page_is_the_listed_one():
     ]
 
 
-def test_a_commit_that_does_not_exist_is_named(tmp_path: Path):
+def test_an_unknown_commit_is_an_error(tmp_path: Path):
     with pytest.raises(SystemExit, match="expected a commit or a folder, found 'no-such-commit'"):
         structure.checked_out("no-such-commit", Path(structure.__file__).parent, tmp_path)

@@ -1,4 +1,4 @@
-"""What is imported of features: the declaration of each, and beyond it what a run asks for."""
+"""Imports of features: the declaration of each, and only what a run uses of it."""
 
 import json
 import subprocess
@@ -43,9 +43,9 @@ run = run_matrix(find_policy(Path()), Selection(), options, goldens=goldens, int
 assert len(run.results) == 1 and view(run).headline
 print(json.dumps({LOADED}))
 """
-"""A run, and the findings of its report."""
+"""A program that runs a matrix and makes its report."""
 KEYS = ["export_core.features.costs.policy_key"]
-"""What reads a policy has to know the keys that features add to it."""
+"""The modules that add keys to the policy, which are needed to read one."""
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +67,12 @@ def loaded_by_matrix(project: Project, *words: str) -> list[str]:
     return json.loads(done.stdout)
 
 
-def test_a_marked_test_imports_the_policy_keys_alone(project):
+def test_a_marked_test_imports_only_policy_keys_of_features(project):
     assert project.pytest(cold=True).code == 0
     assert json.loads((project.folder / "loaded.json").read_text()) == KEYS
 
 
-def test_a_plain_matrix_imports_the_policy_keys_and_the_rule_on_forecasts_alone(project):
+def test_a_plain_matrix_imports_only_keys_and_the_forecast_rule(project):
     assert loaded_by_matrix(project) == [*KEYS, "export_core.features.forecast.wrong"]
 
 
@@ -84,13 +84,13 @@ def test_a_plain_matrix_imports_the_policy_keys_and_the_rule_on_forecasts_alone(
         ("deployed: [{name: prod, jaxlib: 0.9.2}]", [], "deploy.answers"),
     ],
 )
-def test_a_matrix_imports_the_feature_that_it_asks_for(project, tmp_path, policy, words, module):
+def test_a_matrix_imports_a_feature_that_it_uses(project, tmp_path, policy, words, module):
     copy = project.copy(tmp_path / "copy")
     (copy.folder / "export_compat.yaml").write_text(f"{policy}\n")
     assert f"export_core.features.{module}" in loaded_by_matrix(copy, *words)
 
 
-def test_a_command_of_the_kernel_imports_no_command_of_a_feature():
+def test_a_kernel_command_imports_no_command_of_a_feature():
     program = f"""
 import json, sys
 from export_core.cli.app import jaxexport

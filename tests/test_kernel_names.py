@@ -1,4 +1,4 @@
-"""The kernel names no feature: neither its folder, nor what it adds to the policy and to results."""
+"""Names in the kernel: it names no feature, neither its folder nor its policy keys and facts of results."""
 
 import ast
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ REASONS = {
 
 
 def names_in(path: Path) -> Iterator[str]:
-    """The identifiers of a module, and its texts as far as they are single words or paths of modules."""
+    """Yield the identifiers of a module, and its texts that are single words or paths of modules."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):

@@ -1,4 +1,4 @@
-"""The rooms of the code: imports run downwards only, and jax and pytest stay where they belong."""
+"""The layers of the code: imports run downwards only, and only some modules import jax, pytest or nox."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOMS = (
     ("report", "scripting"),
     ("cli",),
 )
-"""The rooms of the kernel, the ground floor first. A module may import from its own room and from floors below it."""
+"""The folders (rooms) of the kernel, lowest first. A module may import from its own room and from lower ones."""
 
 FLOORS = {f"export_core.{room}": floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 FLOORS |= {f"export_core.features.{name}": len(ROOMS) for name in FEATURES}
@@ -48,13 +48,13 @@ JAX = {
     "export_core.features.why.reduce.editing.editing_program",
     "export_core.features.why.reduce.editing.program_parts",
 }
-"""Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
+"""Modules outside of export/ that import jax or jaxlib: programs that run in readers, and the printing of modules."""
 
 PUBLISHED = ("export_core.policy", "export_core.scripting")
-"""The rooms of the names that can be imported from the package itself."""
+"""The rooms whose names can be imported from the package itself."""
 
 UPWARDS = []
-"""Imports that run upwards, or from one feature to another, and have yet to be turned around. No new one is added."""
+"""Accepted imports that run upwards or between features. There are none, and none may be added."""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 MODULES = sorted(path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py"))
@@ -72,7 +72,7 @@ def parsed(path: Path) -> ast.Module:
 
 @functools.cache
 def imports_of(path: Path, *, at_load_only: bool = False) -> tuple[str, ...]:
-    """Every module that a file imports by name, also inside functions and for types, unless told otherwise."""
+    """Return every module that a file imports. Unless `at_load_only`, imports in functions and for types count too."""
     return tuple(_imports_of(path, at_load_only))
 
 
@@ -132,20 +132,20 @@ def test_only_export_and_the_worker_import_jax():
     assert {name for name in having if not name.startswith("export_core.export")} == JAX
 
 
-def test_the_core_has_no_pytest_and_no_nox_in_it():
+def test_the_core_does_not_import_pytest_or_nox():
     core = [path for path in MODULES if name_of(path).startswith("export_core")]
     assert [name_of(path) for path in core if packages_of(path) & {"pytest", "_pytest", "nox"}] == []
 
 
-def test_the_worker_loads_nothing_of_ours_and_nothing_heavy():
+def test_the_worker_imports_nothing_of_ours_and_nothing_heavy():
     for name in ("program", "calls", "moved_inside", "jaxlib_worker"):
         worker = ROOT / "export_core" / "readers" / "worker" / f"{name}.py"
         assert all(room_of(imported) is None for imported in imports_of(worker))
-        # The kernel imports the first as well; the others run in a process of its own, which warms up with jax.
+        # The kernel imports `program` too. The others run in a process of their own, which imports jax.
         assert name != "program" or not packages_of(worker, at_load_only=True) & NUMERIC
 
 
-def test_artifact_releases_and_knowledge_are_read_without_jax_and_numpy():
+def test_artifact_and_release_code_imports_no_jax_or_numpy():
     light = ("export_core.artifact", "export_core.releases", "export_core.knowledge")
     these = [path for path in MODULES if room_of(name_of(path)) in light]
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
@@ -154,12 +154,12 @@ def test_artifact_releases_and_knowledge_are_read_without_jax_and_numpy():
 @pytest.mark.parametrize(
     "name", ["plugin", "marker", "options", "collected", "ledger", "reviewing", "stash", "__init__"]
 )
-def test_what_every_pytest_run_loads_is_light(name):
+def test_modules_that_every_pytest_run_loads_are_light(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}
 
 
-def test_nox_sessions_is_the_only_module_with_nox_in_it():
+def test_only_nox_sessions_imports_nox():
     assert [name_of(path) for path in MODULES if "nox" in packages_of(path)] == ["pytest_jaxexport.nox_sessions"]
     loaded = packages_of(ROOT / "pytest_jaxexport" / "nox_sessions.py", at_load_only=True)
     assert loaded <= {
@@ -174,12 +174,12 @@ def test_nox_sessions_is_the_only_module_with_nox_in_it():
     }
 
 
-def test_a_file_starts_with_what_it_is_about():
+def test_every_module_has_a_docstring():
     assert [name_of(path) for path in MODULES if not ast.get_docstring(parsed(path))] == []
 
 
-def test_a_docstring_names_what_it_speaks_of():
-    """None leans on the docstring above it, as "The same for ..." does."""
+def test_no_docstring_refers_to_the_one_above_it():
+    """A docstring such as "The same for ..." would be understood only with the one above it."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
     nodes = [(path, node) for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, documented)]
     assert len(nodes) > 2000

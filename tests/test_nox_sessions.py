@@ -1,4 +1,4 @@
-"""The nox sessions of a project: what they run."""
+"""The nox sessions of a user's project, and the commands that they run."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from pytest_jaxexport import nox_sessions
 
 @pytest.fixture
 def registered(tmp_path, monkeypatch):
-    """The words that each session gives `jaxexport`, by its name, in a project with one golden and this policy."""
+    """The function that returns the arguments of each session for `jaxexport`, with one golden and this policy."""
     monkeypatch.chdir(tmp_path)
     write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", "0.9.2"))
 
@@ -43,16 +43,16 @@ def single(reader: str, platform: str = "cpu") -> str:
     return f"compat_matrix(reader={reader!r}, platform={platform!r})"
 
 
-def test_a_session_of_a_reader_outside_says_that_it_is_meant(registered):
+def test_a_session_outside_the_window_passes_unpromised(registered):
     ran = registered("platforms: [cpu, cuda]\ndeployed:\n- {name: serving, reader: tensorflow==2.21.0}\n")
-    meant = {name for name, words in ran.items() if "--unpromised" in words}
-    assert single("0.12.0.1") in meant, "216 days after the writer"
-    assert single("0.9.2") in ran.keys() - meant
+    unpromised = {name for name, words in ran.items() if "--unpromised" in words}
+    assert single("0.12.0.1") in unpromised, "216 days after the writer"
+    assert single("0.9.2") in ran.keys() - unpromised
     served = {name for name in ran if "tensorflow==2.21.0" in name}
-    assert served == {single("tensorflow==2.21.0")} - meant  # on the CPU alone
+    assert served == {single("tensorflow==2.21.0")} - unpromised  # on the CPU alone
 
 
-def test_the_sessions_are_those_of_the_policys_readers_and_platforms(registered):
+def test_sessions_follow_the_policys_readers_and_platforms(registered):
     assert single("0.8.1") in registered('readers: [window, "0.8.1"]')
     alone = registered('readers: ["0.12.0.1"]\nplatforms: {cpu: run, tpu: compile}')
     assert alone.keys() - {"compat_matrix", "backfill"} == {single("0.12.0.1"), single("0.12.0.1", "tpu")}
@@ -60,11 +60,11 @@ def test_the_sessions_are_those_of_the_policys_readers_and_platforms(registered)
     assert words[words.index("--platforms") + 1] == "tpu:compile"
 
 
-def test_a_session_of_a_reader_has_a_folder_of_its_own():
+def test_a_readers_name_becomes_a_folder_name():
     assert nox_sessions._as_folder("dist/jaxlib-1.whl") == "dist-jaxlib-1.whl"
 
 
-def test_with_a_broken_policy_only_these_sessions_fail(tmp_path):
+def test_a_broken_policy_fails_only_our_sessions(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("windows: 3\n")
     (tmp_path / "noxfile.py").write_text(
         "import nox\nfrom pytest_jaxexport.nox_sessions import register\nregister()\n"
@@ -80,10 +80,10 @@ def test_with_a_broken_policy_only_these_sessions_fail(tmp_path):
     assert (code, "the project is fine" in text) == (0, True)
     code, text = ended("compat_matrix")
     assert code == 1
-    assert text.count("windows") >= 2, "it is said when the noxfile is read, and where the session fails"
+    assert text.count("windows") >= 2, "when the noxfile is read, and in the failing session"
 
 
-def test_a_file_of_the_project_takes_the_place_of_no_library(tmp_path):
+def test_a_file_of_the_project_does_not_shadow_a_library(tmp_path):
     (tmp_path / "click.py").write_text("import sys; sys.exit(0)")
     commands = []
     nox_sessions._jaxexport(SimpleNamespace(run=lambda *words, **_: commands.append(words)), "--version")

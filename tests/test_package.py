@@ -1,4 +1,4 @@
-"""What a package index and a distribution see: the version, the addresses, and a README whose links lead somewhere."""
+"""Metadata of the package: the version, the addresses, and the links of the README on a package index."""
 
 import importlib.metadata
 import re
@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from tools.release_day import RELEASED, released
 
 ROOT = Path(__file__).parents[1]
-# As it is after the release, so that what is switched on that day is tested before it.
+# The metadata after the release, so that they are tested before it.
 PROJECT = tomllib.loads(released("pyproject.toml", (ROOT / "pyproject.toml").read_text()))
 URLS = PROJECT["project"]["urls"]
 VERSION = PROJECT["project"]["version"]
@@ -21,7 +21,7 @@ LINK = re.compile(r'(?:href|src|srcset)="([^"]+)"')
 
 
 def described(text: str, version: str = VERSION) -> str:
-    """The long description that hatch-fancy-pypi-readme makes of a README."""
+    """Return the long description that hatch-fancy-pypi-readme makes of a README."""
     for rule in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
         text = re.sub(rule["pattern"], rule["replacement"], text)
     return text.replace("$HFPR_VERSION", version)
@@ -29,7 +29,7 @@ def described(text: str, version: str = VERSION) -> str:
 
 @pytest.fixture(scope="module")
 def description() -> str:
-    built = ROOT / "PKG-INFO"  # in an sdist: what hatchling has made of it
+    built = ROOT / "PKG-INFO"  # made by hatchling, in a source distribution
     text = (ROOT / "README.md").read_text()
     if built.exists():
         shown = described(text) if RELEASED else text
@@ -41,13 +41,13 @@ def links(text: str) -> list[str]:
     return LINK.findall(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
 
 
-def test_no_link_of_the_long_description_is_relative(description):
+def test_the_long_description_has_no_relative_link(description):
     found = links(description)
     assert len(found) > 10
     assert [link for link in found if not link.startswith(("https://", "#"))] == []
 
 
-def test_each_link_of_the_long_description_leads_to_a_file(description):
+def test_links_of_the_long_description_lead_to_files(description):
     missing = []
     for link in links(description):
         for base, ending in (("/blob/", ""), ("/pytest-jaxexport/v", ""), (URLS["Documentation"], ".html")):
@@ -85,16 +85,16 @@ def test_the_changelog_begins_with_this_version():
     assert first.startswith(f"## {VERSION} (")
 
 
-def test_the_first_release_has_one_section_of_its_own_words():
+def test_the_changelog_has_one_section_before_the_first_release():
     text = (ROOT / "CHANGELOG.md").read_text()
     sections = re.split(r"^## .*\n", text, flags=re.MULTILINE)[1:]
     assert 200 < len(sections[-1].split()) < 600
     assert ("(not released yet)" in text) == (not RELEASED)
-    if not RELEASED:  # files in changes/ are about what differs from an earlier release, and there is none
+    if not RELEASED:  # files in changes/ describe changes since an earlier release, and there is none
         assert (len(sections), [path.name for path in (ROOT / "changes").glob("+*.md")]) == (1, [])
 
 
-def test_version_tells_jax_and_jaxlib_without_importing_them():
+def test_version_option_shows_jax_without_importing_it():
     program = (
         "import sys; sys.argv[:] = ['jaxexport', '--version']\n"
         "import atexit; atexit.register(lambda: print(sorted({'jax', 'jaxlib', 'numpy'} & {*sys.modules})))\n"

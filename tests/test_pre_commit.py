@@ -1,4 +1,4 @@
-"""The hooks that this repository offers, run by the real pre-commit in a repository of a user."""
+"""The pre-commit hooks of this repository, run by the real pre-commit in a user's repository."""
 
 import os
 import shutil
@@ -19,13 +19,13 @@ TOOLS = Path(sys.executable).parent
 VERIFY = ROOT / "hooks" / "verify_goldens.py"
 ENTRIES = {"jaxexport-verify-goldens": str(VERIFY)}
 GOOD = ARTIFACTS / "0.9.2" / "mlp.jaxexport"
-# Its test allows the call; a repository without that test and policy does not.
+# This golden's test allows its custom call, which a repository without that test does not.
 BAD = ROOT / "golden" / "tests.compat.test_safety_checks.test_allowed_target" / "0.9.2-cpu" / "artifact.jaxexport"
 
 
 @pytest.fixture
 def commit(tmp_path, monkeypatch) -> Callable[..., str]:
-    """Runs pre-commit on all files of a new repository, with the hooks taken from this environment."""
+    """The function that runs pre-commit on a new repository, with hooks of this environment."""
     monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{TOOLS}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
@@ -57,7 +57,7 @@ def test_artifacts_and_goldens_without_a_problem_pass(commit, tmp_path):
     assert [line.rpartition(".")[2] for line in printed.splitlines()] == ["Passed", "Passed"]
 
 
-def test_a_call_that_is_not_promised_and_a_deleted_file_fail(commit, tmp_path):
+def test_an_unpromised_call_and_a_deleted_file_fail(commit, tmp_path):
     shutil.copy(BAD, tmp_path / "scale.jaxexport")
     (outputs,) = tmp_path.glob("golden/*/*/outputs.npz")
     outputs.unlink()
@@ -75,7 +75,7 @@ def golden(tmp_path) -> Path:
 
 
 def verified(folder: Path, *words: str) -> str:
-    """What the hook that compares hashes says, in a Python that has no package."""
+    """Return the errors of the hook that compares hashes, run by a Python without packages."""
     command = [sys.executable, "-I", "-S", str(VERIFY), *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.stdout == ""
@@ -110,7 +110,7 @@ def damaged(golden: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ("changed", "inputs.npz: expected SHA-256 "),
         ("a link", "inputs.npz: expected a file of this golden, found none."),
@@ -120,14 +120,14 @@ def damaged(golden: Path, how: str) -> None:
         ("another name", "golden.yaml: expected the SHA-256 of artifact.jaxexport under `files`, found none."),
     ],
 )
-def test_any_damage_of_a_golden_is_found_by_its_hashes(golden, tmp_path, how, said):
+def test_the_hook_finds_any_damage_of_a_golden(golden, tmp_path, how, message):
     damaged(golden, how)
-    assert said in verified(tmp_path)
+    assert message in verified(tmp_path)
 
 
 @pytest.fixture
 def hooks(tmp_path_factory) -> Path:
-    """A git repository with what pre-commit takes from this one for its hooks: a source distribution is none."""
+    """A git repository with the hooks, made here since an unpacked source distribution is not a repository."""
     folder = tmp_path_factory.mktemp("hooks")
     for name in (".pre-commit-hooks.yaml", "pyproject.toml", "hooks/verify_goldens.py"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -138,7 +138,7 @@ def hooks(tmp_path_factory) -> Path:
     return folder
 
 
-def test_pre_commit_installs_nothing_for_the_hook_that_compares_hashes(golden, hooks, tmp_path, monkeypatch):
+def test_the_hook_that_compares_hashes_installs_nothing(golden, hooks, tmp_path, monkeypatch):
     monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(golden.parents[2])
     subprocess.run(["git", "init", "-q"], check=True)

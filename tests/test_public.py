@@ -1,4 +1,4 @@
-"""The public API: what `tools.public` lists is there, says what it is, and needs nothing else."""
+"""The public API: names that `tools.public` lists exist, have docstrings and use only public types."""
 
 import importlib
 from collections.abc import Iterator
@@ -11,17 +11,17 @@ from export_core.judge import Result, Summary
 from export_core.policy import Policy
 from tools.field_docs import types_in
 from tools.public import INTERNAL, PROVISIONAL, STABLE
-from tools.reference.api import FIELDS, PACKAGES, annotation_of, members_of, modules, names_in, said_of, source_of
+from tools.reference.api import FIELDS, PACKAGES, annotation_of, meaning_of, members_of, modules, names_in, source_of
 
 LISTED = [(module, name) for names in (STABLE, PROVISIONAL) for module in names for name in names[module]]
 NAMES = pytest.mark.parametrize(("module", "name"), LISTED)
 
-# The fields of these are in the reference of files and of the policy, with all types inside.
+# The fields of these types are in the references of files and of the policy.
 DATA = {kind for whole in (Manifest, Policy, Result, Summary) for kind in types_in(whole)}
 
 
 def annotations(public: griffe.Object) -> Iterator[griffe.Expr | str | None]:
-    """The types of a function, or of the public members of a class."""
+    """Yield the types of a function, or of the public members of a class."""
     if isinstance(public, griffe.Function):
         hidden = INTERNAL.get(public.name, ())
         yield public.returns
@@ -33,14 +33,14 @@ def annotations(public: griffe.Object) -> Iterator[griffe.Expr | str | None]:
 
 
 @NAMES
-def test_a_public_name_can_be_imported_and_says_what_it_is(module, name):
+def test_a_public_name_can_be_imported_and_is_documented(module, name):
     imported = importlib.import_module(module)
     assert hasattr(imported, name)
     assert name in getattr(imported, "__all__", (name,))
     public = source_of(module, name)
     assert public.docstring
     if isinstance(public, griffe.Class) and name not in FIELDS:
-        assert [member.name for member in members_of(public) if not said_of(member)] == []
+        assert [member.name for member in members_of(public) if not meaning_of(member)] == []
 
 
 @NAMES
@@ -54,7 +54,7 @@ def test_a_public_name_has_public_types_only(module, name):
                 assert isinstance(found, griffe.Attribute) or found.path in public, part
 
 
-def test_what_is_called_internal_is_there():
+def test_names_listed_as_internal_exist():
     by_name = {name: source_of(module, name) for module, name in LISTED}
     for name, hidden in INTERNAL.items():
         public = by_name[name]

@@ -1,4 +1,4 @@
-"""What somebody meets first stays within its limits: tools/public_face.py counts it."""
+"""Limits of what a newcomer meets first, as tools/public_face.py counts it."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from tools.public_face import PARTS, Count, main, required_with
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_what_somebody_meets_first_stays_within_its_limits(part):
+def test_each_count_of_the_public_face_is_within_its_limit(part):
     assert [count for count in part() if not count.holds] == []
 
 
-def test_the_table_names_each_package_that_an_install_brings(capsys):
+def test_the_table_names_each_installed_package(capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     table = capsys.readouterr().out
@@ -20,11 +20,11 @@ def test_the_table_names_each_package_that_an_install_brings(capsys):
     assert not {"jax", "jaxlib", "numpy", "pytest-jaxexport", "nox"} & {*line.replace(",", "").split()}
 
 
-def test_a_package_that_only_an_extra_requires_does_not_count():
+def test_packages_of_extras_do_not_count():
     assert "click" in required_with({"pytest-jaxexport"})
     assert not {"nox", "distributed"} & required_with({"pytest-jaxexport"})
 
 
 @pytest.mark.parametrize(("found", "holds"), [(14, True), (15, False)])
-def test_a_limit_is_the_most_that_there_may_be(found, holds):
+def test_a_count_may_equal_its_limit(found, holds):
     assert Count("direct dependencies", found, 14, "").holds == holds

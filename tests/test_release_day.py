@@ -1,4 +1,4 @@
-"""Pages, workflows and metadata say what is true of the release: all that is switched on that day, by one constant."""
+"""Pages, workflows and metadata that change on the day of the first release, by one constant."""
 
 import re
 import subprocess
@@ -19,13 +19,13 @@ INSTALLS = {
     *(f"docs/tutorial/{page}.md" for page in ("1-first-golden", "5-gate")),
     *(f"docs/ci/{name}.yml" for name in ("github", "github-prerelease", "github-weekly", "gitlab")),
 }
-"""What tells how to install."""
+"""The files that tell how to install."""
 
 INSTALLED = re.compile(r"pip install[^\n`]*?[ ']([./\w]*pytest[-_]jaxexport[\w*.-]*)")
 ADDRESS = re.compile(r"https://[\w./-]*pytest-jaxexport[\w./-]*|pytest-jaxexport/pytest-jaxexport@[\w.]+")
 
 
-def test_every_file_says_what_the_constant_says():
+def test_every_file_agrees_with_the_constant_released():
     waiting = {name for name, text in TEXTS.items() if released(name, text) != text}
     if RELEASED:
         assert waiting == set(), "python -m tools.release_day"
@@ -34,12 +34,12 @@ def test_every_file_says_what_the_constant_says():
         assert [name for name in INSTALLS if "There is no release yet" not in TEXTS[name]] == []
 
 
-def test_a_tag_of_the_version_means_that_it_is_released():
+def test_a_git_tag_exists_only_if_released():
     found = subprocess.run(["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert RELEASED or found.stdout == "", "and nothing where there is no git, such as in a source distribution"
 
 
-def test_nothing_is_installed_from_where_it_is_not():
+def test_install_commands_name_existing_sources():
     commands = {found for text in TEXTS.values() for found in INSTALLED.findall(text)}
     assert commands
     assert RELEASED or all(re.match(r"\.|ci/", command) for command in commands), commands
@@ -47,7 +47,7 @@ def test_nothing_is_installed_from_where_it_is_not():
     assert after == {"pytest-jaxexport"}
 
 
-def test_no_address_is_named_before_it_exists():
+def test_no_address_is_named_before_the_release():
     before = {found for text in TEXTS.values() for found in ADDRESS.findall(text)}
     assert RELEASED or before == set()
     after = {found for name, text in TEXTS.items() for found in ADDRESS.findall(released(name, text))}
@@ -57,7 +57,7 @@ def test_no_address_is_named_before_it_exists():
     assert [found for found in after if found.startswith("https") and not found.startswith(known)] == []
 
 
-def test_after_the_release_nothing_is_left_of_before():
+def test_no_text_of_before_the_release_is_left_after_it():
     after = {name: released(name, text) for name, text in TEXTS.items()}
     before = re.compile(r"There is no release yet|\.pytest-jaxexport\b|\./pytest-jaxexport\b|[Tt]he clone\b|git -C")
     left = [name for name, text in after.items() if before.search(text)]
@@ -66,7 +66,7 @@ def test_after_the_release_nothing_is_left_of_before():
     assert f"    rev: v{VERSION}\n" in after["docs/how-to/install.md"]
 
 
-def test_the_release_is_not_made_by_mistake(monkeypatch):
+def test_release_day_needs_the_constant_released(monkeypatch):
     monkeypatch.setattr(release_day, "RELEASED", False)
     with pytest.raises(SystemExit, match="Expected RELEASED = True"):
         main()

@@ -1,4 +1,4 @@
-"""`export_core.export_artifact` and `write_golden`: what a marked test does, for a script."""
+"""`export_core.export_artifact` and `write_golden`, by which a script does what a marked test does."""
 
 import functools
 import importlib
@@ -41,7 +41,7 @@ def times(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
 
 
-def test_an_artifact_has_what_its_keywords_ask_for():
+def test_keywords_set_the_properties_of_the_artifact():
     artifact = export_core.export_artifact(
         jax.jit(lambda x, scale: x * scale),
         X,
@@ -57,13 +57,13 @@ def test_an_artifact_has_what_its_keywords_ask_for():
     assert np.array_equal(exported.call(X, scale=X[1:2]), X * X[1])
 
 
-def test_an_artifact_is_exported_without_a_run():
-    """No machine has this custom call: to run the function would fail."""
+def test_exporting_an_artifact_does_not_run_it():
+    """Running the function would fail, since no machine has its custom call."""
     artifact = export_core.export_artifact(jax.jit(on_tpu_only), X, allow={"only_on_tpu": "it is ours"})
     assert [call.target for call in artifact.custom_calls] == ["only_on_tpu"]
 
 
-def test_a_call_that_nobody_allows_is_refused():
+def test_a_custom_call_that_is_not_allowed_is_refused():
     with pytest.raises(ExportError, match=r"^export_artifact: .*custom calls .*only_on_tpu"):
         export_core.export_artifact(jax.jit(on_tpu_only), X)
 
@@ -73,7 +73,7 @@ def test_a_disabled_check_alone_does_not_allow_a_call():
         export_core.export_artifact(jax.jit(on_tpu_only), X, disabled_checks={"only_on_tpu": "it is new"})
 
 
-def test_the_policy_here_allows_calls_and_names_platforms(folder):
+def test_the_policy_sets_allowed_calls_and_platforms(folder):
     (folder / FILE).write_text("allow: {only_on_tpu: it is ours}\nplatforms: [tpu]\n")
     artifact = export_core.export_artifact(jax.jit(on_tpu_only), X)
     assert artifact.envelope.platforms == ("tpu",)
@@ -105,12 +105,12 @@ def test_a_wrong_keyword_is_an_error_as_in_a_marker(keywords, message):
         export_core.export_artifact(jax.jit(lambda x, mesh=1: x * mesh), X, **keywords)
 
 
-def test_an_argument_with_the_name_of_a_keyword_can_be_bound():
+def test_an_argument_named_like_a_keyword_can_be_bound():
     function = functools.partial(jax.jit(lambda x, mesh: x * mesh), mesh=X)
     assert len(export_core.export_artifact(function, X).envelope.in_avals) == 2
 
 
-def test_what_is_not_jitted_is_refused_by_the_name_of_the_call():
+def test_a_function_that_is_not_jitted_is_refused():
     def f(x):
         return x
 
@@ -149,14 +149,14 @@ def test_a_golden_that_proves_nothing_is_not_written(folder, function, refusal):
     assert not (folder / "golden").exists()
 
 
-def test_a_golden_that_is_not_replayed_is_not_written(folder):
+def test_a_golden_its_writer_cannot_replay_is_not_written(folder):
     (folder / "checks.py").write_text("def never(expected, actual): return 'they never agree'")
     with pytest.raises(ExportError, match=r"its own writer cannot replay this golden(?s:.*)they never agree"):
         export_core.write_golden("never", jax.jit(lambda x: x + 1), X, compare="checks:never")
     assert not (folder / "golden").exists()
 
 
-def test_a_golden_that_no_reader_can_import_is_not_written(folder, monkeypatch):
+def test_a_module_that_readers_cannot_import_is_refused(folder, monkeypatch):
     (folder / "own_nodes_of_a_script.py").write_text("import yaml\n")
     monkeypatch.syspath_prepend(folder)
     importlib.import_module("own_nodes_of_a_script")
@@ -173,7 +173,7 @@ def test_a_case_must_be_the_name_of_a_folder(folder, name):
 
 
 @pytest.mark.parametrize(("test", "python"), [("test_a.py::test_f", "3.12.1"), ("", UNKNOWN)])
-def test_a_golden_of_a_test_or_of_an_archive_stays(folder, test, python):
+def test_goldens_of_tests_and_archives_are_not_replaced(folder, test, python):
     made = making.manifest("solver", test=test, writer=structs.replace(making.writer(), python=python))
     making.write_golden(GoldenStore(folder / "golden"), made)
     before = times(folder)
@@ -212,7 +212,7 @@ assert written.golden.read_artifact().data == export_core.export_artifact(functi
 
 
 def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script as a process of its own is in docs/how-to/export-in-a-script.md."""
+    """docs/how-to/export-in-a-script.md has such a script as a process of its own."""
     project = projects(noise=WHOLE_NOISE, test_a=MARKED_TEST, function=SHARED_FUNCTION, script=SCRIPT_OF_IT)
     assert project.pytest("--update-goldens").code == 0
     monkeypatch.chdir(project.folder)

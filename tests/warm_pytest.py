@@ -1,8 +1,8 @@
-"""A process that has imported pytest and jax and used neither: runs of pytest are forks of it.
+"""A process that has imported pytest and jax, and whose forks are runs of pytest.
 
-Importing them takes longer than the rest of most runs. What differs from a new interpreter: jax is there before pytest
-starts, all forks hash strings alike, their workers are forks too (warm_worker.py), as are the workers of pytest-xdist,
-and the noise of a golden is measured as one of the two texts below says.
+Importing them takes longer than the rest of most runs. A fork differs from a new interpreter: jax is imported before
+pytest starts, and all forks hash strings alike. Workers of readers (warm_worker.py) and of pytest-xdist are forks too.
+One of the texts below sets how the noise of goldens is measured.
 """
 
 import atexit
@@ -22,7 +22,7 @@ import pytest
 from _pytest.config import default_plugins
 from warm_worker import starts
 
-# Neither xdist nor pytest_jaxexport: pytest warns of plugins that it can no longer rewrite.
+# xdist and pytest_jaxexport are left out, since pytest warns of imported plugins, which it cannot rewrite.
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
     *("execnet.gateway", "platformdirs", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
@@ -30,7 +30,7 @@ IMPORTED = (
     "export_core.artifact.export_changes",
 )
 
-WHOLE_NOISE = ""  # Measures noise as a user's run does.
+WHOLE_NOISE = ""  # noise is measured as in a user's run
 
 
 NO_NOISE = """
@@ -38,22 +38,22 @@ from export_core.numbers import measuring_noise
 
 measuring_noise.not_measured = lambda golden: "left out"
 """
-"""Writes goldens without noise, for tests of something else."""
+"""Code that leaves the noise of goldens out, for tests of something else."""
 
 
 WITH_AND_WITHOUT = [
     pytest.param(NO_NOISE, id="without noise"),
     pytest.param(WHOLE_NOISE, id="noise", marks=pytest.mark.matrix),
 ]
-"""For tests of something else with goldens of many kinds: the group of the matrix measures the noise of each."""
+"""Parameters of tests with goldens of many kinds: only tests marked `matrix` measure their noise."""
 
 
-# Where one of these is set, pytest prints whole messages in its summary too, so that each appears twice.
+# If one of these is set, pytest repeats whole messages in its summary.
 SEEN_BY_PYTEST = frozenset({"CI", "BUILD_NUMBER"})
 
 
 def own_variables() -> dict[str, str]:
-    """The variables of a user's run: those of this process without what belongs to its own pytest and jax."""
+    """Return the variables of a user's run: those of this process without those of its own pytest and jax."""
     foreign = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "JAX_", "XLA_", "COV_")
     own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {name: value for name, value in own.items() if name not in SEEN_BY_PYTEST} | {
@@ -63,14 +63,14 @@ def own_variables() -> dict[str, str]:
 
 
 class WarmPytest:
-    """Talks to the process: a run is a line of JSON on its stdin, and its exit code a line on its stdout."""
+    """The side of the tests: a run is a line of JSON on the process's stdin, and its exit code a line on its stdout."""
 
     def __init__(self, variables: Mapping[str, str], workers: Path) -> None:
         self.workers_too = (
             f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
             f"from warm_pytest import use_warm_workers; use_warm_workers({str(workers)!r})\n"
         )
-        """For the conftest of a project that is run in a new interpreter: its workers are forks all the same."""
+        """Code for the conftest of a project, by which workers are forks also in a new interpreter."""
         self._process = subprocess.Popen(
             [sys.executable, __file__, workers],
             stdin=subprocess.PIPE,
@@ -79,7 +79,7 @@ class WarmPytest:
         )
 
     def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, noise: str) -> int:
-        """The exit code of ``python -m pytest WORDS`` in a folder. What it prints goes to a file."""
+        """Run ``python -m pytest WORDS`` in a folder with its output in a file, and return the exit code."""
         assert self._process.stdin
         assert self._process.stdout
         request = [list(words), str(folder), dict(variables), str(output), noise]
@@ -96,7 +96,7 @@ def main(workers: str) -> None:
 
     for name in IMPORTED:
         importlib.import_module(name)
-    hash_of_this_interpreter()  # and all forks know it
+    hash_of_this_interpreter()  # computed once for all forks
     use_warm_workers(workers)
     os.fsync = lambda descriptor: None  # as in conftest.py
     gc.freeze()  # or the first collection of each fork would copy every page
@@ -136,7 +136,7 @@ def run_pytest(words: list[str], folder: str, variables: dict[str, str], output:
 
 
 class ForkedGateway:
-    """What `subprocess.Popen` is for a worker of xdist, of a fork of this process."""
+    """A fork of this process with the interface of `subprocess.Popen`, for a worker of xdist."""
 
     def __init__(self) -> None:
         (theirs, ours), (our_end, their_end) = os.pipe(), os.pipe()
@@ -159,7 +159,7 @@ class ForkedGateway:
 
 
 def use_forks_in_xdist(count: int) -> None:
-    """Forks that exist before pytest begins, so that they know as little of it as new interpreters."""
+    """Make workers of xdist forks that are made before pytest starts, so that they are like new interpreters."""
     from execnet import gateway_base, gateway_io
 
     forks = [ForkedGateway() for _ in range(count)]

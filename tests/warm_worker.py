@@ -1,8 +1,8 @@
-"""A process that has imported jax: workers of this interpreter are forks of it.
+"""A process that has imported jax, and whose forks are workers of this interpreter.
 
-A worker that starts anew imports jax for 0.7 s of a processor, and hundreds of tests need one. What differs: all these
-workers hash strings alike. Their program is the real one, and each cell is a fork of its worker, as always. A worker of
-another interpreter, or with variables beside the usual ones, is started by `client.start_process` itself.
+Importing jax takes 0.7 s of a processor in each new worker, and hundreds of tests need one. These forks run the real
+program, and each cell is a fork of its worker as always, but all hash strings alike. A worker of another interpreter,
+or with other variables, is started by `client.start_process` itself.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from typing import NoReturn
 
 LONGEST_REQUEST = 1 << 17
 LATE = ("CUDA_ROOT", "SCALE_LIBRARY", "XLA_FLAGS")
-"""Variables that nobody reads when jax is imported. Pallas sets the first in a process whose tests import it."""
+"""Variables that are not read when jax is imported. Pallas sets the first one when a test imports it."""
 
 
 # --- in the coordinator -----------------------------------------------------------------------------------------------
@@ -32,15 +32,15 @@ LATE = ("CUDA_ROOT", "SCALE_LIBRARY", "XLA_FLAGS")
 
 @contextlib.contextmanager
 def warm_worker(path: Path, variables: Mapping[str, str]) -> Iterator[None]:
-    """The process, with these variables beside its own, listening on a socket of this path."""
-    if sys.platform != "linux":  # sockets of another kind, and `os.fork` is not safe there
+    """Start the process with these additional variables. It listens on a socket of this path."""
+    if sys.platform != "linux":  # other systems lack such sockets, or a safe `os.fork`
         yield
         return
     process = subprocess.Popen(
         [sys.executable, __file__, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": ""},  # a worker may write it
+        env={**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": ""},  # a worker may write bytecode
     )
     assert process.stdout
     assert process.stdout.readline().endswith(b"ready\n")
@@ -49,7 +49,7 @@ def warm_worker(path: Path, variables: Mapping[str, str]) -> Iterator[None]:
 
 
 class ForkedWorker:
-    """What `subprocess.Popen` is for a worker, of a fork of the warm process."""
+    """A fork of the warm process with the interface of `subprocess.Popen`, for a worker."""
 
     def __init__(self, path: Path, words: list[str], variables: dict[str, str]) -> None:
         (their_in, our_in), (our_out, their_out), (our_err, their_err) = (os.pipe() for _ in range(3))
@@ -91,7 +91,7 @@ Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]
 
 
 def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
-    """A `client.start_process` whose workers are forks of what listens on `path_of` the deciding variables."""
+    """Return a replacement of `client.start_process`: it forks the process that listens for these variables."""
     from export_core.base.processes import deciding_variables
     from export_core.readers.environment import JAXLIB_WORKER, Environment
     from export_core.readers.worker import client
@@ -133,7 +133,7 @@ def main(path: str) -> None:
         connection, _ = listening.accept()
         request, descriptors, *_ = socket.recv_fds(connection, LONGEST_REQUEST, 3)
         words, variables, folder = json.loads(request)
-        # What an earlier worker noted, this one would import first of all.
+        # The worker would import the modules that an earlier worker noted, so that the fork has them already.
         if modules := [name for name in program.read_notes(words[-2]) if name not in sys.modules]:
             program.import_all(modules)
             gc.freeze()
@@ -150,7 +150,7 @@ def main(path: str) -> None:
 def keep(
     connection: socket.socket, words: list[str], variables: dict[str, str], folder: str, descriptors: list[int]
 ) -> NoReturn:
-    """Fork a worker, and say its process id and its exit code."""
+    """Fork a worker, and send its process id and later its exit code."""
     if (pid := os.fork()) == 0:
         connection.close()
         become_worker(words, variables, folder, descriptors)
@@ -158,7 +158,7 @@ def keep(
         os.close(descriptor)
     connection.send(str(pid).encode())
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(OSError):  # nobody wants to know any more
+    with contextlib.suppress(OSError):  # the other side is gone
         connection.send(str(code).encode())
     os._exit(0)
 

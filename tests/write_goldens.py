@@ -1,7 +1,7 @@
-"""Writes the goldens that the tests of this folder replay, with the jax of the interpreter that runs it: FOLDER.
+"""A program that writes into FOLDER the goldens that tests replay, with the jax of this interpreter.
 
-Some hang or eat memory by what they compute. Others misbehave in the cell by the name of their function: misbehaving/
-says how.
+Some hang or need much memory by what they compute. Others misbehave by the name of their function, as
+tests/misbehaving defines.
 """
 
 import dataclasses

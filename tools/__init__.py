@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def renew(path: Path, text: str | bytes) -> None:
-    """Write a file that a script makes, and print whether it differs from what was there."""
+    """Write a file that a script makes, and print whether its content changed."""
     data = text.encode() if isinstance(text, str) else text
     is_same = path.is_file() and path.read_bytes() == data
     if not is_same:

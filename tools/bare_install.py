@@ -38,7 +38,7 @@ STEPS = {
 
 
 def bare_debian(root: Path, suite: str) -> None:
-    """A Debian with Python and pip's venv and nothing else; resolver and certificates are those of this machine."""
+    """Make a Debian with Python, pip and venv only; DNS settings and certificates are copied from this machine."""
     needed = "--include=python3,python3-venv,ca-certificates"
     subprocess.run(["debootstrap", "--variant=minbase", needed, suite, root], check=True, stdout=subprocess.DEVNULL)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
@@ -46,7 +46,7 @@ def bare_debian(root: Path, suite: str) -> None:
 
 
 def run(root: Path, command: str) -> str:
-    """Run a command in that Debian, with none of this machine's variables."""
+    """Run a command in the Debian at `root`, with none of this machine's variables, and return what it printed."""
     proc = f"--mount-proc={root / 'proc'}"
     done = subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", proc, "chroot", root, "sh", "-c", f"cd /{HOME} && {command}"],
@@ -62,13 +62,13 @@ def run(root: Path, command: str) -> str:
 
 
 def megabytes(folder: Path) -> float:
-    """What a folder takes on the disk, without pip's cache."""
+    """Return the megabytes that a folder takes on the disk, without pip's cache."""
     options = ["--summarize", "--block-size=1", "--exclude=.cache"]
     return int(subprocess.check_output(["du", *options, folder], text=True).split()[0]) / 1e6
 
 
 def measured(root: Path) -> Iterator[str]:
-    """The rows of the table, one for each step."""
+    """Yield the rows of the table, one for each step."""
     before = 0.0
     for title, command in STEPS.items():
         began = time.perf_counter()
@@ -79,11 +79,11 @@ def measured(root: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print where it ran, the table, and the largest packages."""
+    """Print the machine, the table, and the largest packages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--suite", default="trixie")
-    parser.add_argument("--root", type=Path, help="a bare Debian that is there already")
+    parser.add_argument("--root", type=Path, help="a bare Debian that exists already")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root: Path = options.root or Path(folder, "debian")

@@ -29,7 +29,7 @@ MARKED = re.compile(r"(<!-- times: begin -->\n).*?(<!-- times: end -->)", re.DOT
 
 
 def runner(root: Path) -> Runner:
-    """Runs scripts in that Debian, with none of this machine's variables."""
+    """Return what runs scripts in the Debian at `root`, with none of this machine's variables."""
     variables = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root",
@@ -44,19 +44,19 @@ def runner(root: Path) -> Runner:
 
 
 def megabytes(root: Path) -> int:
-    """What is on that disk; a file with several names counts once."""
+    """Return the megabytes of all files of the Debian; a file with several names counts once."""
     used = subprocess.check_output(["du", "--summarize", "--one-file-system", "--block-size=1000000", root], text=True)
     return int(used.split()[0])
 
 
 def cpu_seconds() -> float:
-    """The time that all ended children have computed."""
+    """Return the processor seconds of all children of this process that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def measured(page: Page, root: Path) -> Iterator[tuple[Done, float, float, int]]:
-    """Each command with its seconds, its seconds of computing, and the megabytes that it added."""
+    """Yield each command with its seconds, its processor seconds, and the megabytes that it added."""
     used, began, computed = megabytes(root), time.perf_counter(), cpu_seconds()
     for done in play(page, root / PROJECT, runner(root)):
         seconds, cpu, now = time.perf_counter() - began, cpu_seconds() - computed, megabytes(root)
@@ -66,7 +66,7 @@ def measured(page: Page, root: Path) -> Iterator[tuple[Done, float, float, int]]
 
 
 def table(page: Page, root: Path) -> Iterator[str]:
-    """The lines of the table, one for each page of the tutorial, and how long the first golden takes."""
+    """Yield the lines of the table, one for each page of the tutorial, and then how long the first golden takes."""
     pages: dict[str, list[float]] = {}
     first = 0.0
     for done, *numbers in measured(page, root):
@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--docs", type=Path, help="the page whose table is renewed")
     parser.add_argument("--suite", default="trixie")
-    parser.add_argument("--root", type=Path, help="a bare Debian that is there already, with resolver and certificates")
+    parser.add_argument("--root", type=Path, help="a bare Debian with DNS settings and certificates")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root: Path = options.root or Path(folder, "debian")

@@ -1,4 +1,4 @@
-"""Making of the short calendars that `jaxexport inspect` reads: `python -m tools.calendar_entries`.
+"""The maker of the short calendars that `jaxexport inspect` reads: `python -m tools.calendar_entries`.
 
 Run it after every change of export_core/releases/data/releases.yaml or export_core/runtimes/NAME_releases.yaml.
 """
@@ -16,7 +16,7 @@ from tools import renew
 
 
 def entries_of_shipped_runtimes() -> dict[str, RuntimeEntries]:
-    """The releases of the runtimes of this package, by the name of each."""
+    """Return the releases of the runtimes of this package, by the name of each runtime."""
     folder = Path(runtimes.__file__).parent
     shipped = (load_runtime(path) for path in sorted(folder.glob("*.yaml")) if not path.stem.endswith("_releases"))
     in_order = sorted(shipped, key=lambda runtime: (runtime.releases_of, runtime.name))

@@ -1,4 +1,4 @@
-"""Writes the artifacts of docs/how-to/watch-costs.md: run it with jax 0.9.2."""
+"""The script that writes the artifacts of docs/how-to/watch-costs.md: run it with jax 0.9.2."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jax import export
 
 
 def roughness(field: jax.Array) -> jax.Array:
-    """The sum of the squared differences between neighbours, along all three axes."""
+    """Return the sum of the squared differences between neighbours, along all three axes."""
     return sum(jnp.sum(jnp.square(jnp.diff(field, axis=axis))) for axis in range(3))
 
 
 def log_sums(weights: jax.Array, values: jax.Array) -> jax.Array:
-    """The logarithms of weighted sums along the third of eight axes: jax issue 39257."""
+    """Return the logarithms of weighted sums along the third of eight axes: jax issue 39257."""
     sums = jnp.sum(weights[..., None, None, None, None, None] * values, axis=2)
     return jnp.log(jnp.maximum(sums, 2.2e-16))
 

@@ -1,4 +1,4 @@
-"""docs/evidence/coverage.md and coverage.csv, from the goldens alone: `python -m tools.coverage_page`."""
+"""The writer of docs/evidence/coverage.md and coverage.csv, from the goldens alone: `python -m tools.coverage_page`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 NOT_COVERED = ROOT / "tests" / "compat" / "not_covered.yaml"
 PAGE = ROOT / "docs" / "evidence" / "coverage.md"
 DATA = PAGE.with_suffix(".csv")
-WHAT = {
+TITLES = {
     "targets": "custom-call targets",
     "primitives": "primitives, of the jaxprs",
     "dtypes": "dtypes",
@@ -27,19 +27,19 @@ WHAT = {
 
 
 def groups(section: str) -> list[tuple[list[str], str]]:
-    """Names that have no case, and the reason."""
+    """Return the groups of names in a section that have no case, each with its reason."""
     listed = yaml.safe_load(NOT_COVERED.read_text(encoding="utf-8")).get(section, [])
     return [(group["names"], group["reason"]) for group in listed]
 
 
 def exemptions(section: str) -> set[str]:
-    """All names of a section that have no case."""
+    """Return all names of a section that have no case."""
     return {name for names, _ in groups(section) for name in names}
 
 
 def page(covered: Coverage, text: str) -> str:
-    """The page, with tables of what is covered."""
-    sections = ((WHAT[section], *_counts(section, list(covered[section].values()))) for section in SECTIONS)
+    """Return the page with new tables of what is covered."""
+    sections = ((TITLES[section], *_counts(section, list(covered[section].values()))) for section in SECTIONS)
     reasons = (
         (f"`{names[0]}`{f' and {len(names) - 1} more' if names[1:] else ''}", reason)
         for section in SECTIONS
@@ -58,7 +58,7 @@ def _counts(section: str, rows: list[Row]) -> list[int]:
 
 
 def data(covered: Coverage) -> str:
-    """coverage.csv: a line for each name."""
+    """Return the text of coverage.csv, a line for each name."""
     rows = (
         {
             "section": section,

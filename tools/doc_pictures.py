@@ -33,7 +33,7 @@ _LEFT, _WIDTH, _LINE = 24.0, 860.0, 112.0
 
 
 def windows_picture() -> str:
-    """The two windows of one writer, and the releases of those months as dots."""
+    """Draw the two windows of one writer, with the releases of those months as dots."""
     calendar, windows = load_calendar(), Windows()
     writer = calendar.release(WRITER)
     root = picture("windows", _WIDTH, 184, f"The windows of what jaxlib {WRITER} exports", standalone=True)
@@ -78,7 +78,7 @@ def _place(day: datetime.date) -> float:
 
 
 def bytes_picture() -> str:
-    """The bytes of one real artifact: the envelope around the module, and the sections of the module."""
+    """Draw the bytes of one real artifact: the envelope around the module, and the sections of the module."""
     data = ARTIFACT.read_bytes()
     envelope = read(ARTIFACT).envelope
     assert envelope is not None
@@ -118,7 +118,7 @@ def _part(root: Xml.Element, kind: str, left: float, top: float, width: float) -
 
 
 def terminal_picture(width: int) -> str:
-    """The screen with which the example run of the tests ends, in a terminal of so many columns."""
+    """Draw what the tests' example run prints at its end, in a terminal of `width` columns."""
     sys.path.insert(0, str(ROOT / "tests"))
     from example_runs import broken_run
 
@@ -128,7 +128,7 @@ def terminal_picture(width: int) -> str:
 
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     print_report(console, view(Run(*broken_run())))
-    # A picture loads nothing: no font either.
+    # A page that shows the picture must load nothing from elsewhere, so no font either.
     plain = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     return console.export_svg(title="jaxexport matrix", code_format=plain, unique_id="terminal")
 
@@ -142,7 +142,7 @@ PICTURES = {
 
 
 def main() -> None:
-    """Write all of them."""
+    """Write all pictures."""
     for name, make in PICTURES.items():
         renew(IMAGES / name, make())
 

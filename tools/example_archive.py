@@ -1,6 +1,7 @@
-"""Writes the artifacts of examples/archive: tides with jaxlib 0.6.2, rainfall with 0.9.2, each with jax of its number.
+"""The script that writes the artifacts of examples/archive: tides with jaxlib 0.6.2, rainfall with 0.9.2.
 
-`python tools/example_archive.py tides` in such an environment. In the example, their source is lost.
+`python tools/example_archive.py tides`, in an environment with that jaxlib and the jax of the same version. In the
+example, their source code is lost.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ STATIONS = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 1]], np.float32)
 
 
 def tides(hours: jax.Array, amplitudes: jax.Array, phases: jax.Array) -> jax.Array:
-    """The height of the sea at each hour, by four tidal constituents."""
+    """Return the height of the sea at each hour, by four tidal constituents."""
     return jnp.cos(jnp.deg2rad(hours[:, None] * DEGREES_AN_HOUR - phases)) @ amplitudes
 
 
-def rainfall(places: jax.Array, measured: jax.Array) -> jax.Array:
-    """Rain between stations: kriging, with a Cholesky factorization of their covariances."""
+def rainfall(points: jax.Array, measured: jax.Array) -> jax.Array:
+    """Return the rain between stations by kriging, with a Cholesky factorization of their covariances."""
 
     def covariance(a: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.exp(-jnp.sum((a[:, None] - b[None]) ** 2, axis=-1))
 
     factor = jax.scipy.linalg.cho_factor(covariance(STATIONS, STATIONS) + 0.01 * jnp.eye(5), lower=True)
-    return covariance(places, STATIONS) @ jax.scipy.linalg.cho_solve(factor, measured)
+    return covariance(points, STATIONS) @ jax.scipy.linalg.cho_solve(factor, measured)
 
 
 ARGUMENTS = {

@@ -1,6 +1,6 @@
-"""What does a pull request see of a run with 67 broken cells of three causes?
+"""The example of a report in Markdown, as a pull request shows it: a run with 67 broken cells of three causes.
 
-``python -m tools.example_report [FILE]`` writes what is not folded of it; tests/example_runs.py makes the run.
+``python -m tools.example_report [FILE]`` writes the part that is not folded; tests/example_runs.py makes the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "reference" / "example-report.md"
 
 
 def example() -> str:
-    """What `jaxexport report --markdown` writes of the example, as far as it is seen before anything is unfolded."""
+    """Return what `jaxexport report --markdown` writes for the example run, up to the first folded part."""
     sys.path.insert(0, str(ROOT / "tests"))
     from example_runs import broken_run
 

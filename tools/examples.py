@@ -1,6 +1,6 @@
-"""An example as a user runs it: the commands of its README, in a copy of its folder, by the Python that runs this.
+"""A check of one example: it runs the commands of its README in a copy of its folder, as a user would.
 
-`python -m tools.examples FOLDER COPY [--renew]`; `nox -s examples` makes the copy, and installs what it needs there.
+`python -m tools.examples FOLDER COPY [--renew]`; `nox -s examples` makes the copy, and an environment for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tools.printed import check, read, renew
 
 
 def main(folder: Path, copy: Path, *, renewing: bool) -> None:
-    """Compare what the commands print with the README, or write it there."""
+    """Compare what the commands print with the README, or write what they print into it."""
     page = read(folder / "README.md")
     start = time.monotonic()
     if renewing:

@@ -1,4 +1,4 @@
-"""What do the fields of a type mean: the comments behind them, or docstrings below. Both cost nothing at run time."""
+"""What the fields of a type mean, read from its source: the comment behind each field, or the docstring below it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ import msgspec
 
 
 def types_in(kind: object) -> Iterator[type]:
-    """A type of data and all that its fields have, each once: structs, data classes, named tuples, enumerations."""
+    """Yield a type of data and all types that its fields use, each once.
+
+    Types of data are structs, data classes, named tuples and enumerations.
+    """
     seen: set[type] = set()
     left = [kind]
     while left:
@@ -37,7 +40,7 @@ def types_in(kind: object) -> Iterator[type]:
 
 
 def as_written(kind: Any) -> Any:
-    """A type as its JSON is: a named tuple, which `as_dict` writes, is an object with all its fields."""
+    """Return the type that the JSON of `kind` has: a named tuple is written as an object with all its fields."""
     if _is_named_tuple(kind):
         names = kind.shown(kind) if hasattr(kind, "shown") else kind._fields  # type: ignore[attr-defined]
         fields = {name: _type_of(kind, name) for name in names}
@@ -51,7 +54,7 @@ def as_written(kind: Any) -> Any:
 
 
 def _type_of(kind: type, name: str) -> Any:
-    """The type of a field as its JSON is, or that of a property with what its docstring says."""
+    """Return the type that the JSON of a field has; for a property, with its docstring as the description."""
     if of := typing.get_type_hints(kind).get(name):
         return as_written(of)
     getter = getattr(kind, name).fget
@@ -65,11 +68,11 @@ def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:
 
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
-    """What is said of each field of a class or enumeration, in one line: the comment behind it, or the text below."""
+    """Return what each field of a class or enumeration means: the comment behind it, or the docstring below it."""
     package = kind.__module__.partition(".")[0]
     own_bases = [base for base in kind.__bases__ if base.__module__.partition(".")[0] == package]
     inherited = {name: text for base in own_bases for name, text in field_docs(base).items()}
-    # Of the module and not of the class, which may be made of another one with its name: see `with_feature_keys`.
+    # The source of the module, not of the class: `with_feature_keys` makes classes that have no source of their own.
     try:
         source = inspect.getsource(sys.modules[kind.__module__])
     except OSError:  # an installation without source code
@@ -90,7 +93,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def add_field_docs(schema: Mapping[str, Any], kinds: Iterable[type]) -> None:
-    """Say in a JSON Schema what the fields of these types mean, unless it says so already."""
+    """Add to a JSON Schema what the fields of these types mean, where it has no description yet."""
     for kind in (kind for kind in kinds if kind.__name__ in schema["$defs"]):
         fields, docs = schema["$defs"][kind.__name__].get("properties", {}), field_docs(kind)
         fields |= {name: {"description": docs[name], **fields[name]} for name in docs.keys() & fields.keys()}

@@ -1,8 +1,8 @@
-"""Is the forecast true of the cells that were run? ``python -m tools.forecast_truth [RESULTS_DIR…]``.
+"""A comparison of forecasts with cells that were run: ``python -m tools.forecast_truth [RESULTS_DIR…]``.
 
-Without folders: of every cell of docs/evidence/surface.csv. With folders of results, such as those of
-`nox -s runtimes`: of their cells. `--heldout SET`: of programs that shaped no entry, which it writes and runs itself.
-Ends with 1 where a cell was forecast to run and failed, or too many are unknown.
+It takes the cells of these folders of results, such as those of `nox -s runtimes`, or else all cells of
+docs/evidence/surface.csv. With `--heldout SET`, it writes and runs programs that no entry was made from. The exit code
+is 1 where a cell was forecast to run and failed, or where too many are unknown.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ class RunCell(NamedTuple):
     jax: str  # Empty for another runtime.
     platform: str
     worked: bool
-    what: str  # What happened.
+    outcome: str  # What happened, such as "refused: …".
 
 
 def surface_cells() -> Iterator[RunCell]:
-    """The cells of docs/evidence/surface.csv."""
+    """Yield the cells of docs/evidence/surface.csv."""
     for golden, by_reader in surface_page.read(surface_page.DATA).items():
-        for name, what in by_reader.items():
+        for name, outcome in by_reader.items():
             jaxlib, _, jax = name.partition(" with jax ")
-            yield RunCell(golden, jaxlib, jax or jaxlib, "cpu", what.endswith(" pass"), what)
+            yield RunCell(golden, jaxlib, jax or jaxlib, "cpu", outcome.endswith(" pass"), outcome)
 
 
 def cells_of(folder: Path) -> Iterator[RunCell]:
-    """The cells of a run that ran."""
+    """Yield the cells of a stored run that were executed."""
     for result in read_run(folder).results:
         if result.verdict not in (Verdict.NOT_RUN, Verdict.COMPILED) and not result.converted:
-            what = f"{result.verdict}: {result.ending}"
+            outcome = f"{result.verdict}: {result.ending}"
             yield RunCell(
-                result.golden, result.reader.name, result.reader.jax, result.platform, result.verdict.works, what
+                result.golden, result.reader.name, result.reader.jax, result.platform, result.verdict.works, outcome
             )
 
 
 @functools.cache
 def artifact_of(golden: str) -> Artifact | None:
-    """The artifact of a golden; None where it must be refused on the CPU, and where it is not here."""
+    """Return the artifact of a golden; None where the golden is missing, or must be refused on the CPU."""
     folder = GOLDENS / golden
     if not (folder / MANIFEST).is_file():
         return None
@@ -77,26 +77,26 @@ def artifact_of(golden: str) -> Artifact | None:
 
 @functools.cache
 def reader_of(name: str, jax: str) -> Reader:
-    """A reader by its name and the jax on it."""
+    """Return the reader of this name, with this version of jax."""
     reader = find_reader(name, Terms(shipped_entries()))
     return reader._replace(release=reader.release._replace(jax=jax))
 
 
 def forecast_of(cell: RunCell) -> Forecast | None:
-    """What was known of a cell."""
+    """Return the forecast of a cell, None where it has no artifact."""
     artifact = artifact_of(cell.golden)
     return artifact and forecast(artifact, reader_of(cell.reader, cell.jax), cell.platform, MATRIX)
 
 
 def main(words: Sequence[str]) -> int:
-    """Compare what is asked for; return the exit code."""
+    """Compare what the options choose; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, metavar="RESULTS_DIR", help="folders of results")
     parser.add_argument("--heldout", choices=session.SETS, help="write and run these programs")
     parser.add_argument(
-        "--goldens", type=Path, help="with --heldout: keep the goldens here, write only what is missing"
+        "--goldens", type=Path, help="with --heldout: store the goldens here, write only what is missing"
     )
-    parser.add_argument("--results", type=Path, help="with --heldout: keep the results here")
+    parser.add_argument("--results", type=Path, help="with --heldout: store the results here")
     parser.add_argument("--record", default="", metavar="NAME", help="with --heldout: record it under a name")
     options = parser.parse_args(words)
     if options.heldout:
@@ -105,7 +105,14 @@ def main(words: Sequence[str]) -> int:
 
 
 def compared(folders: Sequence[Path]) -> int:
-    """Print how often each answer was given of cells that worked and of others; return the exit code."""
+    """Print how often each answer was forecast for cells that worked and for cells that failed.
+
+    Args:
+        folders: results of runs; without any, docs/evidence/surface.csv is read.
+
+    Returns:
+        The exit code: 1 where a cell was forecast to run and failed, or too many are unknown.
+    """
     counts: Counter[tuple[str, str, bool]] = Counter()
     wrong: list[str] = []
     for cell in (cell for folder in folders for cell in cells_of(folder)) if folders else surface_cells():
@@ -119,7 +126,7 @@ def compared(folders: Sequence[Path]) -> int:
         counts[family, f"loads: {known.loads.answer}", cell.worked] += 1
         if (answer, cell.worked) in ((YES, False), (NO, True)):
             why = "; ".join(map(str, known.numbers.reasons))
-            wrong.append(f"{answer}, and {cell.what} in {cell.reader} with jax {cell.jax}: {cell.golden} {why}")
+            wrong.append(f"{answer}, and {cell.outcome} in {cell.reader} with jax {cell.jax}: {cell.golden} {why}")
     code = 0
     for family in dict.fromkeys(name for name, *_ in counts):
         print(family)

@@ -15,7 +15,7 @@ from tools import renew
 
 
 def main(folders: list[str]) -> None:
-    """Add what these folders have to the table."""
+    """Add the goldens of these folders to the table."""
     table = {module: set(days) for module, days in days_of_jax_goldens().items()}
     for folder in map(Path, folders):
         for path in sorted(folder.rglob("*.py")):

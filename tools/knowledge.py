@@ -1,4 +1,4 @@
-"""What does a forecast read of the knowledge base? ``python -m tools.knowledge``.
+"""The writer of the short form of the knowledge base that forecasts read: ``python -m tools.knowledge``.
 
 Run it after every change of export_core/knowledge/data/CONSUMER.yaml. It refuses an entry with a mistake.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from export_core.goldens import Golden, GoldenStore
-from export_core.knowledge.entries import CONSUMERS, FILE, Entry
+from export_core.knowledge.knowledge_base import CONSUMERS, FILE, Entry
 from export_core.policy.known_issues import KnownIssue, days_of, problems_of, shipped_issues
 from tools import renew
 
@@ -20,12 +20,12 @@ GOLDENS = ROOT / "golden", ROOT / "studies" / "known" / "golden"
 
 
 def fixtures() -> Mapping[str, Golden]:
-    """The goldens that an entry can name, by id."""
+    """Return the goldens that an entry can name, by id."""
     return {golden.id: golden for folder in GOLDENS for golden in GoldenStore(folder).goldens()}
 
 
 def rows() -> dict[str, list[Entry]]:
-    """The entries that say which artifacts they are about, by consumer."""
+    """Return the entries that say which artifacts they are about, by consumer."""
     by_consumer: dict[str, list[Entry]] = {}
     for issue in shipped_issues():
         if issue.concerns is not None:
@@ -52,7 +52,7 @@ def _entry(issue: KnownIssue) -> Entry:
 
 
 def written() -> bytes:
-    """The bytes of `data/entries.json`: an entry a line."""
+    """Return the bytes of `data/entries.json`, an entry a line."""
     lines = [
         f' "{consumer}": [\n' + ",\n".join(f"  {json.dumps(entry)}" for entry in entries) + "\n ]"
         for consumer, entries in rows().items()
@@ -61,7 +61,7 @@ def written() -> bytes:
 
 
 def mistakes() -> Iterator[str]:
-    """What is wrong with the shipped entries, a line each."""
+    """Yield what is wrong with the shipped entries, a line each."""
     before: set[str] = set()
     for issue in shipped_issues():
         name = f"{issue.consumer}.yaml ({issue.id})"
@@ -70,7 +70,7 @@ def mistakes() -> Iterator[str]:
 
 
 def _of_shipped(issue: KnownIssue) -> Iterable[str]:
-    """What a shipped entry must have beside what any has."""
+    """Yield what a shipped entry lacks of what it must have and a user's entry need not."""
     if bool(issue.since or issue.mended_in) == bool(issue.any_reader):
         yield "expected either a range of releases, or in any_reader why there is none."
     if not issue.stage:

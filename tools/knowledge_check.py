@@ -1,8 +1,8 @@
-"""Is each entry of the knowledge base still true? ``python -m tools.knowledge_check [ID…]``; `nox -s knowledge`.
+"""A check that entries of the knowledge base are still true: ``python -m tools.knowledge_check [ID…]``.
 
 The golden that an entry is about runs in the first and the last release of its range that load it, and in the releases
-just outside; the neighbour, which it is not about, runs in the same. An entry is true where the first two cells show it
-and no other does.
+just outside. Its neighbour, a golden that the entry is not about, runs in the same releases. An entry is true where its
+golden shows it inside the range, and no other cell does. `nox -s knowledge` checks all.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Trial(NamedTuple):
 
 
 def releases_of(consumer: str) -> dict[str, str]:
-    """The build dates of the releases of a consumer by their names as readers, oldest first."""
+    """Return the build dates of a consumer's releases, by their names as readers, oldest first."""
     calendar = load_calendar()
     if consumer == JAXLIB:
         return {version: str(calendar.built(version)) for version in calendar.versions()}
@@ -44,10 +44,10 @@ def releases_of(consumer: str) -> dict[str, str]:
 
 
 def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
-    """What is to be run for an entry.
+    """Yield what is to be run for an entry.
 
-    Nothing for a platform that this machine lacks, for files without inputs, and for what overwrites arguments: each
-    call of a cell has arrays of its own.
+    Nothing is run for an entry about a platform that this machine lacks, or about a file without inputs. Nor for one
+    about overwritten arguments: each call of a cell has arrays of its own, so it would not show.
     """
     if issue.fixture is None or (issue.platforms and "cpu" not in issue.platforms) or issue.outcome == "overwritten":
         return
@@ -58,7 +58,7 @@ def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
         names = releases_of(issue.consumer)
         terms = Terms(calendar_entries(load_calendar()))
         readers = [find_reader(name, terms, load_calendar()) for name in names]
-        # By the bytes alone: an entry may be that a release does not parse what it should.
+        # Of the bytes alone, since an entry may say that a release fails to parse what it should.
         known = zip(names.items(), loads(golden.read_artifact(), readers), strict=True)
         loading = {name: built for (name, built), load in known if load.ok}
         inside = [name for name, built in loading.items() if built >= since and (not mended or built < mended)]
@@ -70,24 +70,24 @@ def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
 
 
 def run_trial(trial: Trial) -> Sequence[Result]:
-    """Run the cells of a trial in cold processes."""
+    """Run the cells of a trial in cold processes, and return their results."""
     readers = ",".join((*trial.shown_in, *trial.not_in))
     options = RunOptions(results=None, cache=False)
     return run_matrix(Policy(), Selection(readers=readers), options, goldens=[trial.golden]).results if readers else ()
 
 
 def untruths(issue: KnownIssue, trial: Trial, results: Sequence[Result]) -> Iterator[str]:
-    """What is no longer true of an entry, a line each."""
+    """Yield what is no longer true of an entry, a line each."""
     by_reader = {result.reader.name: result for result in results}
     missing = [name for name in trial.shown_in if by_reader[name].upstream != issue.id]
     if issue.certainty == "sometimes" and len(missing) < len(trial.shown_in):
         missing = []
     for name in missing:
         result = by_reader[name]
-        yield f"{trial.golden.id} does not show it in {name}: {result.verdict}, {result.ending}"
+        yield f"{trial.golden.id} was expected to show the issue in {name}, found {result.verdict}, {result.ending}"
     for name in trial.not_in:
         if by_reader[name].upstream == issue.id:
-            yield f"{trial.golden.id} shows it in {name}, which is outside its range, or it is the neighbour"
+            yield f"{trial.golden.id} shows the issue in {name}: it is outside the range, or the neighbour"
         elif by_reader[name].verdict is Verdict.NOT_RUN:
             yield f"{trial.golden.id} was not run in {name}: {by_reader[name].message}"
 

@@ -1,4 +1,4 @@
-"""Renew the table of libtpu pins: add what it lacks of the calendar, by asking uv. `python -m tools.libtpu_pins`."""
+"""The writer of the table of libtpu pins: `python -m tools.libtpu_pins` asks uv for the releases that it lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = """\
 
 
 def main() -> None:
-    """Renew the table."""
+    """Add the pins of releases that the table lacks."""
     calendar, pins = load_calendar(), dict(load_pins())
     for version in calendar.versions():
         if version in pins or calendar.built(version) < calendar.built("0.5.1"):
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def find_pin(resolved: str) -> str:
-    """The version of libtpu among resolved requirements; empty if there is none."""
+    """Return the version of libtpu among resolved requirements; empty if there is none."""
     for line in resolved.splitlines():
         try:
             requirement = Requirement(line.partition("#")[0].strip())

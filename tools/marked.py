@@ -10,22 +10,26 @@ from pathlib import Path
 
 
 def filled(text: str, tables: Mapping[str, str]) -> str:
-    """A page with these tables in the places of their names. Raises `KeyError` for a name without a place."""
+    """Return a page with each table between the comments with its name.
+
+    Raises:
+        KeyError: the page has no such comments.
+    """
     for name, new in tables.items():
-        place = re.search(rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- end -->)", text, re.DOTALL)
-        if place is None:
+        between = re.search(rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- end -->)", text, re.DOTALL)
+        if between is None:
             raise KeyError(f"expected <!-- {name} --> and <!-- end --> in the page")
-        text = f"{text[: place.start()]}{new}\n{text[place.end() :]}"
+        text = f"{text[: between.start()]}{new}\n{text[between.end() :]}"
     return text
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in (head, ["-"] * len(head), *rows))
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows with the same columns as the text of a CSV file."""
+    """Return the text of a CSV file with these rows, which all have the same columns."""
     text = io.StringIO()
     lines = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     lines.writeheader()
@@ -34,6 +38,6 @@ def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
+    """Return the rows of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

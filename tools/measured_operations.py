@@ -1,8 +1,8 @@
-"""Which operations work in other runtimes: `python -m tools.measured_operations`.
+"""The writer of the table of operations that work in other runtimes: `python -m tools.measured_operations`.
 
-Writes export_core/knowledge/data/measured.json out of what is recorded: the goldens that passed in record.json of
-studies/runtimes, which `nox -s runtimes` makes, and the small programs that worked in operations.json there, which
-`nox -s operations` makes. An operation is in the table with the element types that it has there.
+It makes export_core/knowledge/data/measured.json from two records in studies/runtimes. record.json has the goldens that
+passed (`nox -s runtimes`), operations.json the small programs that worked (`nox -s operations`). The table has each
+operation with the element types that it was seen with.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from tools import renew
 
 GOLDENS = Path(__file__).parents[1] / "golden"
 PLAIN = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
-"""Operations that most programs have beside what they are about."""
+"""Operations that most programs have beside those that they test."""
 MOST_OWN = 2
+"""The most operations, with element types, that a failing program may have to show which one fails."""
 ALIKE = ("tensorflow", "savedmodel", "stablehlo")
-"""Runtimes that compute an operation alike for all element types that they have: XLA, and the interpreter. 41 goldens
-need an operation with types that no other case shows, and types that others show; all ran, or an entry says no."""
-Seen = dict[str, dict[str, dict[str, set[str]]]]
+"""Runtimes that treat all their element types alike in every operation: XLA, and the interpreter.
+
+Evidence: 41 goldens need an operation with types that no other case has it with. All ran, or an entry says no."""
+ReleasesThatRan = dict[str, dict[str, dict[str, set[str]]]]
 """The releases that ran an operation with some element types, by runtime, operation and types."""
 
 
-def seen() -> tuple[Seen, Seen]:
-    """All that was seen to run, and what of it fails in other forms."""
-    found: Seen = {}
+def recorded_runs() -> tuple[ReleasesThatRan, ReleasesThatRan]:
+    """Return what ran by the two records, and of that what fails in other programs."""
+    found: ReleasesThatRan = {}
     record = read_record(RECORD)
     goldens = {golden.id: golden for golden in GoldenStore(GOLDENS).goldens()}
     needed = {name: needed_by(goldens[name]) for name in record.goldens if name in goldens}
@@ -47,7 +49,9 @@ def seen() -> tuple[Seen, Seen]:
                 add(found, name, needed[golden])
     programs = json.loads(PROGRAMS.read_text(encoding="utf-8")).values()
     runs = [
-        (name, said == "works", program["operations"]) for program in programs for name, said in program["in"].items()
+        (name, outcome == "works", program["operations"])
+        for program in programs
+        for name, outcome in program["in"].items()
     ]
     works: Counter[tuple[str, str, str]] = Counter()
     fails: Counter[tuple[str, str, str]] = Counter()
@@ -58,7 +62,7 @@ def seen() -> tuple[Seen, Seen]:
     for name, is_good, operations in runs:
         if not is_good:
             fails.update((name, operation, of) for operation, of in contested(found, name, operations))
-    some: Seen = {}
+    some: ReleasesThatRan = {}
     for (name, operation, of), count in fails.items():
         runtime, release, _ = parts_of(name)
         if works[name, operation, of] > count:
@@ -68,23 +72,26 @@ def seen() -> tuple[Seen, Seen]:
     return found, some
 
 
-def contested(found: Seen, reader: str, operations: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield what a program does that fails although each operation was seen elsewhere, where it does little else.
+def contested(
+    found: ReleasesThatRan, reader: str, operations: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the operations of a program that fails although each of them ran in another program.
 
-    There it has another form; or a converter has computed or dropped it, as it does x == x.
+    Only of a program with at most `MOST_OWN` of them: of a larger one, nobody can tell which operation failed. In the
+    other program it had another form, or a converter computed or dropped it, as it does with x == x.
     """
     runtime, release, _ = parts_of(reader)
-    places = [
+    releases_that_ran = [
         found[runtime].get(name, {}).get(of, set()) for name, types in operations.items() for of in types or ("",)
     ]
     typed = {name: types for name, types in operations.items() if types}
     own = {name: types for name, types in typed.items() if name not in PLAIN} or typed
-    if all(release in ran for ran in places) and sum(map(len, own.values())) <= MOST_OWN:
+    if all(release in ran for ran in releases_that_ran) and sum(map(len, own.values())) <= MOST_OWN:
         yield from ((name, of) for name, types in own.items() for of in types)
 
 
 def needed_by(golden: Golden) -> dict[str, set[str]]:
-    """The operations that the calls of a golden run, and their element types."""
+    """Return the operations that the calls of a golden run, with their element types."""
     modules = golden.read_artifact().modules
     needed: dict[str, set[str]] = {}
     for order in {0, *(check.vjp for check in golden.manifest.checks)}:
@@ -95,8 +102,8 @@ def needed_by(golden: Golden) -> dict[str, set[str]]:
     return needed
 
 
-def add(found: Seen, reader: str, operations: Mapping[str, Iterable[str]]) -> None:
-    """Add what a reader has run."""
+def add(found: ReleasesThatRan, reader: str, operations: Mapping[str, Iterable[str]]) -> None:
+    """Add the operations that a reader has run."""
     runtime, release, _ = parts_of(reader)
     for name, types in operations.items():
         by_types = found.setdefault(runtime, {}).setdefault(name, {})
@@ -104,8 +111,8 @@ def add(found: Seen, reader: str, operations: Mapping[str, Iterable[str]]) -> No
             by_types.setdefault(of, set()).add(release)
 
 
-def text_of(found: Seen, some: Seen) -> str:
-    """The table as JSON, an operation a line."""
+def text_of(found: ReleasesThatRan, some: ReleasesThatRan) -> str:
+    """Return the table as JSON, an operation a line."""
     runtimes = []
     for runtime, operations in sorted(found.items()):
         ran = {release for types in operations.values() for releases in types.values() for release in releases}
@@ -115,14 +122,14 @@ def text_of(found: Seen, some: Seen) -> str:
             f' "{key}": {{\n' + ",\n".join(rows(table, releases)) + "\n }"
             for key, table in (("operations", operations), ("some", some.get(runtime, {})))
         ]
-        kinds = {kind: places(ran, releases) for kind, ran in sorted(types_in(operations).items())}
+        kinds = {kind: indexes(ran, releases) for kind, ran in sorted(types_in(operations).items())}
         own = json.dumps(kinds if runtime in ALIKE else {})
         runtimes.append(", ".join([head, *parts, f' "types": {own}']) + "}")
     return "{\n" + ",\n".join(runtimes) + "\n}\n"
 
 
 def types_in(operations: Mapping[str, Mapping[str, set[str]]]) -> dict[str, set[str]]:
-    """The releases that ran any operation with an element type."""
+    """Return the releases that ran any operation with an element type, by that type."""
     found: dict[str, set[str]] = {}
     for name, types in operations.items():
         for of, ran in types.items() if name != CALL else ():
@@ -133,20 +140,20 @@ def types_in(operations: Mapping[str, Mapping[str, set[str]]]) -> dict[str, set[
 
 
 def rows(operations: Mapping[str, Mapping[str, set[str]]], releases: Sequence[str]) -> Iterator[str]:
-    """The lines of operations, each with the places of releases by element types."""
+    """Yield the lines of operations, each with the indexes of its releases by element types."""
     for name, types in sorted(operations.items()):
-        ran = {of: places(types[of], releases) for of in sorted(types) if types[of]}
+        ran = {of: indexes(types[of], releases) for of in sorted(types) if types[of]}
         yield f"  {json.dumps(name)}: {json.dumps(ran)}"
 
 
-def places(ran: Iterable[str], releases: Sequence[str]) -> list[int]:
-    """The places of some releases among all."""
+def indexes(ran: Iterable[str], releases: Sequence[str]) -> list[int]:
+    """Return the indexes of some releases among all."""
     return sorted(map(releases.index, ran))
 
 
 def main() -> int:
     """Write the table."""
-    renew(Path(MEASURED), text_of(*seen()))
+    renew(Path(MEASURED), text_of(*recorded_runs()))
     return 0
 
 

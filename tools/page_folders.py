@@ -31,7 +31,7 @@ WRITERS = ("0.9.2-cpu", "0.11.0-cpu", "0.12.0.1-cpu")
 
 
 def make(name: str, folder: Path) -> Path:
-    """Make the folder of this name: a function below, or else a path in the repository."""
+    """Make the folder of this name, by a function below or else as a copy of that path in the repository."""
     folder.mkdir(parents=True)
     makers = {
         "empty": _empty,
@@ -58,7 +58,7 @@ def _empty(folder: Path) -> None:
 
 
 def _repository(folder: Path) -> None:
-    """What git keeps of the repository: commands may write here."""
+    """Copy all files that git knows of the repository, so that commands may change them."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,13 +67,13 @@ def _repository(folder: Path) -> None:
 
 
 def _three_goldens(folder: Path) -> None:
-    """One case with goldens of three writers, for what depends on dates only: its artifacts are placeholders."""
+    """Write one case with goldens of three writers, for pages about dates only: its artifacts are placeholders."""
     for jaxlib in ("0.9.2", "0.11.0", "0.12.0.1"):
         write_golden(GoldenStore(folder / "golden"), manifest("t.test_f", jaxlib))
 
 
 def _own_goldens(folder: Path) -> None:
-    """The goldens of this project, in a new repository of git."""
+    """Copy the goldens of this project into a new repository of git."""
     shutil.copytree(ROOT / "golden", folder / "golden")
     subprocess.run(["git", "init", "-q", folder], check=True)
     for setting in ("user.name=A person", "user.email=person@example.org", "gc.auto=0"):
@@ -81,14 +81,14 @@ def _own_goldens(folder: Path) -> None:
 
 
 def _api_example(folder: Path) -> None:
-    """Artifacts, and a finished run of two cells."""
+    """Copy some artifacts, and write a finished run of two cells."""
     shutil.copytree(ROOT / "tests" / "artifact" / "data" / "0.12.0.1", folder, dirs_exist_ok=True)
     broken = result(Verdict.CRASH, Judgement.BROKEN, case="t.g", signal=11, message="signal 11 (SIGSEGV)")
     finished(folder / ".jaxexport", result(), broken)
 
 
 def _goldens(cases: tuple[str, ...], writers: tuple[str, ...], folder: Path) -> None:
-    """The cases of `MODEL` that begin so, with real goldens by these writers."""
+    """Write the cases of `MODEL` that begin with one of `cases`, with real goldens by these writers."""
     store = GoldenStore(folder / "golden")
     for case, source in MODEL.items():
         if case.startswith(tuple(f"tests.{name}" for name in cases)):
@@ -98,23 +98,23 @@ def _goldens(cases: tuple[str, ...], writers: tuple[str, ...], folder: Path) -> 
 
 
 def _archive(folder: Path) -> None:
-    """Real artifacts with the inputs and outputs that somebody kept, and no source code."""
+    """Copy real artifacts with their inputs and outputs, and without source code."""
     for name, source, writer in (
         ("attention", "tests.compat.test_models.test_attention", "0.11.0-cpu"),
         ("solver", "tests.compat.test_linear_algebra.test_cholesky", "0.9.2-cpu"),
     ):
         golden = ROOT / "golden" / source / writer
         (folder / name).mkdir()
-        for kept in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
-            shutil.copyfile(golden / kept, folder / name / kept)
+        for file in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
+            shutil.copyfile(golden / file, folder / name / file)
 
 
 def _costs(folder: Path) -> None:
-    """Goldens by 0.9.2 that cost more in later releases: cost_examples.py has their sources."""
+    """Adopt two artifacts by 0.9.2 that cost more in later releases: cost_examples.py has their sources."""
     field = np.indices((192,) * 3).sum(axis=0, dtype=np.float32) % 2  # neighbours differ by one: each sum is exact
     roughness = np.float32(3 * 191 * 192 * 192)
     _adopt(folder / "golden", "squared_differences", "tests.test_field.test_roughness", [field], roughness)
-    # Each sum is 1 or 2, whose logarithms every library rounds alike.
+    # Each sum is 1 or 2: every library rounds the logarithms of these to the same number.
     weights, values = np.ones((10, 4, 6), np.float32), np.zeros((10, 4, 6, *(9,) * 5), np.float32)
     values[:, :, 0], values[:, ::2, 1] = 1, 1
     logarithms = np.log(values.sum(axis=2))

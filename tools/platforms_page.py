@@ -1,6 +1,7 @@
-"""The tables of docs/reference/platforms.md: ``python tools/platforms_page.py RESULTS_DIR PAGE``.
+"""The writer of the tables of docs/reference/platforms.md: ``python tools/platforms_page.py RESULTS_DIR PAGE``.
 
-The first are drawn from a matrix run on tpu and cuda. The last say which devices the same readers can describe.
+The first tables count the verdicts of a matrix run on tpu and cuda. The last ones name the devices that the same
+readers can describe.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ for name, options in json.load(sys.stdin).items():
 
 
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
-    """Counts of verdicts by platform and reader."""
+    """Yield the command and the tables of verdicts, one for each platform."""
     readers = readers_of(results)
     yield f"`{command}`:"
     yield f"{len(results)} cells, on cpu too, in {seconds:.0f} s on two cores, including those from earlier runs."
@@ -53,12 +54,12 @@ def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[
 
 
 def readers_of(results: Sequence[Result]) -> list[str]:
-    """The jaxlib versions that read, oldest build first."""
+    """Return the jaxlib versions of the readers, oldest build first."""
     return sorted({result.reader.jaxlib for result in results}, key=load_calendar().built)
 
 
 def platform_table(platform: str, results: Sequence[Result], readers: Sequence[str]) -> Iterator[str]:
-    """A row for each reader, a column for each verdict that occurs."""
+    """Yield a table with a row for each reader and a column for each verdict that occurs."""
     verdicts = [name for name in VERDICTS if any(result.verdict == name for result in results)]
     device = next((f", {result.device}" for result in results if result.device), "")
     yield f"\n| {platform}{device} | " + " | ".join(verdicts) + " | seconds for a cell (median) |"
@@ -71,7 +72,7 @@ def platform_table(platform: str, results: Sequence[Result], readers: Sequence[s
 
 
 def devices(readers: Sequence[str]) -> Iterator[str]:
-    """Which devices each release can describe."""
+    """Yield the tables of the devices that each release can describe, one for each plugin."""
     for platform, known in load_devices().items():
         names = list(known.devices)
         for plugin in known.plugins:
@@ -90,7 +91,7 @@ def devices(readers: Sequence[str]) -> Iterator[str]:
 
 
 def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -> list[str] | None:
-    """The devices that a release can describe with this plugin; None where the plugin cannot be installed."""
+    """Return the devices that a release can describe with a plugin; None where the plugin cannot be installed."""
     calendar = load_calendar()
     targets = {name: Target(platform, plugin, name) for name in names}
     placement = Placement(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
@@ -114,7 +115,7 @@ def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -
 
 
 def main(folder: Path, page: Path) -> None:
-    """Put the tables between the marks of the page."""
+    """Write the tables between the two marks of the page."""
     policy = find_policy(Path())
     run = read_run(folder)
     results = [judge_again(result, policy) for result in run.results]

@@ -1,18 +1,18 @@
-"""What the pages print is what the commands print: `python -m tools.printed PAGE…` writes the real output into pages.
+"""Pages with commands and their output, run and compared: `python -m tools.printed PAGE…` writes the real output.
 
 A block ```` ```console ```` is a session: lines that begin with `$ ` are commands (a backslash at the end of a line
 continues them), the lines below are their output. `[...]` alone on a line stands for any lines, within a line for any
-text. A block with `title="PATH"` is a file, written before the next block runs unless
-it is a part of one that is there. Comments steer:
+text. A block with `title="PATH"` is a file, written before the next block runs unless it is a part of a file that
+exists. Comments set:
 
     <!-- run in: FOLDER -->    first in a page: empty (the default), repository, a path in it (copied), or
                                the name of a function of tools/page_folders.py
     <!-- run with: wheel -->   first in a page: pip finds a wheel of this repository, and no outcome is cached yet
     <!-- continues: PAGE -->   first in a page: it runs in the folder and the shell that this page left, after it
     <!-- group: matrix -->     first in a page: the mark of its test, matrix or weekly, as pyproject.toml explains them
-    <!-- exit: 1 -->           of the last command of the next block; 0 unless said
-    <!-- columns: 120 -->      from the next block on; 100 unless said
-    <!-- not run: REASON -->   for the next block: what no test can do
+    <!-- exit: 1 -->           exit code of the last command of the next block; default 0
+    <!-- columns: 120 -->      width of the terminal, from the next block on; default 100
+    <!-- not run: REASON -->   the next block is not run: no test can do it
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FENCE = re.compile(
     re.M | re.S,
 )
 COMMENT = re.compile(r"<!-- (run in|run with|continues|group|exit|columns|not run): (.+?) -->")
-# What is set by whoever runs the tests, and would change what commands print or do. pytest prints more where CI is set.
+# Variables of whoever runs the tests that change what commands print or do: pytest prints more where CI is set.
 FOREIGN = ("PYTEST_", "JAX_", "XLA_", "COV_", "CI", "BUILD_NUMBER", "GITHUB_", "GITLAB_", "NO_COLOR", "FORCE_COLOR")
 STEP = """
 [ -f "$PRINTED_STATE" ] && . "$PRINTED_STATE"
@@ -49,7 +49,7 @@ exit $code
 
 @dataclass(frozen=True)
 class Step:
-    """A command and what it is said to print. `start` and `end` are where that is in the page's text."""
+    """A command and its output as the page shows it, which is at `start` to `end` of the page's text."""
 
     command: str
     output: str
@@ -105,7 +105,7 @@ class Done:
 
 
 Runner = Callable[[str], tuple[str, int]]
-"""Runs a script of bash: what it printed, and its exit code."""
+"""A function that runs a script of bash and returns what it printed, and its exit code."""
 
 
 class PrintedError(AssertionError):
@@ -113,21 +113,21 @@ class PrintedError(AssertionError):
 
 
 def read(path: Path) -> Page:
-    """The page in this file."""
+    """Return the page in this file."""
     text = path.read_text(encoding="utf-8")
     blocks, at, whole = [], 0, {"run in": "empty", "run with": "", "continues": "", "group": "", "columns": "100"}
     for fence in FENCE.finditer(text):
-        said = dict(COMMENT.findall(text[at : fence.start()]))
-        whole |= {key: said[key] for key in whole if key in said}
+        comments = dict(COMMENT.findall(text[at : fence.start()]))
+        whole |= {key: comments[key] for key in whole if key in comments}
         at = fence.end()
         session = fence["language"] == "console"
         block = Block(
             title=fence["title"] or "",
             text=fence["text"],
             steps=tuple(_steps(text, fence.start("text"), fence.end("text"))) if session else (),
-            exit=int(said.get("exit", 0)),
+            exit=int(comments.get("exit", 0)),
             columns=int(whole["columns"]),
-            not_run=said.get("not run", ""),
+            not_run=comments.get("not run", ""),
         )
         if block.steps or block.title:
             blocks.append(block)
@@ -138,26 +138,26 @@ def read(path: Path) -> Page:
 
 
 def _steps(text: str, start: int, end: int) -> Iterator[Step]:
-    lines, place = text[start:end].splitlines(keepends=True), start
+    lines, at = text[start:end].splitlines(keepends=True), start
     while lines:
-        command, first = "", text.count("\n", 0, place) + 1
+        command, first = "", text.count("\n", 0, at) + 1
         if not lines[0].startswith("$ "):
-            raise ValueError(f"line {first}: a console block begins with a command: found {lines[0]!r}")
+            raise ValueError(f"line {first}: expected a console block that begins with a command, found {lines[0]!r}")
         while lines:
             line = lines.pop(0)
-            place += len(line)
+            at += len(line)
             command += line
             if not line.rstrip("\n").endswith("\\"):
                 break
-        begun = place
+        begun = at
         while lines and not lines[0].startswith("$ "):
-            place += len(lines.pop(0))
-        yield Step(command.removeprefix("$ ").rstrip("\n"), text[begun:place], first, begun, place)
+            at += len(lines.pop(0))
+        yield Step(command.removeprefix("$ ").rstrip("\n"), text[begun:at], first, begun, at)
 
 
-def matches(said: str, printed: str) -> bool:
-    """Whether a command that printed this is shown truly, apart from ellipses and spaces at the ends of lines."""
-    wanted = [line.rstrip() for line in said.rstrip().splitlines()]
+def matches(shown: str, printed: str) -> bool:
+    """Return whether a page shows what a command printed, apart from `[...]` and spaces at the ends of lines."""
+    wanted = [line.rstrip() for line in shown.rstrip().splitlines()]
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == ANY else f"{'.*?'.join(map(re.escape, line.split(ANY)))}\n" for line in wanted
     )
@@ -168,22 +168,23 @@ def _plain(printed: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").rstrip().splitlines())
 
 
-def renewed(said: str, printed: str) -> str:
-    """The output as a page should show it, with the ellipses it had where they still fit.
+def renewed(shown: str, printed: str) -> str:
+    """Return the output as a page should show it, with each `[...]` of the page where it still fits.
 
-    Of several lines `[...]` nobody knows where they would be now: then all of the output, which is cut by hand.
+    Where the page has several lines `[...]`, their new positions are unknown: the whole output is returned, and
+    somebody cuts it by hand.
     """
-    if matches(said, printed):
-        return said
-    had, lines = said.splitlines(), _plain(printed).splitlines()
-    kept = [
+    if matches(shown, printed):
+        return shown
+    had, lines = shown.splitlines(), _plain(printed).splitlines()
+    new = [
         next((old for old in had if old.strip() != ANY and ANY in old and matches(old, line)), line) for line in lines
     ]
     gaps = [number for number, line in enumerate(had) if line.strip() == ANY]
-    if len(gaps) == 1 and len(kept) > len(had) - 1:
+    if len(gaps) == 1 and len(new) > len(had) - 1:
         tail = len(had) - 1 - gaps[-1]
-        kept = [*kept[: gaps[0]], had[gaps[0]], *kept[len(kept) - tail :]]
-    return "".join(f"{line}\n" for line in kept)
+        new = [*new[: gaps[0]], had[gaps[0]], *new[len(new) - tail :]]
+    return "".join(f"{line}\n" for line in new)
 
 
 def play(page: Page, folder: Path, run: Runner | None = None) -> Iterator[Done]:
@@ -212,7 +213,14 @@ def _runner(folder: Path, private: Path, *, wheel: bool) -> Runner:
 
 
 def runner_of(words: Sequence[str], variables: Mapping[str, str], folder: Path, before: str = "") -> Runner:
-    """Runs scripts by this command, each after `before`: what it prints, on either stream, and its exit code."""
+    """Return a runner of scripts.
+
+    Args:
+        words: the command that runs a script, such as `bash -c`.
+        variables: the environment of each script.
+        folder: the folder in which each starts.
+        before: a text that each script begins with.
+    """
 
     def run(script: str) -> tuple[str, int]:
         done = subprocess.run(
@@ -232,7 +240,7 @@ def runner_of(words: Sequence[str], variables: Mapping[str, str], folder: Path, 
 
 def _write(path: Path, text: str) -> None:
     if path.exists() and text.strip() in path.read_text(encoding="utf-8"):
-        return  # a part of a file that is there
+        return  # a part of a file that exists
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
@@ -244,19 +252,19 @@ def _variables() -> dict[str, str]:
 
 
 def check(page: Page, folder: Path) -> None:
-    """Raises PrintedError at the first command that does not do what its page says."""
+    """Raise PrintedError at the first command that does not do what its page shows."""
     for done in play(page, folder):
         check_done(done)
 
 
 def check_done(done: Done) -> None:
-    """Raises PrintedError where a step did not do what its page says."""
+    """Raise PrintedError where a step did not do what its page shows."""
     _check_code(done)
     if not matches(done.step.output, done.printed):
-        raise PrintedError(f"{_place(done)}\nthe page shows:\n{done.step.output}\nit printed:\n{done.printed}")
+        raise PrintedError(f"{_address(done)}\nexpected as on the page:\n{done.step.output}\nfound:\n{done.printed}")
 
 
-def _place(done: Done) -> str:
+def _address(done: Done) -> str:
     return f"{done.page.path}:{done.step.line}: $ {done.step.command}"
 
 
@@ -264,12 +272,12 @@ def _check_code(done: Done) -> None:
     wanted = done.block.exit if done.step is done.block.steps[-1] else 0
     if done.code != wanted:
         raise PrintedError(
-            f"{_place(done)}\nexit code {wanted} expected, {done.code} found; it printed:\n{done.printed}"
+            f"{_address(done)}\nexpected exit code {wanted}, found {done.code}; it printed:\n{done.printed}"
         )
 
 
 def renew(page: Page, folder: Path) -> dict[Path, str]:
-    """The text of a page, and of those that it continues, with what their commands print now."""
+    """Return the texts of a page and of those that it continues, with what their commands print now."""
     texts = {part.path: part.text for part in page.session}
     steps = list(play(page, folder))
     for done in steps:

@@ -3,8 +3,8 @@
     python -m pytest -p tools.processor_times --processor-times=FOLDER       # also with -n
     python -m tools.processor_times FOLDER [BEFORE]                          # by file, beside those of a run before
 
-Other work on the same machine changes how long a test takes much more than how much processor time it needs. The time
-of a process that several tests share is that of the test during which it passed; so are fixtures of a wider scope.
+Other work on the same machine changes how long a test takes much more than how much processor time it needs. Time of a
+process or fixture that several tests share counts for the test during which it was spent.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pytest
 
 TICKS = os.sysconf("SC_CLK_TCK")
 TIMES = slice(11, 15)
-"""Of the fields after a process's name: utime, stime, and both of the children that it has waited for."""
+"""The fields of /proc/PID/stat, after the name, with the times of a process and of children that it waited for."""
 SHOWN = 60
 
 
 def processor_seconds() -> float:
-    """Of this process, and of all that it started, ended or not."""
+    """Return the processor seconds of this process and of all that it started, ended or not."""
     children: dict[int, list[int]] = defaultdict(list)
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -45,12 +45,12 @@ def processor_seconds() -> float:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where to write the times."""
+    """Add the option that names the folder for the times."""
     parser.addoption("--processor-times", type=Path, help="a folder for the processor seconds of each test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A process of xdist that runs no tests writes nothing."""
+    """Register the recorder, except in the process of xdist that runs no tests."""
     folder = config.getoption("processor_times")
     if folder and not config.getoption("numprocesses", None):
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Times:
-    """Writes a file for this process: a line of JSON for each test."""
+    """The recorder of this process's tests, which writes a line of JSON for each."""
 
     def __init__(self, folder: Path) -> None:
         self._file = (folder / f"{os.getpid()}.jsonl").open("w", encoding="utf-8")
@@ -71,23 +71,23 @@ class Times:
         self._before = now
 
     def pytest_collection_finish(self) -> None:
-        """Imports and collection are an entry of their own."""
+        """Write the time of imports and collection as an entry of its own."""
         self._write("(collection)")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """One test with its fixtures."""
+        """Run one test with its fixtures, and write its time."""
         result = yield
         self._write(item.nodeid)
         return result
 
     def pytest_sessionfinish(self) -> None:
-        """What ends with the session is an entry too."""
+        """Write the time that was spent after the last test as an entry of its own."""
         self._write("(end)")
 
 
 def by_file(folder: Path) -> dict[str, float]:
-    """Seconds by test file."""
+    """Return the processor seconds of each test file."""
     sums: dict[str, float] = defaultdict(float)
     for path in folder.glob("*.jsonl"):
         for line in path.read_text(encoding="utf-8").splitlines():

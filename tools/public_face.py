@@ -1,4 +1,4 @@
-"""What somebody meets first, counted against its limits: ``python -m tools.public_face`` prints a table.
+"""What a new user meets, counted against its limits: ``python -m tools.public_face`` prints a table.
 
 It counts the words of docs/, the commands, the packages that are required directly, and those that ``pip install``
 brings beside the packages that jax needs anyway. The exit code is 1 where a limit is exceeded.
@@ -22,7 +22,7 @@ SHOWN_PAGES = 5
 
 
 class Count(NamedTuple):
-    """One line of the table: what is counted, how many there are, how many there may be, and the largest or all."""
+    """One line of the table: what is counted, how many there are and may be, and the names of the largest or of all."""
 
     name: str
     found: int
@@ -31,12 +31,12 @@ class Count(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the limit is kept."""
+        """Whether there are no more than the limit allows."""
         return self.found <= self.most
 
 
 def words() -> Iterator[Count]:
-    """The words of all pages of the docs, and of the longest page but the API."""
+    """Count the words of all pages of the docs, and of the longest page but the API."""
     docs = ROOT / "docs"
     pages = {
         str(path.relative_to(docs)): len(path.read_text(encoding="utf-8").split())
@@ -50,7 +50,7 @@ def words() -> Iterator[Count]:
 
 
 def commands() -> Iterator[Count]:
-    """The names that come after ``jaxexport``, and everything that can be run under them."""
+    """Count the names that can follow ``jaxexport``, and all commands under them."""
     from export_core.cli.app import jaxexport
 
     names = {name: list(_leaves(command)) for name, command in _inside(jaxexport)}
@@ -77,7 +77,7 @@ def _leaves(command: click.Command) -> Iterator[click.Command]:
 
 
 def packages() -> Iterator[Count]:
-    """The packages that pyproject.toml requires, and those that come with them, without this one and those of jax."""
+    """Count the packages that pyproject.toml requires, and those that come with them and that jax does not need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     direct = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
     yield Count("direct dependencies", len(direct), 14, ", ".join(sorted(direct)))
@@ -86,7 +86,7 @@ def packages() -> Iterator[Count]:
 
 
 def required_with(names: Iterable[str]) -> Set[str]:
-    """These packages and all that they require, as they are installed here."""
+    """Return the names of these packages and of all that they require, as they are installed here."""
     found: set[str] = set()
     waiting = set(names)
     while waiting:

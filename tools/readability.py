@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyphen
 
 ROOT = Path(__file__).parents[1]
-HYPHENS = pyphen.Pyphen(lang="en_US")  # where a word may be divided: about its syllables
+HYPHENS = pyphen.Pyphen(lang="en_US")  # where a word may be divided: about as often as it has syllables
 GENERATED = {
     *("coverage", "example-report", "statements", "surface", "every-release", "libraries", "negative-corpus"),
     "regressions",
@@ -24,7 +24,7 @@ MEAN_WORDS, MOST_WORDS = 18, 45
 
 
 class Figures(NamedTuple):
-    """What is measured of a page."""
+    """The figures of a page: its sentences, their mean and largest number of words, and its reading ease."""
 
     sentences: int
     mean: float
@@ -33,7 +33,7 @@ class Figures(NamedTuple):
 
 
 def prose_of(text: str) -> list[str]:
-    """The sentences of a page."""
+    """Return the sentences of a page."""
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^(?:\|.*|#.*|:{3,}.*|    .*)$", "", text, flags=re.MULTILINE)
@@ -47,7 +47,7 @@ def prose_of(text: str) -> list[str]:
 
 
 def measure(text: str) -> Figures:
-    """The figures of a page's text."""
+    """Return the figures of a page's text."""
     sentences = prose_of(text)
     if not sentences:
         return Figures(0, 0, 0, 100)
@@ -60,7 +60,7 @@ def measure(text: str) -> Figures:
 
 
 def main(paths: list[str]) -> int:
-    """Print the table; 1 if a page is above a limit."""
+    """Print the table, and return whether a page is above a limit."""
     pages = [Path(path) for path in paths] or [
         ROOT / "README.md",
         *(path for path in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in path.parts),
@@ -75,9 +75,9 @@ def main(paths: list[str]) -> int:
         name = path.resolve().relative_to(ROOT).as_posix()
         print(f"{name:45}{figures.sentences:>10}{figures.mean:>12.1f}{figures.longest:>9}{figures.ease:>7.0f}")
         if figures.mean > MEAN_WORDS:
-            above.append(f"{name}: sentences of {figures.mean:.1f} words on average, {MEAN_WORDS} are allowed")
+            above.append(f"{name}: expected at most {MEAN_WORDS} words a sentence on average, found {figures.mean:.1f}")
         above += [
-            f"{name}: {len(sentence.split())} words, {MOST_WORDS} are allowed: {sentence}"
+            f"{name}: expected at most {MOST_WORDS} words in a sentence, found {len(sentence.split())}: {sentence}"
             for sentence in prose_of(text)
             if len(sentence.split()) > MOST_WORDS
         ]

@@ -1,9 +1,9 @@
 """What changes everywhere on the day of the first release: ``python -m tools.release_day``.
 
 Until then, no package index has the package, and the repository and the documentation have no public address: a planned
-one is not ours yet, and could lead to a stranger's page. So every page and workflow installs from a checkout or from a
-wheel, says so in one sentence, and names no address. On that day the maintainer sets `RELEASED`, runs this and writes
-the day into CHANGELOG.md; a test compares all files with `RELEASED`.
+address is not ours yet, and could lead to a stranger's page. So every page and workflow installs from a checkout or a
+wheel, has one sentence about that, and names no address. On that day the maintainer sets `RELEASED`, runs this script
+and writes the day into CHANGELOG.md. A test checks that all files agree with `RELEASED`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RULES = (
     (r"uses: \./\.pytest-jaxexport$", f"uses: {NAME}/{NAME}@v{VERSION}"),
     (r"(?<![\w/])(?:\.\./pytest-jaxexport|\./\.pytest-jaxexport|ci/pytest_jaxexport-\*\.whl)(?![\w/])", NAME),
 )
-"""Patterns of what pages and workflows say until the release, each with what they say afterwards."""
+"""Patterns of text in pages and workflows before the release, each with its replacement afterwards."""
 
 _PYPI = f"""\
 # The README as the page of a package index shows it: from there a relative link leads nowhere.
@@ -88,11 +88,11 @@ ADDRESSES = {
     ),
     ".github/ISSUE_TEMPLATE/config.yml": (("  # There is no release yet: no addresses.\n", _CONTACTS),),
 }
-"""Files with the addresses of the project: what is in them until the release, and afterwards."""
+"""Files with the addresses of the project: their text before the release, and afterwards."""
 
 
 def texts() -> dict[str, str]:
-    """The files that pages and workflows are made of, and those with addresses, each with its text."""
+    """Return the texts of all pages and workflows, and of the files with addresses, by path."""
     patterns = (
         "*.md",
         "docs/**/*.md",
@@ -107,7 +107,7 @@ def texts() -> dict[str, str]:
 
 
 def released(name: str, text: str) -> str:
-    """The text of a file as it is after the release."""
+    """Return the text of a file as it is after the release."""
     for before, after in ADDRESSES.get(name, ()):
         text = text.replace(before, after)
     for pattern, after in () if name in ADDRESSES else RULES:
@@ -116,7 +116,11 @@ def released(name: str, text: str) -> str:
 
 
 def main() -> None:
-    """Write all files as they are after the release. Refuses where `RELEASED` says that there is none."""
+    """Write all files as they are after the release.
+
+    Raises:
+        SystemExit: `RELEASED` says that there is no release.
+    """
     if not RELEASED:
         raise SystemExit("Expected RELEASED = True in tools/release_day.py, found False. It is set on release day.")
     for name, text in texts().items():

@@ -1,4 +1,4 @@
-"""What one release of a runtime reads: `ITS_PYTHON runtime_probe.py NAME FOLDER` prints a line of JSON.
+"""A probe of what one release of a runtime reads: `ITS_PYTHON runtime_probe.py NAME FOLDER` prints a line of JSON.
 
 `tools.runtime_releases` runs it inside an environment of the runtime, so it needs the standard library and the runtime
 alone. FOLDER has a portable artifact `VERSION.mlirbc` for each version of StableHLO that brought something new, and one
@@ -15,12 +15,12 @@ from typing import Any
 
 
 def tensorflow(folder: Path) -> dict[str, Any]:
-    """TensorFlow says its version and, in a refusal, the highest calling convention of XlaCallModule."""
+    """Ask TensorFlow for its StableHLO version, and by a refusal for XlaCallModule's highest calling convention."""
     tf = import_module("tensorflow")
     op = import_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops").xla_call_module
 
     def refusal(path: Path, convention: int) -> str:
-        # It is called without the arguments that it needs: it is read before they are counted, and never runs.
+        # The op gets no arguments, so it never runs: it reads the module before it counts them.
         try:
             op(
                 args=[],
@@ -45,7 +45,7 @@ def tensorflow(folder: Path) -> dict[str, Any]:
 
 
 def litert(folder: Path) -> dict[str, Any]:
-    """LiteRT's converter has the binding of StableHLO."""
+    """Ask LiteRT's converter, which has Python bindings of StableHLO."""
     ir = import_module("litert_converter.mlir.ir")
     converter = import_module("litert_converter.mlir._mlir_libs.converter_api_ext")
     stablehlo = import_module("litert_converter.mlir.dialects.stablehlo")
@@ -63,7 +63,7 @@ def litert(folder: Path) -> dict[str, Any]:
 
 
 def iree(folder: Path) -> dict[str, Any]:
-    """IREE says no version: iree-opt parses a version's artifact or not, iree-compile compiles a dialect's or not."""
+    """Try IREE, which tells no version: iree-opt on each version's artifact, iree-compile on each dialect's."""
     tools = Path(sys.executable).parent
     read = []
     for path in folder.glob("*.mlirbc"):

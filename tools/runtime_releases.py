@@ -1,4 +1,4 @@
-"""Writing of the releases of runtimes that are not jaxlib: `python -m tools.runtime_releases [OPTION ...] [NAME ...]`.
+"""The writer of the releases of other runtimes: `python -m tools.runtime_releases [OPTION ...] [NAME ...]`.
 
 A release that a file in export_core/runtimes already has stays as it is, except for the versions of CPython that it has
 wheels for. A new one is dated by its wheel on the package index, installed, and measured by tools/runtime_probe.py.
@@ -35,7 +35,7 @@ PYTHONS = range(10, 16)  # The minor versions of CPython 3 that a worker can run
 
 @dataclass(frozen=True)
 class Source:
-    """Where the releases of a runtime come from. `beside` are packages with versions of their own."""
+    """The packages of a runtime on the package index. `beside` are those with versions of their own."""
 
     packages: tuple[str, ...]  # Each has the version of the release; the first dates it.
     oldest: str
@@ -161,7 +161,7 @@ def write_artifacts(folder: Path) -> None:
 
 
 def published(name: str, index: str, known: dict[str, RuntimeRelease]) -> dict[str, RuntimeRelease]:
-    """The releases of a runtime on an index, oldest number first. One that is not known has no measurements yet."""
+    """Return the releases of a runtime on an index, lowest version first. A new one has no measurements yet."""
     source = SOURCES[name]
     wheels = [_wheels(index, package, source.oldest) for package in source.packages]
     beside = [f"{package}=={max(_wheels(index, package, '0'), key=version_key)}" for package in source.beside]
@@ -180,7 +180,7 @@ def published(name: str, index: str, known: dict[str, RuntimeRelease]) -> dict[s
 
 
 def _wheels(index: str, package: str, oldest: str) -> dict[str, dict[int, IndexFile]]:
-    """The x86-64 Linux wheels of each final release that was not withdrawn, by the minor version of CPython."""
+    """Return the x86-64 Linux wheels of each final release that was not withdrawn, by the minor version of CPython."""
     files: dict[str, dict[int, IndexFile]] = defaultdict(dict)
     for file in index_files(index, package):
         with contextlib.suppress(InvalidWheelFilename):
@@ -204,7 +204,11 @@ def _built(index: str, file: IndexFile) -> datetime.date:
 
 
 def measured(name: str, version: str, release: RuntimeRelease, artifacts: Path, environment: Path) -> RuntimeRelease:
-    """The release with what it answers in its environment, which is made where it is not there yet."""
+    """Return a release with what its probe measured, in its environment, which is built if it is missing.
+
+    Raises:
+        SystemExit: it reads an artifact of a later version of StableHLO, but not one of an earlier.
+    """
     python = environment / "bin" / "python"
     if not python.exists():
         uv = uv_command()
@@ -219,7 +223,7 @@ def measured(name: str, version: str, release: RuntimeRelease, artifacts: Path, 
     stablehlo = answer["says"]
     steps = sorted(VERSIONS, key=version_pair)
     read = [step for step in steps if step in answer["read"]]
-    # A version's artifact is read by every later version, so a gap says that something else was measured.
+    # Every later version reads a version's artifact, so a gap means that the probe measured something else.
     expected = [step for step in steps if version_pair(step) <= version_pair(stablehlo or read[-1])]
     if read != expected:
         raise SystemExit(f"{name} {version}: StableHLO {stablehlo}: expected to read {expected}, found {read}.")
@@ -230,12 +234,12 @@ def measured(name: str, version: str, release: RuntimeRelease, artifacts: Path, 
 
 
 def path_of(name: str) -> Path:
-    """The file with the releases of a runtime."""
+    """Return the path of the file with the releases of a runtime."""
     return FOLDER / f"{name}_releases.yaml"
 
 
 def read_releases(name: str) -> dict[str, RuntimeRelease]:
-    """The releases of a runtime, by version; empty where there is no file yet."""
+    """Return the releases of a runtime, by version; none where there is no file yet."""
     path = path_of(name)
     text = path.read_bytes() if path.exists() else b""
     return msgspec.yaml.decode(text, type=dict[str, RuntimeRelease] | None) or {}
@@ -258,7 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(SOURCES), help="runtimes; all where none is named")
     parser.add_argument("--again", action="store_true", help="measure the known releases again too")
-    parser.add_argument("--environments", type=Path, help="keep environments in this folder, and use those in it")
+    parser.add_argument("--environments", type=Path, help="store environments in this folder, and use those in it")
     options = parser.parse_args()
     index = configured_index()
     with tempfile.TemporaryDirectory() as scratch:
@@ -272,7 +276,7 @@ def main() -> None:
                         environment = (options.environments or Path(temporary)) / f"{name}-{version}"
                         releases[version] = measured(name, version, release, Path(scratch), environment)
                     print(f"{name} {version}: {releases[version]}", flush=True)
-                    # At once, since the next measurement may fail.
+                    # Written after each release, since the next measurement may fail.
                     known[version] = releases[version]
                     write_releases(name, {each: releases[each] for each in releases if each in known})
             write_releases(name, releases)

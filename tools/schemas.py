@@ -1,6 +1,4 @@
-"""What do the files that people and other programs read and write look like?
-
-JSON Schemas of manifest, policy, results, inspections.
+"""JSON Schemas of the files that people and other programs read and write: manifest, policy, results, inspections.
 
 ``python -m tools.schemas [FOLDER]`` writes them; a test keeps those in schema/ equal to what the types say.
 """
@@ -31,7 +29,7 @@ from tools.field_docs import add_field_docs, as_written, types_in
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 IDENTIFIER = "urn:jaxexport:schema:{}"
-"""The `$id` of a schema by its name. A name and no address: it is the same in every fork and mirror."""
+"""The `$id` of a schema. It is a name, not an address, so it is the same in every fork and mirror."""
 
 KERNEL: dict[str, tuple[type, str]] = {
     "converted": (
@@ -61,7 +59,7 @@ KINDS = dict(sorted((KERNEL | OF_FEATURES).items()))
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of one of `KINDS`."""
+    """Return the JSON Schema (2020-12) of one of `KINDS`."""
     kind, title = KINDS[name]
     of_type = policy_schema() if kind is Policy else msgspec.json.schema(as_written(kind))
     for part in of_type["$defs"].values():
@@ -75,7 +73,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def _add_facts(made: dict[str, Any]) -> None:
-    """Say in the schema of a result what the facts of features are. Other keys may hold anything."""
+    """Add the facts of features to the schema of a result. Other keys may hold anything."""
     facts = known_facts().values()
     schemas, definitions = msgspec.json.schema_components([fact.kind for fact in facts], ref_template="#/$defs/{name}")
     for fact in facts:
@@ -87,7 +85,7 @@ def _add_facts(made: dict[str, Any]) -> None:
 
 
 def written(name: str) -> bytes:
-    """The bytes of its file in schema/."""
+    """Return the bytes of a schema's file in schema/."""
     return msgspec.json.format(msgspec.json.encode(schema(name)), indent=2) + b"\n"
 
 

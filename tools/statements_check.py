@@ -1,6 +1,7 @@
-"""Break each statement of tests/statements.yaml in this program, and look whether its test fails: `nox -s statements`.
+"""A check that the test of each statement in tests/statements.yaml fails if the statement is broken.
 
-A row's mutation is made in a copy of the checkout, where all these tests pass first: the checkout stays as it is.
+`nox -s statements` runs it. A row's mutation is made in a copy of the checkout, where all these tests have to pass
+first. The checkout itself is not changed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ EIGHT_DEVICES = ("-o", "export_devices=8")
 
 
 class Checks:
-    """Runs tests of rows in copies, which are used by one run at a time."""
+    """Copies of the checkout in which the tests of rows run, one run at a time in each copy."""
 
     def __init__(self, rows: Iterable[Statement], folders: Iterable[Path]) -> None:
         self._files = files_by_test(list(rows))
@@ -31,7 +32,7 @@ class Checks:
             self._free.put(folder)
 
     def fail_unchanged(self, tests: Iterable[str]) -> list[str]:
-        """Of these tests those files whose tests fail without any mutation."""
+        """Return the files of these tests that have one which fails without any mutation."""
         by_file: dict[str, list[str]] = {}
         for test in sorted(set(tests)):
             by_file.setdefault(test.partition("::")[0], []).append(test)
@@ -45,18 +46,20 @@ class Checks:
             self._free.put(folder)
 
     def problem(self, mutation: Mutation) -> str:
-        """Why this mutation does not show its statement; empty where the test notices it."""
+        """Return why the test of a mutation does not notice it; empty where it does."""
         folder = self._free.get()
         target = folder / mutation.file
         original = target.read_text(encoding="utf-8")
         try:
             if original.count(mutation.replace) != 1:
                 return (
-                    f"{mutation.replace!r} occurs {original.count(mutation.replace)} times in {mutation.file}, not once"
+                    f"expected {mutation.replace!r} once in {mutation.file}, "
+                    f"found it {original.count(mutation.replace)} times"
                 )
             write(target, original.replace(mutation.replace, mutation.by))
             ended = self._ended([mutation.test], folder)
-            return {0: f"{mutation.test} passes all the same", 1: ""}.get(ended, f"{mutation.test} cannot be imported")
+            problems = {0: f"expected {mutation.test} to fail, but it passes", 1: ""}
+            return problems.get(ended, f"{mutation.test} cannot be imported")
         finally:
             write(target, original)
             self._free.put(folder)
@@ -70,7 +73,10 @@ class Checks:
 
 
 def main() -> None:
-    """Try the rows that the options choose, print what is not noticed, and end with 1 where something is not."""
+    """Try the mutations of the chosen rows, and print those that no test notices.
+
+    The exit code is 1 if there are any, or rows with neither a mutation nor a reason.
+    """
     parser = argparse.ArgumentParser(prog="tools.statements_check", description=__doc__)
     parser.add_argument("--rows", default="1-", help="only these rows, such as 1-20 or 7. Default: all")
     parser.add_argument("--file", default="", help="only mutations of files whose path has this text")
@@ -89,7 +95,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         checks = Checks(every, [Path(scratch) / str(number) for number in range(options.workers)])
         if failing := checks.fail_unchanged(mutation.test for mutation in mutations):
-            raise SystemExit(f"tests fail without any mutation: {', '.join(failing)}")
+            raise SystemExit(f"expected all tests to pass without any mutation, found failures in {', '.join(failing)}")
         unnoticed = 0
         with ThreadPoolExecutor(options.workers) as pool:
             for numbers, problem in zip(mutations.values(), pool.map(checks.problem, mutations), strict=True):

@@ -1,4 +1,4 @@
-"""The page docs/evidence/statements.md, from tests/statements.yaml: `python -m tools.statements_page`."""
+"""The writer of docs/evidence/statements.md, from tests/statements.yaml: `python -m tools.statements_page`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row: what a document says, what comes of it, and the tests, each as ``file::name``.
+    """One row: what a document says, what was found of it, and the tests that show it, each as ``file::name``.
 
-    It has either a mutation, or the reason why it is about jax alone.
+    A row has either a mutation, or the reason why it is about jax alone.
     """
 
     says: str
@@ -49,7 +49,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One document, its sections in the document's order."""
+    """One document, with its sections in order."""
 
     document: str
     about: str
@@ -58,17 +58,21 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_documents(path: Path = ROWS) -> tuple[Document, ...]:
-    """All rows, by document and section. Raises `msgspec.ValidationError` where a field is missing or unknown."""
+    """Return all rows, by document and section.
+
+    Raises:
+        msgspec.ValidationError: a field is missing or unknown.
+    """
     return msgspec.yaml.decode(path.read_bytes(), type=tuple[Document, ...])
 
 
 def statements(documents: Sequence[Document]) -> list[Statement]:
-    """All rows, in the page's order."""
+    """Return all rows, in the page's order."""
     return [row for document in documents for rows in document.sections.values() for row in rows]
 
 
 def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
-    """The file of every test function, by ``file::name``, of the files that rows name. Nothing is imported."""
+    """Return the path of every test function in the files that rows name, by ``file::name``. Nothing is imported."""
     named = {name.partition("::")[0] for row in rows for name in row.tests}
     return {
         f"{path.stem}::{node.name}": path
@@ -81,7 +85,7 @@ def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
 
 
 def page(documents: Sequence[Document], text: str) -> str:
-    """The page, with tables of these documents."""
+    """Return the page with new tables of these documents."""
     rows = statements(documents)
     named = [(f"[{one.document}]({one.url})" if one.url else one.document, statements([one])) for one in documents]
     head = "document", "statements", *OUTCOMES, "with a mutation", "about jax alone"

@@ -1,4 +1,4 @@
-"""The results of a run as studies, benchmarks and tests read them: unchecked, also of a run that has not ended."""
+"""The results of a run as studies, benchmarks and tests read them: without checks, also while the run goes on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from export_core.run.results import RESULTS, bytes_of_results, results_in
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return the results in the folder of a run. Raises `RunError`, which names a line that is none.
+    """Return the results in the folder of a run.
 
-    Commands read a run with `read_run`, which checks that its files belong together.
+    Commands use `read_run` instead, which checks that the files of a run belong together.
+
+    Raises:
+        RunError: a line is no result; the message names it.
     """
     path = folder / RESULTS
     return list(results_in(path, bytes_of_results(path)))

@@ -35,13 +35,13 @@ COMMAND = re.compile(r"(\w+\.)?command\(")  # the decorator of click, and that o
 GROUPING = {"defaultdict", "groupby", "grouped", "setdefault"}
 VERSIONS = {"jax", "jaxlib", "runtime", "version"}  # Fields that name a release.
 ASKING = {"feature_commands", "hook_of", "hooks"}
-"""What asks features for what they name: by a hook and the type of it, or by a type alone."""
+"""Functions that ask features for what they add, by a hook with its type, or by a type alone."""
 MAY_IMPORT_LATE = ("cli", "features", "runtimes")
-"""Rooms whose functions may import: what they load is wanted by one command, one feature, one reader."""
+"""Rooms whose functions may import: what they load serves only one command, one feature or one reader."""
 WALK = ("outcome_of", "judge", "html_page")
-"""What makes a result of a reply, and a page of the results: where the walk begins, and goes on."""
+"""Functions from which the walk follows calls, in order: they make results of replies, and a page of results."""
 OUTCOME = {"stage", "message", "seconds"}
-"""What a type has that carries the outcome of a cell: how far it got, what was said, how long it took."""
+"""The fields by which a type with the outcome of a cell is found."""
 TO_THE_PAGE = (
     ("readers.cell.request_of", ("Cell", "Request")),
     ("readers.worker.client.ForkingWorker.submit", ("Request", "send")),
@@ -50,19 +50,19 @@ TO_THE_PAGE = (
     ("run.session.run_matrix", ("safe_json", "result")),
     ("report.page_data.page_data", ("results", "tables")),
 )
-"""The changes of form from the plan to the page: a function, and words that it has. Not listed are the other halves of
-these: a worker reads its request and says its reply in the names of both, and results.jsonl is read as it is written.
+"""The functions that change the form of a cell from the plan to the page, each with words that its source has.
 
-It cannot leave one out: what takes one type with an outcome and returns another is found, and counted, where it is not
-listed; and whoever makes or decodes a type that is not one of the two adds to the figure of types.
+The other half of each is not listed: a worker reads its request and writes its reply by the same names, and
+results.jsonl is read as it is written. A function that takes one type with an outcome and returns another is counted
+too if it is missing here. A further type with an outcome adds to the figure of types.
 """
-QUESTION = re.compile(r"([^.?!]|[.?!]\S)*\?(\s|$)")  # a first sentence that asks, instead of saying what the module is
+QUESTION = re.compile(r"([^.?!]|[.?!]\S)*\?(\s|$)")  # a first sentence that is a question
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Graph = Mapping[str, set[str]]
 
 
 class Module(NamedTuple):
-    """A parsed file; `folder` is the package that holds it, which is itself for an ``__init__.py``."""
+    """A parsed file. `folder` is the package that it is in; that of an ``__init__.py`` is its own package."""
 
     name: str
     folder: str
@@ -84,7 +84,7 @@ class Figure(NamedTuple):
 
 
 def parse_modules(checkout: Path) -> Iterator[Module]:
-    """Every file of the packages of a checkout, or of the folder itself where it is a package."""
+    """Parse every file of the packages of a checkout, or of the folder itself where it is a package."""
     inits = [*checkout.glob("__init__.py")] or [*checkout.glob("*/__init__.py"), *checkout.glob("src/*/__init__.py")]
     for package in sorted(init.parent for init in inits if init.parent.name not in NOT_SHIPPED):
         for path in sorted(package.rglob("*.py")):
@@ -95,7 +95,7 @@ def parse_modules(checkout: Path) -> Iterator[Module]:
 
 
 def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:
-    """Which module imports which of the same tree, also inside functions and for types."""
+    """Return the modules of the same tree that each module imports, also inside functions and for types."""
     known = {module.name for module in modules}
     graph: dict[str, set[str]] = {}
     for module in modules:
@@ -112,7 +112,10 @@ def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:
 
 
 def room_graph(graph: Graph) -> dict[str, set[str]]:
-    """Imports between rooms: the folders and files just below a package. A package without folders is one room."""
+    """Return the rooms that each room imports.
+
+    A room is a folder or file just below a package; a package without folders is one room.
+    """
     with_folders = {name.split(".")[0] for name in graph if name.count(".") > 1}
     rooms = {name: ".".join(name.split(".")[: 2 if name.split(".")[0] in with_folders else 1]) for name in graph}
     between: dict[str, set[str]] = {room: set() for room in rooms.values() if room not in with_folders}
@@ -122,7 +125,7 @@ def room_graph(graph: Graph) -> dict[str, set[str]]:
 
 
 def count_floors(graph: Graph) -> int:
-    """The longest path of imports, in nodes; nodes that import each other in a circle stand on one floor."""
+    """Return the number of nodes on the longest path of imports; nodes that import each other count as one."""
 
     @functools.cache
     def below(start: str) -> set[str]:
@@ -140,7 +143,7 @@ def count_floors(graph: Graph) -> int:
 
 
 def circles(graph: Graph) -> list[str]:
-    """The modules that import each other in a circle: one name of each, and how many they are."""
+    """Return the circles of modules that import each other: one name of each, and its number of modules."""
 
     def below(start: str) -> set[str]:
         reached, waiting = set[str](), [start]
@@ -155,30 +158,30 @@ def circles(graph: Graph) -> list[str]:
 
 
 def annotated_fields(node: ast.ClassDef) -> dict[str, str]:
-    """The fields that a class declares itself, each with its annotation as text."""
+    """Return the fields that a class declares itself, each with its annotation as text."""
     declared = (part for part in node.body if isinstance(part, ast.AnnAssign))
     return {part.target.id: ast.unparse(part.annotation) for part in declared if isinstance(part.target, ast.Name)}
 
 
 def holds_run(node: ast.ClassDef) -> bool:
-    """Whether a class holds a whole run: by its public name, or by its results beside their summary."""
+    """Return whether a class holds a whole run: it is named so, or has fields `results` and `summary`."""
     return re.fullmatch(r"[A-Z]\w*Run|Run", node.name) is not None or {"results", "summary"} <= {
         *annotated_fields(node)
     }
 
 
 def carries_release(node: ast.ClassDef) -> bool:
-    """Whether a class declares a version and the day of its build: `built`, a date or its text, beside one of VERSIONS.
+    """Return whether a class declares a version, one of VERSIONS, and `built`, the day of its build.
 
-    A class that holds a release, or inherits from one, declares neither. The lines of a calendar, whose key is the
-    version, do not count.
+    A class that has a field with a release, or inherits from one, declares neither. Nor do the entries of a calendar:
+    their version is their key.
     """
     fields = annotated_fields(node)
     return fields.get("built") in ("datetime.date", "date", "str") and not VERSIONS.isdisjoint(fields)
 
 
 def verdict_tables(module: Module) -> Iterator[int]:
-    """The lines of tables by verdict, judgement or title of a finding, and of constants that list verdicts."""
+    """Yield the lines of tables by verdict, judgement or title of a finding, and of constants that list verdicts."""
 
     def is_verdict(node: ast.AST | None) -> bool:
         return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in VERDICTS
@@ -196,7 +199,7 @@ def verdict_tables(module: Module) -> Iterator[int]:
 
 
 def groupings(module: Module) -> Iterator[int]:
-    """The lines at which a module that knows results groups something by hand."""
+    """Yield the lines at which a module that imports `Result` groups something by hand."""
     imported = (node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom))
     if any(alias.name == "Result" for node in imported for alias in node.names):
         for node in ast.walk(module.tree):
@@ -206,7 +209,7 @@ def groupings(module: Module) -> Iterator[int]:
 
 
 def untyped_hooks(module: Module) -> Iterator[str]:
-    """Where a module asks for hooks without their type, behind the name of the hook; and what returns `Any` of them."""
+    """Yield the lines at which a module asks for a hook without its type, and functions of hooks that return `Any`."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call):
             name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
@@ -218,14 +221,14 @@ def untyped_hooks(module: Module) -> Iterator[str]:
 
 
 def late_imports(module: Module) -> Iterator[int]:
-    """The lines of the imports inside functions of a module, but for the rooms in which they may be."""
+    """Yield the lines of imports inside functions of a module, except in the rooms of `MAY_IMPORT_LATE`."""
     if module.name.partition(".")[2].split(".")[0] not in MAY_IMPORT_LATE:
         inside = (part for node in ast.walk(module.tree) if isinstance(node, Function) for part in ast.walk(node))
         yield from sorted({part.lineno for part in inside if isinstance(part, ast.Import | ast.ImportFrom)})
 
 
 def with_outcome(modules: Sequence[Module]) -> dict[str, str]:
-    """The types with a cell's outcome, by name, with the module of each: what has the fields, or extends what has."""
+    """Return the module of each type with a cell's outcome: one with the fields of `OUTCOME`, or a subclass of one."""
     classes = [(m.name, node) for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.ClassDef)]
     found: dict[str, str] = {}
     while True:
@@ -244,9 +247,10 @@ def with_outcome(modules: Sequence[Module]) -> dict[str, str]:
 
 
 def conversions(modules: Sequence[Module]) -> Iterator[str]:
-    """The changes of form of a cell from the plan to the page, those that are listed and those that are not.
+    """Yield the functions that change the form of a cell from the plan to the page.
 
-    One that is listed and gone says so. A package without cells has none.
+    Those that `TO_THE_PAGE` lists come first, with a note where one is missing, then those that it lacks. There are
+    none in a package without cells.
     """
     core = next((module.name.split(".")[0] for module in modules if module.name.endswith(".readers.cell")), None)
     if core is None:
@@ -255,7 +259,7 @@ def conversions(modules: Sequence[Module]) -> Iterator[str]:
     for name, words in TO_THE_PAGE:
         node = functions.get(f"{core}.{name}")
         if node is None or not set(words) <= set(re.findall(r"\w+", ast.unparse(node))):
-            yield f"{core}.{name} with {' and '.join(words)}: not there"
+            yield f"{core}.{name} with {' and '.join(words)}: missing"
         else:
             yield f"{core}.{name}"
     types = with_outcome(modules)
@@ -263,7 +267,7 @@ def conversions(modules: Sequence[Module]) -> Iterator[str]:
     for name, node in functions.items():
         taken = {part for argument in node.args.args for part in _words(argument.annotation)} & types.keys()
         pairs = {(one, other) for one in taken for other in _words(node.returns) & types.keys() if one != other}
-        # `Future[Reply]` of a request, and helpers of what is listed, change nothing more.
+        # A pair that a listed function has too, such as a helper of it or `Future[Reply]` of a request, counts once.
         if not pairs <= listed:
             yield name
 
@@ -281,14 +285,15 @@ def _words(annotation: ast.expr | None) -> set[str]:
 
 
 def is_command(function: ast.AST) -> bool:
-    """Whether click calls a function, which has a parameter for each option."""
+    """Return whether a function is a command of click, which has a parameter for each option."""
     return any(COMMAND.match(ast.unparse(part)) for part in getattr(function, "decorator_list", ()))
 
 
 def result_walk(modules: Sequence[Module]) -> list[str]:
-    """The rooms on the way of a result to the page, as the functions of `WALK` call others, each file when first met.
+    """Return the rooms on the way of a result to the page, in the order in which the functions of `WALK` call others.
 
-    A call is followed where it is by the name of a function or class, and so is a function that is passed on.
+    A file counts when it is first entered. Calls by the name of a function or class are followed, and functions that
+    are passed as arguments.
     """
     trees = {module.name: module.tree for module in modules}
     defined = {
@@ -361,7 +366,7 @@ def _bound_names(function: Function) -> set[str]:
 
 
 def measure(checkout: Path) -> list[Figure]:
-    """The figures of a checkout."""
+    """Return the figures of a checkout."""
     modules = list(parse_modules(checkout.resolve()))
     graph = import_graph(modules)
     rooms = room_graph(graph)
@@ -445,7 +450,11 @@ def _test_figures(checkout: Path) -> Iterator[Figure]:
 
 
 def checked_out(commit: str, repository: Path, folder: Path) -> Path:
-    """A folder with the Python files of a commit. Raises `SystemExit` where git has no such commit."""
+    """Write the Python files of a commit into a folder, and return it.
+
+    Raises:
+        SystemExit: git has no such commit.
+    """
     command = ["git", "-C", str(repository), "archive", commit, "*.py"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""docs/evidence/surface.md and surface.csv, from a run of the matrix: `python -m tools.surface_page [RESULTS_DIR]`."""
+"""The writer of docs/evidence/surface.md and surface.csv: `python -m tools.surface_page [RESULTS_DIR]`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DATA = PAGE.with_suffix(".csv")
 ISSUES = {issue.id: issue.title for issue in known_issues()}
 
 Outcomes = Mapping[str, Mapping[str, str]]
-"""What each golden did in each release: `promised pass`, or `outside error: ` with a known issue or the message."""
+"""The outcome of each golden in each release: `promised pass`, or `outside error: ` and a known issue or a message."""
 
 
 def outcomes(results: Iterable[Result]) -> Outcomes:
-    """What each golden did, by release, the newest first."""
+    """Return the outcome of each golden in each release, the newest first."""
     found: dict[str, dict[str, str]] = {}
     for result in sorted(results, key=lambda each: (each.reader.built, each.reader.jax), reverse=True):
         jax, jaxlib = result.reader.jax, result.reader.jaxlib
@@ -46,7 +46,7 @@ def _outcome(result: Result) -> str:
 
 
 def page(found: Outcomes, as_of: str, text: str) -> str:
-    """The page, with tables of these outcomes."""
+    """Return the page with new tables of these outcomes."""
     cells = [(golden, reader, what) for golden, by_reader in found.items() for reader, what in by_reader.items()]
     readers = list(dict.fromkeys(reader for _, reader, _ in cells))
     of_module = {
@@ -74,14 +74,14 @@ def _module(golden: str) -> str:
 
 
 def _counts(texts: Iterable[str]) -> tuple[int, int, int, int]:
-    """Promised cells, how many of them pass, the other cells, how many of these pass."""
+    """Return the number of promised cells, of those that pass, and the same for the other cells."""
     counts = Counter((text.startswith("promised"), text.endswith(" pass")) for text in texts)
     inside, outside = counts[True, True], counts[False, True]
     return inside + counts[True, False], inside, outside + counts[False, False], outside
 
 
 def _readers(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[Sequence[object]]:
-    """A row for each release; neighbours with the same counts share it."""
+    """Yield a row for each release; consecutive ones with the same counts share a row."""
     counts = {each: _counts(text for _, reader, text in cells if reader == each) for each in readers}
     for same, group in itertools.groupby(readers, counts.__getitem__):
         yield _between(list(group)), *same
@@ -92,29 +92,29 @@ def _between(readers: Sequence[str]) -> str:
 
 
 def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[Sequence[object]]:
-    """A row for each known issue that cells show, the promised ones first, and one for all others."""
+    """Yield a row for each known issue that cells show, most promised cells first, and one row for other failures."""
     shown: dict[str, Counter[str]] = {}
-    where: dict[str, set[int]] = {}
+    indexes: dict[str, set[int]] = {}
     for _, reader, text in cells:
         inside, _, what = text.partition(" ")
         if what != "pass":
             issue = what.partition(": ")[2]
             title = f"{for_markdown(ISSUES[issue])} (`{issue}`)" if issue in ISSUES else "something else"
             shown.setdefault(title, Counter())[inside] += 1
-            where.setdefault(title, set()).add(readers.index(reader))
+            indexes.setdefault(title, set()).add(readers.index(reader))
     for title, counts in sorted(shown.items(), key=lambda each: (-each[1]["promised"], -each[1]["outside"])):
-        between = _between(readers[min(where[title]) : max(where[title]) + 1])
+        between = _between(readers[min(indexes[title]) : max(indexes[title]) + 1])
         yield counts["promised"], counts["outside"], title, between
 
 
 def about(module: str) -> str:
-    """The first line of the docstring of a module of cases, as far as its first colon or semicolon."""
+    """Return the first line of the docstring of a module of cases, up to its first colon or semicolon."""
     text = ast.get_docstring(ast.parse((COMPAT / f"{module}.py").read_text(encoding="utf-8")))
     return re.split("[:;]", (text or module).splitlines()[0])[0].rstrip(".")
 
 
 def read(path: Path) -> Outcomes:
-    """The outcomes that surface.csv has."""
+    """Return the outcomes that surface.csv has."""
     return {row.pop("golden"): {reader: what for reader, what in row.items() if what} for row in csv_rows(path)}
 
 

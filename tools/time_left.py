@@ -1,8 +1,8 @@
-"""Whether the time left that a run shows is true: records a run's progress, and replays it against the rule.
+"""A check that the time left which a run shows is true: it records a run's progress, and replays the record.
 
-``python -m tools.time_left FILE --record matrix …`` runs the command `jaxexport matrix …` and writes what ended when.
-``python -m tools.time_left FILE…`` replays such files: what would have been shown at each half second, beside what was
-left. The exit code is 1 where a file breaks the rule.
+``python -m tools.time_left FILE --record matrix …`` runs `jaxexport matrix …` and records when each cell ended.
+``python -m tools.time_left FILE…`` replays such files. It compares what would have been shown at each half second with
+the time that was really left. The exit code is 1 where a file breaks the rule below.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import NamedTuple
 from export_core.report import progress
 
 FROM, FACTOR, SLACK, STILL = 0.2, 1.5, 5.0, 10.0
-"""After a fifth of the run, what is left is in the range, or within a factor of 1.5 or 5 seconds of its middle; and the
-range is never the same for more than 10 seconds."""
+"""The rule, from a fifth of the run on. The time left is in the shown range, or differs from its middle by a factor of
+at most 1.5 or by at most 5 seconds. And the text changes at least every 10 seconds."""
 
 Event = tuple[float, str] | tuple[float, str, bool, float]
-"""The seconds since the start, and the reader whose environment is built; of a cell also its promise and its cost."""
+"""Seconds since the start, and the reader whose environment is built; of a cell also whether it is promised, and its
+cost."""
 
 
 class Shown(NamedTuple):
-    """What is shown at a moment, and what is left in truth."""
+    """The text and range that are shown at a moment, and the seconds that were really left."""
 
     seconds: float
     text: str
@@ -36,24 +37,24 @@ class Shown(NamedTuple):
 
     @property
     def is_true(self) -> bool:
-        """Whether what is left is in the range, or near enough to its middle."""
+        """Whether the time left is in the range, or near enough to its middle."""
         middle = (self.low * self.high) ** 0.5
         wrong = max(middle, 0.1) / max(self.left, 0.1)
         return self.low <= self.left <= self.high or 1 / FACTOR <= wrong <= FACTOR or abs(middle - self.left) <= SLACK
 
 
 class Clock:
-    """Time that passes when it is told."""
+    """A clock that stands still until somebody sets it."""
 
     now = 0.0
 
     def __call__(self) -> float:
-        """The seconds that have passed."""
+        """Return the seconds that have passed."""
         return self.now
 
 
 def shown(events: Sequence[Event]) -> Iterator[Shown]:
-    """What is shown at each half second of a recorded run."""
+    """Yield what is shown at each half second of a recorded run."""
     clock = Clock()
     cells = Counter((event[1], event[2]) for event in events if len(event) == 4)
     time_left = progress.TimeLeft(cells, clock)
@@ -68,7 +69,7 @@ def shown(events: Sequence[Event]) -> Iterator[Shown]:
 
 
 def problems(events: Sequence[Event]) -> list[str]:
-    """How a recorded run breaks the rule."""
+    """Return how a recorded run breaks the rule, a line for each half second."""
     end = events[-1][0]
     first_cell = next(event[0] for event in events if len(event) == 4)
     found, since, before = [], 0.0, ""
@@ -76,36 +77,36 @@ def problems(events: Sequence[Event]) -> list[str]:
         if moment.text != before:
             since, before = moment.seconds, moment.text
         if moment.text and moment.seconds < first_cell:
-            found.append(f"{moment.seconds:.0f} s: shows {moment.text}, before a cell has run")
+            found.append(f"{moment.seconds:.0f} s: expected no text before a cell has run, found {moment.text}")
         if not moment.text:
             if moment.seconds > max(end * FROM, first_cell + SLACK):
-                found.append(f"{moment.seconds:.0f} s: shows nothing")
+                found.append(f"{moment.seconds:.0f} s: expected a time left, found none")
             continue
         if moment.seconds - since > STILL:
-            found.append(f"{moment.seconds:.0f} s: shows {moment.text} for more than {STILL:.0f} s")
+            found.append(f"{moment.seconds:.0f} s: expected a new text after {STILL:.0f} s, found {moment.text} still")
         if moment.seconds > end * FROM and not moment.is_true:
-            found.append(f"{moment.seconds:.0f} s: shows {moment.text}, and {moment.left:.0f} s are left")
+            found.append(f"{moment.seconds:.0f} s: expected about {moment.left:.0f} s left, found {moment.text}")
     return found
 
 
 class Recorder(progress.TimeLeft):
-    """The time left of a run, which also records what ends when."""
+    """The time left of a run, which also records when environments are built and cells end."""
 
     events: list[Event] = []  # noqa: RUF012  # of the one run of this process
 
     def environment(self, reader: str) -> None:
-        """An environment is built."""
+        """Record that an environment is built."""
         self.events.append((round(self._now(), 2), reader))
         super().environment(reader)
 
     def cell(self, reader: str, promised: bool, cost: float) -> None:
-        """A cell has ended."""
+        """Record that a cell has ended."""
         self.events.append((round(self._now(), 2), reader, promised, round(cost, 3)))
         super().cell(reader, promised, cost)
 
 
 def record(file: Path, words: Sequence[str]) -> None:
-    """Run `jaxexport` with these words, and write what ended when."""
+    """Run `jaxexport` with these words, and write when environments were built and cells ended."""
     from export_core.cli.entry import main as jaxexport
 
     progress.TimeLeft = Recorder  # type: ignore[misc]

@@ -31,10 +31,10 @@ def known_names() -> frozenset[str]:
 
 
 def names_in(jaxlib: Path) -> frozenset[str]:
-    """Return the names that the largest library in an installed jaxlib's folder has.
+    """Return the VHLO names in the largest libraries of an installed jaxlib's folder.
 
     Raises:
-        ArtifactError: there is no such library.
+        ArtifactError: no library has such names.
     """
     names: set[str] = set()
     libraries = [path for path in jaxlib.rglob("*") if path.name.endswith((".so", ".dylib", ".pyd", ".dll"))]
@@ -67,12 +67,11 @@ def with_operations(text: str, names: Iterable[str], since: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Say what the tables lack, one name a line; return 1 if they lack any.
+    """Print the names that the tables lack, one a line; return 1 if there are any.
 
-    `--renew` adds operations, with the installed jaxlib's StableHLO version as the one they came with. An attribute or
-    a type goes in by
-    hand: its code in the bytecode is in StableHLO's VhloBytecode.cpp and in no name. `through` too: a rule may change
-        without a name.
+    `--renew` adds them as operations that came with the installed jaxlib's StableHLO version. An attribute or a type is
+    added by hand, with its code in the bytecode from StableHLO's VhloBytecode.cpp. `through` is set by hand too: a rule
+    may change without a new name.
     """
     folders = [word for word in arguments if word != "--renew"]
     version = None if folders else stablehlo_of_installed()
@@ -85,15 +84,15 @@ def main(arguments: list[str]) -> int:
         folder = Path((spec.submodule_search_locations or ["."])[0] if spec else ".")
     print(
         f"{folder}: StableHLO {version or 'unknown'}; "
-        f"the tables were read off the sources through {vhlo_tables()['through']}"
+        f"the tables were made from the source code up to {vhlo_tables()['through']}"
     )
     missing = sorted(names_in(folder) - known_names())
     if "--renew" in arguments and missing and version:
         # Only an operation may be used as one: jaxlib's names do not say which are, and an unused line of the table
         # does no harm.
         TABLES.write_text(with_operations(TABLES.read_text(), missing, version))
-        print(f"added as operations that came with {version}; move what is a type or an attribute, with its code:")
-    print(*missing, sep="\n") if missing else print("The tables know every VHLO name in it.")
+        print(f"added as operations of {version}; move each type or attribute to its table by hand, with its code:")
+    print(*missing, sep="\n") if missing else print("The tables have every VHLO name in it.")
     return 1 if missing else 0
 
 

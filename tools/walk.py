@@ -1,9 +1,9 @@
 """How often the program changes rooms: in an unchanged marked test, and in one cell of a matrix with its page.
 
 ``python -m tools.walk`` runs both with the jaxlib of this interpreter, and prints for each the changes, and the pairs
-of rooms with the most. A call of a function into another room than that of its caller is one change, also where other
-code, such as a library's, is between the two on the same thread; `sys.setprofile` counts them. The bodies of modules
-and classes, which run once when they are imported, are not counted as called; a generator counts when it begins.
+of rooms with the most. A call of a function in another room than its caller's is one change, also if other code,
+such as a library's, is between the two on the same thread. `sys.setprofile` counts them. The bodies of modules and
+classes, which run once on import, do not count; a generator counts when it begins.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def test_marked(export_golden):
     export_golden(jax.jit(jnp.sin), np.arange(3.0, dtype=np.float32))
 """
 PAIRS: Counter[tuple[str, str]] = Counter()
-"""The changes of this process, by the rooms of the caller and of the called."""
+"""The counts of room changes in this process, by the room of the caller and that of the function called."""
 
 
 def count_changes(frame: FrameType, event: str, _: object) -> None:
-    """Count a call, as a profiler of `sys.setprofile`, if it is into another room."""
+    """Count a call into another room; `sys.setprofile` calls this."""
     code = frame.f_code
     is_body = not code.co_flags & inspect.CO_NEWLOCALS
     if event != "call" or is_body or not (room := room_of(code)) or frame.f_lasti > first_of(code):
@@ -51,13 +51,13 @@ def count_changes(frame: FrameType, event: str, _: object) -> None:
 
 @functools.cache
 def first_of(code: CodeType) -> int:
-    """The place in a function at which it begins; a generator goes on at a later one."""
+    """Return the offset at which a function begins; a generator that resumes does so at a later one."""
     return next(part.offset for part in dis.get_instructions(code) if part.opname == "RESUME")
 
 
 @functools.cache
 def room_of(code: CodeType) -> str:
-    """The room of a function, or of the body of a module or class; empty for what is none of ours."""
+    """Return the room of a function, or of the body of a module or class; empty for code of other packages."""
     parts = Path(os.path.relpath(code.co_filename, ROOT)).with_suffix("").parts
     if parts[0] not in PACKAGES:
         return ""
@@ -87,7 +87,7 @@ def walk(command: str, words: list[str]) -> None:
 
 
 def walked(folder: Path, *words: str) -> Counter[tuple[str, str]]:
-    """The changes of a command in a folder, in a process of its own."""
+    """Return the room changes of a command that runs in a folder, in a process of its own."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
         [sys.executable, "-m", "tools.walk", *words],

@@ -1,4 +1,4 @@
-"""A wheel of this repository, and what somebody has who installs it: for pages and for the tutorial's run."""
+"""A wheel of this repository, and the variables of a user who installs it: for pages and for the tutorial's run."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ ROOT = Path(__file__).parents[1]
 def _built() -> tempfile.TemporaryDirectory[str]:
     folder = tempfile.TemporaryDirectory()
     subprocess.run([uv_command(), "build", "--quiet", "--wheel", "--out-dir", folder.name, str(ROOT)], check=True)
-    return folder  # as long as this object lives, so does the folder
+    return folder  # the folder is removed when this object is
 
 
 def wheel_folder() -> Path:
-    """A folder with the wheel; it is built once in a process, and removed when that ends."""
+    """Return a folder with the wheel, which is built once in a process, and removed when that ends."""
     return Path(_built().name)
 
 
 def variables_of_a_user(private: Path) -> dict[str, str]:
-    """Variables with which pip and uv find the wheel, and `jaxexport` has run nothing before.
+    """Return variables with which pip and uv find the wheel, and `jaxexport` has an empty cache.
 
-    `private` is an empty folder. The environments of readers are those of whoever runs this, since each takes some
-    350 MB.
+    The environments of readers are shared with whoever runs this, since each takes some 350 MB.
+
+    Args:
+        private: an empty folder, for the cache.
     """
     cache = private / "cache"
     cache.mkdir()
@@ -38,7 +40,7 @@ def variables_of_a_user(private: Path) -> dict[str, str]:
     (cache / "environments").symlink_to(environments)
     return {
         "JAXEXPORT_CACHE": str(cache),
-        "PIP_CONFIG_FILE": os.devnull,  # other places that it names could print warnings
+        "PIP_CONFIG_FILE": os.devnull,  # a user's configuration could make pip print warnings
         "PIP_FIND_LINKS": str(wheel_folder()),
         "UV_FIND_LINKS": str(wheel_folder()),
     }

@@ -11,7 +11,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from export_core.artifact import read
 
 exported = read(sys.argv[1]).envelope
-kept = [exported.in_avals[place] for place in exported.module_kept_var_idx]
+kept = [exported.in_avals[index] for index in exported.module_kept_var_idx]
 types = [tf.dtypes.as_dtype(aval.dtype) for aval in exported.out_avals]
 
 

@@ -13,12 +13,13 @@ from export_core.artifact.protobuf import SPAN, Wire
 from export_core.artifact.saved_model import FILE as SAVED_MODEL
 from export_core.artifact.saved_model import OPERATION, SavedModel, is_saved_model, read_saved_model
 from export_core.artifact.unread import Unread, unread_parts
+from export_core.base.quick_hash import sha256_of
 from export_core.base.untrusted import UnexpectedFileError, read_regular
 
 
 def as_dict(value: object) -> Any:
     """Turn named tuples, tuples and dicts into what `json` can write; bytes become their hexadecimal digits."""
-    # A class whose fields are not what people should see names in `shown` what is.
+    # A class may define `shown`: the fields that people see, in place of all of them.
     fields = value.shown() if hasattr(value, "shown") else getattr(value, "_fields", None)
     if fields is not None:
         return {name: as_dict(getattr(value, name)) for name in fields}
@@ -42,7 +43,7 @@ _OF_PICKLE = (
     "A compiled executable runs in the jaxlib and on the devices that compiled it, and a pickle runs code when it is "
     "loaded: export the function with jax.export."
 )
-# What people give by mistake: each starts with bytes that no flatbuffer of jax does, and gets advice of its own.
+# Files that are often given by mistake, by first bytes that no flatbuffer of jax has: each gets its own advice.
 _NOT_ARTIFACTS: tuple[tuple[bytes | tuple[bytes, ...], str, str], ...] = (
     (b"\x1f\x8b", "a gzip file", "Decompress it first."),
     (b"PK\x03\x04", "a zip file (an .npz, or a saved model)", "Give the artifact inside it."),
@@ -71,9 +72,7 @@ class Artifact:
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of the whole file, as 64 hexadecimal digits."""
-        import hashlib  # 5 ms, as long as reading an artifact; tests/artifact/test_light.py
-
-        return hashlib.sha256(self.data).hexdigest()
+        return sha256_of(self.data)
 
     @cached_property
     def module(self) -> Module:
@@ -223,6 +222,6 @@ def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
         return "HLO as a protobuf", _OF_HLO
     if is_mlir(data):
         return "MLIR as text", _OF_TEXT
-    # As the offset of a root table, four letters would be 500 MB and more.
+    # Read as the offset of a root table, four letters are 500 MB or more: text is no flatbuffer.
     is_text = data[:64].translate(None, _TEXT) == b""
     return ("text", "Give the bytes that Exported.serialize() returned.") if is_text else None

@@ -172,7 +172,7 @@ _PREFIXES = {
     "tpu": ("tpu_custom_call",),
 }
 PLATFORMS = (*_PREFIXES,)
-# The TPU compiler's own, which have no prefix.
+# Targets of the TPU compiler, which have no prefix.
 _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr", "ApproxTopK"})
 
 

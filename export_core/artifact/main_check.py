@@ -25,7 +25,9 @@ POLYMORPHISM = "jax.uses_shape_polymorphism"
 TOKEN = "!stablehlo.token"
 INNER = "_wrapped_jax_export_main"
 _SCALARS = ("tensor<i32>", "tensor<i64>")
-_CONSTRAINT = re.compile(rb"do not match the symbolic shape constraint ([^\0]{1,400}?)\. Expected '")
+_CONSTRAINT = (  # As text: few modules need it compiled.
+    rb"do not match the symbolic shape constraint ([^\0]{1,400}?)\. Expected '"
+)
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 """The number of uint32 values in a PRNG key, by its dtype. Source: jax/_src/prng.py."""
 
@@ -79,7 +81,7 @@ def dimension_constraints(artifact: Artifact) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for module in artifact.modules:
         strings = module.tables.cursor(STRINGS)
-        texts = _CONSTRAINT.findall(bytes(strings.data[strings.at : strings.end]))
+        texts = re.findall(_CONSTRAINT, bytes(strings.data[strings.at : strings.end]))
         found.update(dict.fromkeys(text.decode("utf-8", "replace") for text in texts))
     return tuple(found)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from export_core.releases.calendar_entries import CalendarEntry, RuntimeEntries
 
 
-CONVERT = ", or `jaxexport convert FILE"  # How the other remedy begins, behind the way to export.
+CONVERT = ", or `jaxexport convert FILE"  # The beginning of the second remedy, after how to export otherwise.
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
 # schema.

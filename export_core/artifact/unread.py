@@ -16,7 +16,7 @@ from export_core.artifact.envelope.fields import Envelope
 
 UNKNOWN = "unknown"  # of a known dialect, and in no table: a newer release may have written it
 FOREIGN = "foreign"  # what jax.export never writes, and what this reader cannot look into
-CONFLICT = "conflict"  # said twice: jaxlib takes one, the reader could show the other
+CONFLICT = "conflict"  # given twice: jaxlib uses one, and this reader could show the other
 
 DIALECTS = ("builtin", "vhlo", "sdy")
 PROPERTIES_SINCE = 5  # the bytecode version in which an operation's own attributes left its dictionary

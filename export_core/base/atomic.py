@@ -163,14 +163,14 @@ def is_abandoned(hidden: Path) -> bool:
         os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:
         return True
-    except (ValueError, IndexError, OverflowError, PermissionError):  # the last: it exists, and is another user's
+    except (ValueError, IndexError, OverflowError, PermissionError):  # the last: another user's process
         return False
     return False
 
 
 def recover(case: Path) -> None:
     """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
-    if case.is_symlink():  # its goldens are in another place, and none is read there
+    if case.is_symlink():  # its goldens are elsewhere, and no golden is read through a link
         return
     for old in sorted(case.glob(f"{SWAPPED_OUT}*")):
         place = case / old.name.removeprefix(SWAPPED_OUT)

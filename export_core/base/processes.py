@@ -90,7 +90,7 @@ def kernels_in_words(variables: Mapping[str, str]) -> str:
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the variables that can change what a process does, for the keys of cached outcomes."""
-    harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}  # without one of its own, a process has any seed
+    harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}  # else each process gets a random seed
     return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
 
 
@@ -170,7 +170,7 @@ def ask(process: subprocess.Popen[bytes], question: bytes, seconds: float, longe
         process.stdin.write(question + b"\n")
         process.stdin.flush()
         return process.stdout.readline(longest)
-    except OSError:  # it is gone: its exit status says more
+    except OSError:  # it has ended: its exit status is reported
         return b""
     finally:
         watch.cancel()

@@ -59,7 +59,7 @@ def _remove_abandoned_in(parent: str) -> None:
         with contextlib.suppress(OSError), _opened(f"{parent}/{name}", os.O_DIRECTORY) as folder:
             if os.fstat(folder).st_uid != os.getuid():
                 continue
-            # One without a lock is just being made, or is none of a run.
+            # A folder without a lock is just being made, or is not a run's.
             with _opened(_LOCK, os.O_RDWR, folder) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: its owner lives
                 shutil.rmtree(f"{parent}/{name}", ignore_errors=True)

@@ -90,7 +90,7 @@ def printable_json(text: str) -> str:
     Args:
         text: JSON, finished.
     """
-    # Such letters are in strings only, where the escape means the same.
+    # In JSON, such letters are in strings only, where the escape means the same.
     return re.sub(_IN_JSON, lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")
 
 

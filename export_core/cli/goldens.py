@@ -45,7 +45,7 @@ def list_goldens(project: click_options.Project, coverage: bool) -> None:
 
     goldens = project.store.goldens()
     if coverage:
-        if not goldens:  # a table of nothing would look like goldens that cover nothing
+        if not goldens:  # an empty table would look like goldens that cover nothing
             raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
         echo(click_options.hook_of("coverage", CoverageText, "--coverage")(goldens), nl=False)
         return

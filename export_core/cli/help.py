@@ -99,7 +99,7 @@ class HelpfulGroup(HelpfulCommand, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command of the first word. Raises `click.UsageError`, with the command that is likely meant."""
-        # What a misspelled word stands for, click says itself, from 8.4 on.
+        # From 8.4 on, click itself suggests a command for a misspelled word.
         if args[0] not in self.commands and (meant := meant_command(ctx, args[0])):
             raise click.UsageError(f"No such command: {args[0]}.{meant}", ctx)
         return super().resolve_command(ctx, args)
@@ -173,7 +173,7 @@ _COMMANDS = {
 """The commands by the words that people type after `jaxexport` instead."""
 _OPTIONS = {"--delete": "--yes", "--force": "--yes", "-y": "--yes", "--out": "--output"}
 """The options of other programs, by their names there, with their names here."""
-_MOST = 3  # An option that more commands have, such as --json, says nothing of which one is meant.
+_MOST = 3  # An option of more commands than this, such as --json, does not show which one is meant.
 
 
 def meant_command(ctx: click.Context, name: str) -> str:
@@ -193,13 +193,13 @@ def meant_option(ctx: click.Context, option: str, similar: Sequence[str]) -> str
     if (meant := _OPTIONS.get(option)) in own:
         return f" Did you mean {meant!r}?"
     commands = [words for words, has in _every_command(ctx) if any(option in param.opts for param in has.params)]
-    # What a run leaves is in its report: of several commands with an option, that one is meant.
+    # The results of a run are in its report: of several commands with an option, `report` is the likeliest.
     commands.sort(key=lambda words: not words.endswith("report"))
     if 0 < len(commands) <= _MOST:
         return f" Did you mean `{commands[0]} {option}`?"
     if isinstance(ctx.command, click.Group) and option[2:] in ctx.command.commands:
         return f" Did you mean `{ctx.command_path} {option[2:]}`?"
-    known = [repr(name) for name in similar if name in own]  # of the two numbers of an option, the one in its help
+    known = [repr(name) for name in similar if name in own]  # of an option with two spellings, the one in its help
     return f" Did you mean {' or '.join(known)}?" if known else ""
 
 

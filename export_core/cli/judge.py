@@ -128,7 +128,7 @@ def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> tu
         )
     run, missing = merge_shards(shards)
     assert run.plan
-    judging_policy(run, shards[0], policy_file)  # raises for shards that do not count any more
+    judging_policy(run, shards[0], policy_file)  # raises for shards whose verdicts have to be found again
     with Journal(folder, run.plan) as journal:
         finish_run(journal, folder, run)
     return run, missing

@@ -101,7 +101,7 @@ class _FailSafe:
     def write(self, text: str) -> int:
         """Write the text, or drop it."""
         try:
-            self._stream.write(without_commands(text))  # here: where a line begins is known once it is wrapped
+            self._stream.write(without_commands(text))  # after wrapping, which decides where lines begin
         except OSError as error:
             self._give_up(error)
         return len(text)
@@ -117,7 +117,7 @@ class _FailSafe:
         return getattr(self._stream, name)
 
     def _give_up(self, error: OSError) -> None:
-        if self._stream is sys.stdout and not isinstance(error, BrokenPipeError):  # who closes a pipe has seen enough
+        if self._stream is sys.stdout and not isinstance(error, BrokenPipeError):  # a closed pipe is no error
             _NOT_WRITTEN.append(error)
         # What is left in the buffer would fail again when Python ends, and change the exit code.
         nowhere = os.open(os.devnull, os.O_WRONLY)

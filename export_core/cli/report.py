@@ -204,7 +204,7 @@ def judged_run(
     before, earlier = recorded.summary, recorded.policy
     file, policy, goldens = judging_policy(recorded, folder, policy_file)
     options = ["--policy", str(file)] if policy.without_locations() != earlier.without_locations() else []
-    # Not today: the same results and policy are to give the same judgement on any day.
+    # The day of the run, not today: equal results and policy give the same judgement on any day.
     day = click_options.day_of(as_of) if as_of else before.as_of
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]

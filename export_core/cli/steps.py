@@ -24,12 +24,12 @@ class Steps:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._console, self._quiet = console(stderr=True), quiet
-        # A dumb terminal cannot redraw a line: it gets those of a log.
+        # A dumb terminal cannot redraw a line: it gets the lines of a log.
         self._moves = self._console.is_interactive and not self._console.is_dumb_terminal and not quiet
         columns = SpinnerColumn(), TextColumn("working,"), TimeElapsedColumn()
         self._bar = Progress(
             *columns, console=self._console, transient=True, disable=not self._moves,
-            redirect_stdout=False, redirect_stderr=False,  # or what others print on standard output would go to stderr
+            redirect_stdout=False, redirect_stderr=False,  # else other code's stdout would go to stderr
         )  # fmt: skip
         self._task = self._bar.add_task("")
         self._last = time.monotonic()

@@ -130,7 +130,7 @@ def free_memory() -> None:
     """Free the memory that jax holds for functions: modules and programs, and with both their constants."""
     jax.clear_caches()
     # Since 0.12 a thread makes up to ten modules in one MLIR context, which keeps the constants of all of them.
-    with suppress(AttributeError):  # a release may name it otherwise, and then keeps it
+    with suppress(AttributeError):  # a release may have another name for it: then the cache stays
         importlib.import_module("jax._src.interpreters.mlir")._thread_local_context.set_local(None)
 
 
@@ -151,7 +151,7 @@ def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
     Traces the function.
     """
-    __tracebackhide__ = True  # what is wrong with a call is said at the call
+    __tracebackhide__ = True  # an error is reported at the user's call
     stage = function.trace if hasattr(function, "trace") else function.lower  # trace() exists since 0.4.30
     return stage(*args, **kwargs).in_tree
 

@@ -178,11 +178,11 @@ def placed_like(value: Any, array: Any) -> Any:
     """Return `array` on the devices, in the memory and in the layout of `value`."""
     if not isinstance(value, jax.Array) or _format(array) == _format(value):
         return array
-    if whole(value) is not value:  # such an array can only be made of one that is whole on each device
+    if whole(value) is not value:  # such an array is made only from one that is whole on each device
         return jax.sharding.reshard(placed_like(whole(value), array), value.sharding)
     if array.sharding != value.sharding:
         array = jax.device_put(array, value.sharding)
-    # Not in any case: until 0.10.1 this compiles what XLA cannot run on a CPU where the memory is that of the host.
+    # Not always: until 0.10.1, host memory here makes a program that XLA cannot run on a CPU.
     return array if _format(array) == _format(value) else jax.device_put(array, _format(value))
 
 

@@ -381,7 +381,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
         return jitted_call(test, functools.partial(function.__func__, function.__self__), args, kwargs)
     if not (callable(function) and hasattr(function, "lower")):
         name = getattr(function, "__name__", "f").replace("<lambda>", "f")
-        if hasattr(function, "wait_checks"):  # as chexify needs a jitted function inside, jitting it again is refused
+        if hasattr(function, "wait_checks"):  # of chexify, which holds a jitted function already
             raise ExportError(
                 f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
                 "of the jitted function: no artifact can. Export that function without its checks: call "
@@ -455,7 +455,9 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
         constants = [leaf for leaf in jax.tree_util.tree_leaves((args, kwargs)) if not _is_traced(leaf)]
         expected = [leaf for leaf in leaves if not _is_traced(leaf)]
         if constants != expected:
-            raise ExportError(f"{test}: a further call has other constants: expected {expected}, found {constants}.")
+            raise ExportError(
+                f"{test}: a further call has other constants: expected {expected}, found {constants}. Pass the same."
+            )
         args, kwargs = _arrays_of((args, dict(kwargs)))
         return args, dict(kwargs)
 

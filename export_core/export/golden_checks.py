@@ -197,7 +197,7 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
     if not order:
         return []
     arguments = produced.arguments
-    # jax.numpy has no float0: such arrays stay NumPy's.
+    # jax.numpy has no float0: such arrays remain NumPy arrays.
     values = [
         value if getattr(value, "dtype", None) == jax.dtypes.float0 else jax.numpy.asarray(value)
         for value in arguments.flat()
@@ -311,7 +311,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, arguments: Argument
     """Raise `ExportError` unless the writer itself refuses this call: otherwise no reader can be expected to."""
     where = f"{produced.case.test}: {check.name}"
     try:
-        # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
+        # Deserialized, as in a reader: before that, jax knows more of the dimensions, refuses more, and with other
         # messages.
         exported = api.derivative(produced.files[ARTIFACT], check.vjp)
         args, kwargs = plain(arguments.copy().dynamic)

@@ -86,7 +86,7 @@ class _JaxprTable:
         if key not in self._counts:
             self.distinct.append(jaxpr)
             self._counts[key] = Counter(primitive for primitive, _ in bound)
-            # Sums of sums: counting through a call graph that doubles at each level stays linear.
+            # Sums of sums keep the count linear in a call graph that doubles at each level.
             for callee_key, (_, params) in zip(keys, inner, strict=True):
                 self._counts[key] += self._counts[callee_key]
                 self.uses[callee_key] += 1
@@ -313,7 +313,7 @@ def array_text(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, enum.Enum):  # before the numbers: an IntEnum is one, and its number says less
+    if isinstance(value, enum.Enum):  # before the numbers: an IntEnum is a number too, and its name is clearer
         return f"{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, (bool, int, float, complex, bytes)):
         return repr(value)
@@ -384,7 +384,7 @@ def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ..
     where jax makes a factorization of other operations (QDWH).
     """
     jaxpr = getattr(closed_jaxpr, "jaxpr", closed_jaxpr)
-    makers = functools.cache(_makers)  # of jaxprs, which are the same while they are held here
+    makers = functools.cache(_makers)  # cached by jaxpr, each of which lives as long as this function
     return groups_of(_factor(jaxpr, var, makers) for var in jaxpr.outvars)
 
 
@@ -400,7 +400,7 @@ def _makers(jaxpr: Any) -> dict[int, tuple[Any, int]]:
 def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, int]]]) -> Factor | None:
     """Return the factor that a variable of a jaxpr is, or None."""
     calls: list[tuple[Any, Any]] = []
-    while made := makers(jaxpr).get(id(var)):  # a constant has none
+    while made := makers(jaxpr).get(id(var)):  # a constant has no maker
         equation, number = made
         if equation is None:
             if not calls:  # an argument of the function itself
@@ -410,7 +410,7 @@ def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, i
             continue
         name, inner = equation.primitive.name, inner_jaxprs(equation.params)
         if (roles := _FACTORS.get(name)) is not None:
-            # By their places: one inner jaxpr that is called twice is two factorizations.
+            # By the calls around it: an inner jaxpr that is called twice has two factorizations.
             place = (*(id(call) for _, call in calls), id(equation))
             return Factor(place, name, roles[number]) if number < len(roles) else None
         if name in _SAME and len(equation.invars) == len(equation.outvars):

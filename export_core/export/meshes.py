@@ -104,7 +104,7 @@ def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
     """Return the sharding that an artifact wants for each argument on a mesh, None for one that it leaves open."""
     try:
         return tuple(exported.in_shardings_jax(mesh))
-    except (AttributeError, ValueError):  # until 0.4.28 it cannot say it; since 0.9.0 arguments may be on other meshes
+    except (AttributeError, ValueError):  # no such attribute until 0.4.28; since 0.9.0 arguments may be on other meshes
         return (None,) * count
 
 
@@ -258,7 +258,7 @@ def _axes_of(mesh: Mesh) -> dict[str, int]:
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
     """Return the mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes, else None."""
-    # Its axes may be explicit, and a function inside takes no others.
+    # Its axes may be explicit, and then a function inside accepts only explicit ones.
     mesh = case.context_mesh
     return mesh if mesh is not None and list(mesh.shape.items()) == list(axes.items()) else None
 

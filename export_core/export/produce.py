@@ -396,7 +396,7 @@ def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
         values["jax_export_ignore_forward_compatibility"] = True
     with api.temporary_settings(case.test, values):
         if traced_anew:
-            jax.clear_caches()  # what was traced before has its locations, and keeps them whatever the settings say
+            jax.clear_caches()  # earlier traces have locations, which the settings do not remove
         yield
 
 
@@ -412,7 +412,7 @@ def current_flags() -> Flags:
 
 def _jaxpr(case: Case, specs: Arguments) -> Any:
     """Return the closed jaxpr of the function."""
-    # jax.jit has trace() since 0.4.30, and knows what is static. Before, the jit itself is an equation of the printed
+    # jax.jit has trace() since 0.4.30, and knows static arguments. Before, the jit itself is an equation of the printed
     # jaxpr.
     if hasattr(case.function, "trace"):
         return case.function.trace(*specs.args, **specs.kwargs).jaxpr

@@ -115,7 +115,7 @@ def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) 
     # jax raises its error from one that has the traceback of the equation.
     if frames := _outside_jax(reversed(extract_tb(getattr(error.__cause__, "__traceback__", None)))):
         return f"\nIt is {call_text('made', frames)}"
-    # A call of one's own names its target; those of jax's primitives have theirs where they are lowered.
+    # A user's own call names its target; jax's primitives get theirs when they are lowered.
     calls = equations(jaxpr(), lambda equation: equation.params.get("target_name") in targets) if targets else ()
     return "".join(f"\n{line}" for line in dict.fromkeys(call_text(*call) for call in calls))
 
@@ -134,7 +134,7 @@ _HIDDEN = "No equation of the function makes the call: it comes from lowering a 
 def describe_callbacks(jaxpr: Any) -> str:
     """Return a line for each call in a closed jaxpr that calls back into Python, and what to do."""
     calls = list(equations(jaxpr, _calls_back))
-    if not calls:  # such as the linear_solve of lineax
+    if not calls:  # the primitive is unknown, such as lineax's linear_solve
         return "\n".join([_HIDDEN, *([_EQUINOX] if "equinox" in sys.modules else [])])
     lines = list(dict.fromkeys(call_text(primitive, frames) for primitive, frames in calls))  # no duplicates, in order
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
@@ -183,7 +183,7 @@ def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Call]:
 
 
 def _frames(equation: Any) -> list[FrameSummary]:
-    # jax has no public name for this. `frames` exists in all releases from 0.4.24 to 0.12; without it, no line is told.
+    # jax has no public name for this. `frames` exists from 0.4.24 to 0.12; without it, no line is shown.
     frames = getattr(getattr(equation.source_info, "traceback", None), "frames", ())
     return _outside_jax(FrameSummary(frame.file_name, frame.line_num, frame.function_name) for frame in frames)
 

@@ -52,9 +52,9 @@ def dump_manifest(manifest: Manifest) -> bytes:
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
     optional = ("factors", "packages", "flattened", "inputs_made", "inputs_rule", "origin", "instruction_set", "noise")
     for field in (*optional, "converted_from"):
-        if not data[field]:  # a new field does not change the bytes of goldens without it
+        if not data[field]:  # left out, so that a new field does not change the bytes of other goldens
             del data[field]
-    if manifest.reproducible:  # as nearly all are
+    if manifest.reproducible:  # left out, since it is true of nearly all
         del data["reproducible"]
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_ManifestDumper, sort_keys=False, allow_unicode=True, width=120).encode()
@@ -215,7 +215,7 @@ def adopted_specs(manifest: Manifest) -> tuple[Spec | None, ...]:
 
     Empty where not.
     """
-    # An artifact that a test exported with specs says them itself.
+    # An artifact that a test exported with specs contains them.
     return _specs(manifest.options.in_specs if manifest.is_adopted else ())
 
 
@@ -277,7 +277,7 @@ def _noise(manifest: Manifest) -> Problems:
 
 def _check(check: Check, manifest: Manifest) -> Iterator[str]:
     for field in ("inputs", "outputs"):
-        # What is not listed has no hash, and `../other` is no file of this golden.
+        # A file that is not listed has no hash, and `../other` is no file of this golden.
         if (name := getattr(check, field)) is not None and name not in manifest.files:
             yield f"{field}: expected one of `files`, found {name!r}."
     if manifest.options.without_outputs:

@@ -38,7 +38,7 @@ _OWN_FOLDERS = (
     atomic.STAGED,
     atomic.SWAPPED_OUT,
     atomic.REMOVED,
-)  # Hidden, for a moment.
+)  # Folders that are hidden while a golden is written, replaced or deleted.
 
 
 class WriteStatus(StrEnum):
@@ -121,7 +121,7 @@ class Golden:
             return self.manifest.factors
         try:
             return tuple(starmap(FactorGroup, factored_outputs(self.read_artifact())))
-        except (GoldenError, ArtifactError):  # verifying and auditing it say so
+        except (GoldenError, ArtifactError):  # verifying and auditing it report that
             return ()
 
     def inputs(self) -> tuple[Leaf, ...]:

@@ -40,7 +40,7 @@ def rename_case(
     if not is_plain_name(new):
         raise GoldenError(f"{new!r}: expected the name of a case, such as tests.test_a.test_f.")
     goldens = store.existing(old)
-    # Also by a name that only differs in its letters' case, where the disk makes no difference between them.
+    # One folder may have two names that differ in upper and lower case, where the disk ignores case.
     if (store.root / new).exists() and (store.root / old).samefile(store.root / new):
         raise GoldenError(f"{new}: expected another name than {old}; nothing was renamed.")
     test = test or exporting_test(goldens[-1].manifest, new)
@@ -51,7 +51,7 @@ def rename_case(
         manifest = msgspec.structs.replace(golden.manifest, case=new, test=test)
         moved.append((manifest, {**content_of(golden.folder), MANIFEST: dump_manifest(manifest)}))
         done += has_content(store.root / new / golden.folder.name, moved[-1][1])
-    # What the new case has comes from a rename that was killed: while it wrote, and the new case has nothing else yet;
+    # The new case has goldens of a rename that was killed: while it wrote, and the new case has nothing else yet;
     # or while it deleted, and has everything.
     if done not in (len(existing), len(goldens)):
         raise GoldenError(
@@ -71,7 +71,7 @@ def rename_case(
 
 def exporting_test(manifest: Manifest, case: str) -> str:
     """Return the test that exports a renamed case, by the test in a manifest; empty where the name does not tell it."""
-    if not manifest.test or _DIGEST.search(case):  # the digest stands for what a folder's name cannot have
+    if not manifest.test or _DIGEST.search(case):  # the digest replaces parts that a folder's name cannot hold
         return ""
     parts = case.partition("[")[0].split(".")
     modules = [parts[:count] for count in range(len(parts) - 1, 0, -1)]

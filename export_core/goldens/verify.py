@@ -26,7 +26,7 @@ from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar, ReleaseError, load_calendar
 
-MOST = 10  # The most goldens that one error names: in a clone without the files of Git LFS, it would be all.
+MOST = 10  # The most goldens that one error names: a clone without the files of Git LFS would list all.
 
 
 def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:
@@ -106,7 +106,7 @@ def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: boo
         writer = golden.manifest.writer
         try:
             built = calendar.built(writer.jaxlib)
-        except ReleaseError as error:  # with what it is like, and what to do
+        except ReleaseError as error:  # its message has similar names and what to do
             if all_known:
                 problems.append(f"{_line(golden, 'jaxlib')}: writer.jaxlib: {error}")
             continue
@@ -172,7 +172,7 @@ def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
         (f"signature.{name}", getattr(signature, name), getattr(manifest.signature, name))
         for name in signature.__struct_fields__
     ]
-    # An adopted artifact has no test that could say these, and no calls of its derivatives.
+    # An adopted artifact has no test with a marker for these, and no calls of its derivatives.
     if manifest.test:
         fields.append(("options.vjp_order", envelope.vjp_order, options.vjp_order))
         disabled = {check.kind for check in envelope.disabled_checks if check.target is None}
@@ -205,7 +205,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
     except msgspec.MsgspecError as error:
         raise GoldenError(f"{golden.folder / name}: not the record of a conversion: {error}. {RESTORE}") from None
     if origin != record.converted_from or record.sha256 != artifact.sha256:
-        raise GoldenError(f"{where}: expected what {name} says, found the record of another artifact. {RESTORE}")
+        raise GoldenError(f"{where}: expected the conversion that {name} records, found another one. {RESTORE}")
     envelope = artifact.envelope
     if record.converted_from.sha256 == artifact.sha256 or (
         by_writer and (envelope is None or encode(envelope) != bytes(artifact.data))

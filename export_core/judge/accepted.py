@@ -73,7 +73,7 @@ def _order(name: str) -> tuple[str, datetime.date, str]:
     return case, known.built if known else datetime.date.max, name
 
 
-# --- how each is told -------------------------------------------------------------------------------------------------
+# --- how each is listed -----------------------------------------------------------------------------------------------
 
 
 def _of_each(tell: Callable[[Golden, Policy], Told]) -> Teller:
@@ -124,7 +124,7 @@ def without_outputs(golden: Golden, _: Policy) -> Told:
         return
     try:
         problem = without_values(golden)
-    except GoldenError:  # its cells say so
+    except GoldenError:  # its cells report it
         return
     if problem:
         yield Accepted(f"nothing to compare: {problem}", options.nothing_to_compare or "no reason given", (golden.id,))
@@ -209,7 +209,7 @@ def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
         return []
     try:
         outputs = golden.outputs_of_calls()
-    except GoldenError:  # its cells say so
+    except GoldenError:  # its cells report it
         return []
     names = []
     for file, leaves in outputs.items():
@@ -388,4 +388,4 @@ def required_outside(_: Sequence[Golden], policy: Policy) -> Told:
 def calendar_days(_: Sequence[Golden], policy: Policy) -> Told:
     """Tell that headlines say later than by default how old the calendar is."""
     if policy.calendar_days > Policy().calendar_days:
-        yield Accepted(f"calendar_days: {policy.calendar_days}", "no headline says before how old the calendar is", ())
+        yield Accepted(f"calendar_days: {policy.calendar_days}", "headlines report an old calendar only after that", ())

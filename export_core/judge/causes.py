@@ -252,10 +252,10 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
         # Each golden that no reader agrees with has a fault of its own.
         if result.verdict is Verdict.NUMERICS and (not_replayable or not any(around)):
             key.append(result.golden)
-    # What looks like rounding is told apart from wrong numbers that began in the same release.
+    # What looks like rounding is separated from wrong numbers that began in the same release.
     if result.is_rounding and not not_replayable:
         key.append(ROUNDING)
-    # What a device's compiler cannot do in any release is told apart from what only looks alike.
+    # What a device's compiler cannot do in any release is separated from what only looks alike.
     if result.control is Control.ALIKE:
         key.append(str(result.control))
     digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:8]
@@ -267,7 +267,7 @@ def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
     changes: dict[CellKey, FailingStretch] = {}
     for cells in Cells(results).by_series.values():
         for kind in {cell_signature(result) for result in cells if not VERDICTS[result.verdict].is_explained}:
-            # What was only compiled agrees with nobody's numbers.
+            # A cell that was only compiled has no numbers to agree with.
             compared = Verdict.NUMERICS in kind
             alike = [
                 result

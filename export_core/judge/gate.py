@@ -296,7 +296,7 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
     `platforms` are those that were asked for.
     """
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
-    # Cells that had to run and did not are said to be incomplete already.
+    # Cells that had to run and did not are incomplete already.
     planned = bool(results) and not any(result.judgement is Judgement.INCOMPLETE for result in results)
     missing = ["No cell ran, so nothing was tested."] if planned and not ran else []
     planned_on = {result.platform for result in results}

@@ -81,9 +81,7 @@ class Unmatched(NamedTuple):
         return self.reported_by is ReportedBy.ALL_RUNS or (whole and self.reported_by is ReportedBy.WHOLE_RUNS)
 
 
-NO_BASELINE = (
-    f"{BONUS_LOST}: no baseline says what was a bonus, so nothing is checked. `jaxexport judge --baseline OLD` does."
-)
+NO_BASELINE = f"{BONUS_LOST}: without a baseline, no lost bonus is found. Give one: `jaxexport judge --baseline OLD`."
 """The sentence for a run without a baseline, where the policy asks whether a bonus is lost."""
 
 

@@ -14,14 +14,13 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.sections import STRINGS, Tables
-from export_core.knowledge.entries import Entry
+from export_core.knowledge.knowledge_base import Entry
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # As text: `re` compiles each when it is first used, which few artifacts ask for.
 _WIDE_TYPES = r"(?:^|[x<])(?:f64|u?i64|complex<f64>)"
 _SPECIAL = frozenset("*?[")
 CALL = "stablehlo.custom_call"
-_CODED = r"(\w+) (attribute|type) (\d+)"
 DONATED = ("jax.buffer_donor", "tf.aliasing_output")
 
 
@@ -146,8 +145,9 @@ def _names(tables: Tables, text: str) -> bool:
 @lru_cache(maxsize=256)
 def _coded(text: str) -> tuple[str, str, int] | None:
     """Return the dialect, the kind and the code of ``sdy attribute 12``; None for the text of an attribute."""
-    found = re.fullmatch(_CODED, text)
-    return (found[1], found[2], int(found[3])) if found else None
+    words = text.split(" ")
+    is_code = len(words) == 3 and words[1] in ("attribute", "type") and words[2].isdecimal()
+    return (words[0], words[1], int(words[2])) if is_code else None
 
 
 def _without_version(name: str) -> str:

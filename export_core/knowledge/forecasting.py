@@ -15,7 +15,7 @@ from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About
-from export_core.knowledge.entries import Entry, entries_of
+from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
 
@@ -41,7 +41,7 @@ class Reason(NamedTuple):
 
     text: str  # What happens, or what is not known, without a full stop.
     todo: str = ""  # What to do, a sentence; empty where the text says it.
-    entry: str = ""  # The id of the entry that says so; empty where the bytes of the artifact do.
+    entry: str = ""  # The id of the entry that shows it; empty where the bytes of the artifact do.
 
     def __str__(self) -> str:
         return f"{self.text} ({self.entry})" if self.entry else self.text
@@ -108,7 +108,7 @@ def forecast(artifact: Artifact, reader: Reader, platform: str = "", settings: S
     return next(forecasts(artifact, (reader,), platform, settings))
 
 
-_ALL = (Answer(YES),) * 4  # Of most readers nothing is known that spoils an answer.
+_ALL = (Answer(YES),) * 4  # No fault is known of most readers.
 
 
 def forecasts(
@@ -164,13 +164,13 @@ def _by_bytes(
                 yield builds, NO, Reason(f"{reader.release.title} has no custom call {', '.join(lacking)}")
             if some:
                 yield COMPILES, YES_BUT, Reason(f"{reader.release.title} takes {few(some)} in some forms only")
-            # The compiler of pjrt is that of its jaxlib, of which nobody asks which operations it has.
+            # The compiler of pjrt is that of its jaxlib, whose operations were not measured one by one.
             if unseen and reader.release.family != "pjrt":
                 names = [f"{name}{f' of {of}' if of else ''}" for name, types in unseen.items() for of in sorted(types)]
                 yield (
                     builds,
                     UNKNOWN,
-                    Reason(f"nobody has seen {few(names)} in {reader.release.title}", "`jaxexport matrix` runs it."),
+                    Reason(f"no run of {few(names)} in {reader.release.title} is known", "`jaxexport matrix` runs it."),
                 )
         for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
             if not call.runs_on_cpu:
@@ -186,14 +186,14 @@ def _by_bytes(
     called = about.looked_up(platform)
     if called and (missing := sorted(called - stable_targets(reader.release.jax))):
         calls = ", ".join(missing)
-        # Unknown on an accelerator, as all is there, so that it is told.
+        # Unknown on an accelerator, as everything is there, so that this reason is shown.
         answer = YES_BUT if platform == "cpu" else UNKNOWN
         yield COMPILES, answer, Reason(f"it calls {calls}, which this reader does not promise to have")
     if platform != "cpu":
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
         yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
-        need = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
+        need = f"it needs {devices} devices, and its envelope has {artifact.devices}: pass arguments on such a mesh"
         yield COMPILES, YES_BUT, Reason(need)
     elif devices > 1 and DEVICES not in settings:
         yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")
@@ -203,7 +203,7 @@ def _by_entry(
     entry: Entry, about: About, reader: Reader, platform: str, settings: tuple[str, ...]
 ) -> Iterator[tuple[int, str, Reason]]:
     """Yield the reason of an entry that concerns an artifact, with the first question whose answer it spoils."""
-    # A release outside the calendar can have it or not.
+    # A release outside the calendar may or may not have it.
     built = reader.release.built
     if not entry.holds_for(built or entry.since or "0", platform, settings) or not about.is_concerned(entry):
         return

@@ -73,7 +73,7 @@ class OutcomeKeys:
             jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
             # Such as LD_LIBRARY_PATH, which decides the native libraries that a cell loads, and what the policy adds.
             inherited = _digest(deciding_variables(environment.variables))
-            half = hashlib.sha256(environment.half.read_bytes()).hexdigest()  # a vendor's is in no room of ours
+            half = hashlib.sha256(environment.half.read_bytes()).hexdigest()  # a vendor's is not in this package
             built = str(jax.built if jax else reader.built)
             refusals = _digest(msgspec.to_builtins(runtime_of(reader.runtime).refusals)) if reader.runtime else ""
             decides = environment.content_hash, inherited, built, half, refusals, hash_of_code(), machine()
@@ -103,7 +103,7 @@ def runs_code_outside_the_key(golden: Golden) -> bool:
         return True
     try:
         return not all(is_self_contained(golden.content(name)) for name in modules)
-    except GoldenError:  # the cell will say so
+    except GoldenError:  # the cell reports it
         return True
 
 

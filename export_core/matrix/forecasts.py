@@ -51,7 +51,7 @@ class CellForecasts:
             known = forecasts(artifact, map(self._reader, (cell.reader for cell in cells)), platform, MATRIX)
             for cell, each in zip(cells, known, strict=True):
                 yield cell.key, in_words(each.compiles if cell.mode is Mode.COMPILE else each.numbers)
-        except (GoldenError, ArtifactError):  # the cell itself says so
+        except (GoldenError, ArtifactError):  # the cell reports it
             return
 
     def _reader(self, release: Release) -> Reader:

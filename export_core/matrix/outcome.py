@@ -286,7 +286,7 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
     calls = [("", manifest.out_shardings, reply.shardings)]
     calls += [(check.name, check.out_shardings, reply.shardings_of.get(check.name, ())) for check in manifest.checks]
     for name, expected, actual in calls:
-        # Of adopted goldens and of older ones nobody knows some.
+        # Adopted and older goldens lack some of them.
         pairs = itertools.zip_longest(expected, actual, fillvalue="none") if expected else ()
         for number, (writer, reader) in enumerate(pairs):
             if writer != reader:
@@ -301,7 +301,7 @@ def _largest(differences: list[Difference]) -> Difference:
     for name in ("max_abs_error", "max_rel_error") if differences else ():
         errors[name] = errors[name] or 0.0  # of a comparison of shapes alone
     is_ok = all(difference.ok for difference in differences)
-    grid = next((difference.grid for difference in differences if not difference.ok), None)  # of the one that is told
+    grid = next((difference.grid for difference in differences if not difference.ok), None)  # of the reported one
     return Difference(is_ok, **errors, tolerance=rules_in_words(differences), kind=kind_of_all(differences), grid=grid)
 
 

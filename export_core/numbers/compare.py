@@ -69,7 +69,7 @@ class Difference:
     ok: bool  # Whether all are within tolerance.
     max_abs_error: float | None = None
     max_rel_error: float | None = None
-    max_ulp: int | None = None  # In units in the last place, over floats that are finite on both sides; None for none.
+    max_ulp: int | None = None  # The largest error in units in the last place; None where no pair of floats is finite.
     problem: str = (
         ""  # The only fact where shapes, dtypes or the number of outputs differ, or a user's own comparator found it.
     )
@@ -81,7 +81,7 @@ class Difference:
     rows: tuple[DifferingElement, ...] = ()  # The first few that differ.
     masks: tuple[str, ...] = ()  # Where one side is NaN or infinite and the other is not.
     tolerance: str = ""  # What was allowed, by which rule; where all is ok, by which rules outputs were compared.
-    max_noise_error: float | None = None  # In units of the noise that the golden's writer measured; None for none.
+    max_noise_error: float | None = None  # The largest error in units of the golden's noise; None without noise.
     looks_like: tuple[str, ...] = ()  # Lines that say what kind of difference it is.
     kind: str = ""  # What all outputs look like that are out of tolerance: rounding only where each of them does.
     grid: ErrorGrid | None = None  # Where in its array the errors are.
@@ -342,8 +342,8 @@ def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
 class ComparedElements:
     """The judgement of each element by a rule."""
 
-    bad: Array  # Those that it refuses.
-    words: str  # What it allows.
+    bad: Array  # Elements that it refuses.
+    words: str  # What it allows, in words.
     limit: Array | None = None  # The error that each may have, None where it must be equal.
     in_noise: Array | None = None  # The errors in units of the noise, None where there is no noise.
 
@@ -352,10 +352,10 @@ class ComparedElements:
 class Rule:
     """How the elements of one array are judged: by `bits`, else a `tolerance`, else the `noise`, else equal values."""
 
-    dtype: str  # That of the outputs, which the array may only be made of.
+    dtype: str  # The dtype of the outputs; the compared array may have a wider one.
     bits: str = ""  # What asks for equal bits.
     tolerance: Allowed | None = None
-    noise: Array | None = None  # Beside a tolerance, errors are only measured in it.
+    noise: Array | None = None  # Beside a tolerance, errors are only reported in units of it.
     factor: float = FACTOR
     rtol_of_platform: float = 0.0
     whole: Whole | None = None  # Set where the array is a piece of another.

@@ -201,7 +201,7 @@ def measure_noise(
                 continue
             if was_cold and reply.end == "crash":  # all of it may run in a warm process
                 continue
-            # Whatever ran may have said anything: only what was asked for counts.
+            # The artifact's code may have sent any reply: only requested variants count.
             if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
             # It took its process along, so the others run again without its program: after a timeout, those before it.
@@ -411,7 +411,7 @@ def _of_writer(
         except (InfrastructureFault, ReleaseError) as error:
             reasons = reasons or dict.fromkeys(left, str(error))
             continue
-        if release == releases[0]:  # what its own writer cannot run is no question of releases
+        if release == releases[0]:  # what its own writer cannot run says nothing about other releases
             reasons = failed
         if release == releases[0] or not left:
             break

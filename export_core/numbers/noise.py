@@ -184,7 +184,7 @@ ULPS = 64  # By how many units the amplified runs move, a power of two below 128
 SMOOTH = 16.0
 """The most times its noise that a smooth element may move for each unit: it has more noise than was seen."""
 
-JUMPS = 128.0  # Beyond this many times it jumps.
+JUMPS = 128.0  # An element that moves by more than this many times its noise jumps.
 PART = 0.5
 """The part of a jump that counts as noise.
 
@@ -210,7 +210,7 @@ def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None) -> tuple[
         jumps = far > 0
     if not jumps.any():
         return noise, 0
-    # They jump as far as was seen, or as all that jump do by their root mean square.
+    # Each jumps as far as it was seen to, or by the root mean square of all that jump.
     jump = np.maximum(far, np.sqrt(np.mean(far[jumps] ** 2)))
     return np.where(jumps, np.maximum(noise, PART * jump), noise), int(jumps.sum())
 
@@ -383,7 +383,7 @@ def unexplained_noise(golden: Golden) -> str:
     try:
         outputs = golden.outputs_of_calls()
         noise = golden.noise(outputs)
-    except GoldenError:  # its cells say so
+    except GoldenError:  # its cells report it
         return ""
     pairs = [pair for file, leaves in outputs.items() for pair in zip(leaves, noise[file], strict=True)]
     units = max((_in_units(leaf, own) for leaf, own in pairs if own is not None and own.any()), default=0.0)

@@ -137,7 +137,7 @@ class UserCode:
         process, self._process = self._process, None
         if process is None:
             return 0
-        # It may have said its last word and still be ending: only then is the status its own.
+        # It may have sent its last message and still be ending: only then is the status its own.
         for pipe in filter(None, (process.stdout, process.stdin)):
             with contextlib.suppress(OSError):
                 pipe.close()

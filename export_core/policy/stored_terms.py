@@ -8,12 +8,12 @@ cache folder, under a hash of everything that decided it; a policy with an error
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from typing import TYPE_CHECKING
 
 from export_core.base.cache_folder import cache_path
+from export_core.base.quick_hash import sha256_of
 from export_core.base.untrusted import read_named
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import from_rows, shipped_entries
@@ -68,15 +68,13 @@ def _terms_path(files: Sequence[str]) -> str | None:
 
     None where one cannot be read.
     """
-    digest = hashlib.sha256()
     try:
         # A broken link is there too, and cannot be read.
         contents = (os.fsencode(file) + b"\0" + read_named(file) if os.path.lexists(file) else b"" for file in files)
-        for part in (*_code(), *contents):
-            digest.update(b"%d:" % len(part) + part)
+        parts = b"".join(b"%d:" % len(part) + part for part in (*_code(), *contents))
     except OSError:
         return None
-    return cache_path("terms", f"{digest.hexdigest()}.json")
+    return cache_path("terms", f"{sha256_of(parts)}.json")
 
 
 def _load_terms(path: str) -> Terms | None:
@@ -99,7 +97,7 @@ def _written(terms: Terms) -> tuple[bytes, ...]:
 
 
 def _checksum(data: bytes) -> bytes:
-    return hashlib.sha256(data).hexdigest().encode()
+    return sha256_of(data).encode()
 
 
 def _code() -> Iterator[bytes]:

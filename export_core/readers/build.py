@@ -105,7 +105,7 @@ class Recipe:
     @property
     def folder(self) -> Path:
         """The folder of this environment, built or not. Raises `EnvironmentFailed` as `index_settings` does."""
-        # In this order since the first release: environments that are on disk are found by it.
+        # The order must stay: the hash of these parts finds environments that are on disk.
         parts = [self.python, self.requirements, self.check, self.salt]
         added: list[object] = [self.constraints, self.packages] if self.constraints or self.packages else []
         if (settings := index_settings()) or self.from_source or self.project:
@@ -206,7 +206,7 @@ def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threa
     if stopping.is_set():
         raise EnvironmentFailed(first)
     try:
-        # By size only: what differs from its RECORD although it was just fetched, its package itself says wrongly.
+        # By size only: a file that differs from RECORD right after its download is a mistake of its package.
         return _build_whole(replace(recipe, options=(*recipe.options, *again)), locks, stopping, look_for=damage_in)
     except (EnvironmentFailed, OSError) as error:
         raise EnvironmentFailed(tried_twice(first, str(error))) from error
@@ -331,7 +331,7 @@ def _printed(process: subprocess.Popen[str], until: float, stopping: threading.E
         except subprocess.TimeoutExpired:
             if time.monotonic() > until or stopping.is_set():
                 kill_group(process)
-                # What it had started may have left the group, and hold the pipes: nobody waits for their end.
+                # Its child processes may have left the group and hold the pipes open, so their end is not awaited.
                 if process.poll() is not None:
                     return "", ""
 

@@ -257,6 +257,6 @@ def hash_of_this_interpreter() -> str:
                     status = os.stat(path_text)  # noqa: PTH116 - thousands of files, and pathlib is slow
                     where = path_text.removeprefix(str(Path(folder).parent))
                     lines.append(f"{where} {status.st_size} {status.st_mtime_ns}")
-    except (OSError, ValueError):  # ValueError: a module that says nothing of where it comes from
+    except (OSError, ValueError):  # ValueError: a module without an origin
         return ""
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()

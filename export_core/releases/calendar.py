@@ -115,7 +115,7 @@ def numbers_of(version: str) -> tuple[int, ...]:
 def date_in_version(version: str) -> datetime.date | None:
     """Return the day in a nightly's version, such as 2026-11-20 for ``0.13.0.dev20261120``; None for any other."""
     digits = str(version_key(version).dev)
-    try:  # strptime would take fewer digits, and read another day out of them
+    try:  # strptime accepts fewer digits, and reads them as another day
         return datetime.datetime.strptime(digits, "%Y%m%d").date() if len(digits) == 8 else None
     except ValueError:
         return None
@@ -128,7 +128,7 @@ class Calendar:
     jaxlib: Mapping[str, JaxlibRelease]  # Each jaxlib, by version.
     jax: Mapping[str, JaxRelease]  # Each jax, by version.
     requirements: tuple[Requirement, ...] = ()  # What environments of some releases need beside jax and jaxlib.
-    day: datetime.date | None = None  # The day that it is the calendar of; None for all that is known.
+    day: datetime.date | None = None  # The calendar ends on this day; None for all known releases.
     runtimes: Mapping[str, Mapping[str, RuntimeRelease]] = field(default_factory=dict)
     """Releases of other runtimes that a project adds to those that ship, by runtime and version."""
 

@@ -30,13 +30,13 @@ class _Entry(NamedTuple):
     jaxlib: str  # Empty for a runtime that is not jaxlib, unless it is a part of jaxlib.
     built: str  # 2026-10-20; empty where it is in no calendar.
     jax: str  # The newest jax on it; empty for a runtime that is not jaxlib.
-    # Of jaxlib the current one, that of 4 weeks before and that of 12 weeks before; None where it was not measured.
+    # Of jaxlib the current version, those of 4 and of 12 weeks before; None where it was not measured.
     stablehlo: tuple[str | None, ...]
-    # All that work on it: an artifact by one of them need not be by the jaxlib with the same number.
+    # All jax that work on it: an artifact by one of them may be by a jaxlib with another number.
     all_jax: tuple[str, ...] = ()
     runtime: str = ""  # Its name: tensorflow==2.21.0.
     convention: int | None = None  # The highest calling convention that it takes; None for any.
-    dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where no jaxlib says that.
+    dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where they do not follow from a jaxlib.
 
 
 class CalendarEntry(Titled, _Entry):

@@ -52,7 +52,7 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
     """
     url = f"{index.rstrip('/')}/{package}/"
     if urlsplit(url).scheme == "file":
-        # urllib opens no folder.
+        # Of a folder, urllib opens nothing: the list is the file in it.
         url += "index.html"
     with _open(url, {"Accept": "text/html"}) as response:
         body, base, charset = _read(response, url), response.geturl(), response.headers.get_content_charset()
@@ -86,7 +86,7 @@ class _Links(html.parser.HTMLParser):
         if tag == "base" and href:
             self.base = urljoin(self.base, href)
         elif tag == "a" and href:
-            url = urldefrag(urljoin(self.base, href)).url  # behind the # is the file's hash
+            url = urldefrag(urljoin(self.base, href)).url  # the part after # is the file's hash
             # On one line, which every file of releases can hold.
             reason = printable(" ".join((values.get("data-yanked") or "").split()))
             self.files.append(IndexFile("", url, reason or "data-yanked" in values))

@@ -108,7 +108,7 @@ def unreleased_minimums(jaxlibs: Iterable[str], jax: Mapping[str, JaxRelease]) -
     """
     known = {version_key(name) for name in jaxlibs}
     for name, entry in jax.items():
-        # What is older than all that are known was released before.
+        # A jaxlib older than all known ones was released before the calendar begins.
         if (minimum := version_key(entry.minimum_jaxlib)) not in known and minimum > min(known, default=minimum):
             yield (
                 name,

@@ -134,7 +134,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             }
         if self.releases_of:
             return runtime_named(self.releases_of).known(calendar)
-        # A line that ships was measured, and stays as it is.
+        # An entry of this package was measured, and is not replaced.
         built = {
             version: release
             for version, release in {**calendar.runtimes.get(self.name, {}), **self.releases}.items()

@@ -27,7 +27,7 @@ LARGEST_METADATA = 1 << 22  # Bytes of a wheel's metadata that are read. That of
 class Wheel:
     """A wheel of jax or jaxlib."""
 
-    path: Path  # Its file on disk; of one that was read where it is published, just its file name.
+    path: Path  # Its file on disk; only the file name of a wheel that was read on its index.
     name: str  # The package: jax or jaxlib.
     version: str  # The version of the package.
     entry: JaxlibRelease | JaxRelease  # What a calendar has of a release with this wheel alone.

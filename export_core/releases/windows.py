@@ -38,7 +38,7 @@ class Promise(NamedTuple):
     same, the earlier end for forward."""
 
 
-@functools.lru_cache(maxsize=1 << 14)  # a run asks for the same few hundred pairs again and again
+@functools.lru_cache(maxsize=1 << 14)  # a run needs the same few hundred pairs again and again
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
     """Judge two build dates, both ends of each window included. Without windows nothing is promised."""
     days = (reader_built - writer_built).days

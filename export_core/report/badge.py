@@ -25,7 +25,7 @@ def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
         message += f", {plural(known, 'known failure')}"
     if old_calendar(summary):
         message += f", releases until {summary.calendar['newest_built']}"
-    # A badge has no room for which part: it says that it is one, and does not look like the whole.
+    # A badge has no room to name the selected part: it only shows that the run was a part.
     if summary.partial and not promised_nothing(summary):
         message = f"partial run, {message}"
     if outdated:

@@ -168,7 +168,7 @@ class Document:
         """What broke, which readers are affected or what else there is to say, and the counts; without full stops."""
         line, counts = self.headline
         fact, _, rest = line.removesuffix(".").partition("; ")
-        # What stands before the counts of a run that fails in several ways, or by several causes.
+        # The words before the counts of a run that fails in several ways, or by several causes.
         summary = self.run.summary
         below = counts.partition(f"{summary.results:,} of {summary.planned:,} planned cells")[0]
         return fact, rest or below.strip().removesuffix("."), counts.removeprefix(below)

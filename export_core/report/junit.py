@@ -89,7 +89,7 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         case.set("file", place.file)
         case.set("line", str(place.line))
     facts = result.judgement.facts
-    # What was only compiled is not called a pass.
+    # A cell that was only compiled is not reported as passed.
     if outcome := facts.junit or ("skipped" if result.mode is Mode.COMPILE else ""):
         # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
         by_verdict = result.judgement is Judgement.BROKEN or not facts.junit
@@ -119,7 +119,7 @@ def _run(document: Document, *, is_shown: bool) -> Xml.Element:
     """
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = document.headline
-    # What is about one cell is in its own test case.
+    # A finding about one cell is in the test case of that cell.
     of_the_run = [f"{finding.title}  {finding.text}" for finding in document.findings if len(finding.results) != 1]
     text = "\n\n".join((line, counts, *of_the_run))
     outcome = "" if is_shown else ExitCode.of(document.run.summary.exit_code).facts.junit

@@ -28,7 +28,7 @@ _LONGEST_MAP = 20_000
 _LONGEST_LINE = 2_000
 _LONGEST_WORDS = 120
 _RESERVED_BYTES = 1_024  # Room for the last paragraph, which says what was left out.
-_AROUND_BYTES = 100  # What folds a section together with others of its kind.
+_AROUND_BYTES = 100  # The markup that folds a section together with others of its kind.
 _ON_SCREEN = (12, 18)  # Rows and columns of a map that is not folded.
 
 _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
@@ -50,7 +50,7 @@ def markdown_text(document: Document) -> str:
     ]
     head = [_head(document), *(_since(comparison) if comparison else ())]
     squares = markdown_map(release_map(document.run), release_map(comparison.before) if comparison else None)
-    # A table is no use cut in two: it is there whole or not at all.
+    # Half a table is of no use: the table is whole or left out.
     overview = [_causes(document), *([squares] if squares and len(squares.encode()) <= _LONGEST_MAP else [])]
     room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
     fitting, cut = _fitting(sections, room)

@@ -170,7 +170,7 @@ def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
     issue, to_do, size = issue_of(cause, run.summary), details.get("to do", ""), plural(len(finding.results), "cell")
     message = cause.message if cause else finding.sentence
     alone = [("cell", writer_and_reader(example))] if len(finding.results) == 1 else []
-    hidden = ("known as", "stage", "to do", "reproduce")  # or shown above
+    hidden = ("known as", "stage", "to do", "reproduce")  # the first two and the last are shown above
     return {
         **_where(finding, issue, run),
         "judgement": judgement,
@@ -198,7 +198,7 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
     writers = ranges(by_build_date(cells.writers), by_build_date(run.writers))
     readers = ranges(by_build_date(cells.readers), by_build_date(run.readers))
     began = began_and_ended(finding.cause, issue) if finding.cause else []
-    # Where no run shows when it began or ended, the oldest that fails.
+    # Where no run shows when a failure began or ended: the oldest reader that fails.
     when = began or [("oldest reader affected", cells.readers[0].label)]
     names = [case.rpartition(".")[2] for case in dict.fromkeys(result.case for result in cells.results)]
     cases = plural(len(names), "case") if len(names) > 1 else names[0]

@@ -31,7 +31,7 @@ from export_core.report.run_tables import grid
 from export_core.report.wording import figures_line, judgement_mark, promise_line, window_line
 from export_core.run.run import Run
 
-_MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Of values in a text: `plain_text` leaves no such letter.
+_MARKS = {"\0": 0, "\1": 1, "\2": 2}  # Marks of values in a text: `plain_text` leaves no such letter.
 _STATE = ("judgement", "verdict", "stage", "promised", "cause")
 _SHOWN_APART = {
     *("case", "golden", "writer", "reader", "platform", "test", "custom_calls"),  # of a row, or of a column
@@ -54,10 +54,12 @@ _FIELDS = {
 """The names of the values in these tables: fields of a result, and the texts that are made of several."""
 COSTS = ("temp_bytes", "flops", "bytes_accessed")
 """The figures of the compiler that pictures show: memory, work, and the bytes that are moved for it."""
-MOST_GRIDS = 2_000  # The most different pictures of errors in a page: of more, it says the numbers alone.
+MOST_GRIDS = 2_000  # The most different error grids in a page: for further ones it has only the numbers.
 _TIMES = ("deserialize", "lower", "compile", "run", "runs", "peak_bytes")
 _state_of, _more_of, _errors_of = attrgetter(*_STATE), attrgetter(*_MORE), attrgetter(*_FIELDS["numbers"][:3])
-_ELEMENT = re.compile(r"(?m)^\s*((?:largest error(?: in units of the noise)?|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
+_ELEMENT = re.compile(
+    r"(?m)^\s*((?:largest error(?: in units of the noise)?|first) at \[[^\]\n]*\]): expected (.+), got (.+)$"
+)
 _ENTRY = re.compile(
     r"\(([a-z0-9][a-z0-9.-]*)\)"
 )  # The id of an entry of the knowledge base, behind a reason of a forecast.

@@ -123,7 +123,7 @@ _OF_ONE_RUN = re.compile(
 
 That is HLO's metadata, ids, addresses, hashes, paths.
 """
-_LEAST = 20  # Letters of a message: fewer would be found in others.
+_LEAST = 20  # The fewest letters of a message: fewer would match other messages.
 
 
 def _expected_message(result: Result) -> str:

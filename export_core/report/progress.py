@@ -60,7 +60,7 @@ class TimeLeft:
     def cell(self, reader: str, promised: bool, cost: float) -> None:
         """Count a cell that has ended."""
         self._left[reader, promised] -= 1
-        # Those of an earlier run come at once, before any environment is built: they say nothing about the speed.
+        # Results of an earlier run come at once, before any environment is built: they show nothing about the speed.
         if self._environments or self._now() > 5:
             self._ready.add(reader)
             self._cells[reader, promised] += 1
@@ -136,7 +136,7 @@ class RunProgress:
         self._left = Counter(cell.reader.pair for cell in plan.cells)
         self._readers = len(self._left)
         self._verdicts: Counter[tuple[str, str]] = Counter()
-        self._failures: Counter[str] = Counter()  # By judgement, and flaky ones.
+        self._failures: Counter[str] = Counter()  # The failures by judgement, and flaky cells.
         self._promised = 0
         self._all_promised = sum(cell.promised for cell in plan.cells)
         # Counted as planned: of a runtime, the judgement leaves out of the promise what only a run shows.
@@ -145,7 +145,7 @@ class RunProgress:
         self._ready: set[str] = set()
         self._last_line = clock()
         self._time_left = TimeLeft(Counter((cell.reader.pair, cell.promised) for cell in plan.cells), clock)
-        # A dumb terminal cannot redraw a line: it gets those of a log.
+        # A dumb terminal cannot redraw a line: it gets the lines of a log.
         self._has_bar = console.is_interactive and not console.is_dumb_terminal and not quiet
         self._bar = Progress(
             TextColumn("{task.fields[state]}"),
@@ -182,7 +182,7 @@ class RunProgress:
         reader = result.reader.pair
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1
-        if result.stage is not Stage.ENVIRONMENT:  # one that cannot be built is not there
+        if result.stage is not Stage.ENVIRONMENT:  # an environment that could not be built is not counted
             self._ready.add(reader)
         self._failures.update([result.judgement, *(["flaky"] if result.flaky else [])])
         promised = self._planned.get(result.key, result.promised)

@@ -78,7 +78,7 @@ class Axis:
     def months(self, room: float) -> Iterator[tuple[datetime.date, float]]:
         """Yield first days of months with their places, as often as there is room for labels; a January goes first."""
         first, last = (datetime.date.fromordinal(day) for day in (self.days[0], self.days[-1]))
-        # January, then July, and so on: what is left out is what says least.
+        # January, then July, and so on: the least useful months are left out.
         taken: list[tuple[datetime.date, float]] = []
         for month in (1, 7, 4, 10, 3, 5, 9, 11):
             for year in range(first.year, last.year + 1):
@@ -131,7 +131,7 @@ def make_axis(built: Sequence[datetime.date], until: datetime.date, length: floa
 
 def _apart(wanted: Sequence[float], least: float) -> list[float]:
     """Return the places nearest to those wanted, by least squares, that are at least so far from each other."""
-    # Without the distances that there must be, the places need only not decrease: neighbours that do are pooled.
+    # With the least distances subtracted, positions must only not decrease: neighbours that decrease are pooled.
     pools: list[tuple[float, int]] = []
     for index, place in enumerate(wanted):
         pools.append((place - index * least, 1))

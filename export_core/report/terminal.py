@@ -70,7 +70,7 @@ def _print_short(console: Console, document: Document) -> None:
             evidence = _evidence(finding, document.findings)
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
         rest = kinds[kind][most:]
-        if kind is Judgement.OWED.facts.kind:  # the policy names what has to run: each cause is named too
+        if kind is Judgement.OWED.facts.kind:  # the policy names what has to run, so each cause is named too
             for finding in rest[:MOST_SHOWN]:
                 line = wrapped(finding.brief or finding.sentence, console.width, f"{kind.title}  and ", most=1)
                 print_lines(console, line, kind.style)
@@ -148,7 +148,7 @@ def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None
 
 MOST_ROWS = 10
 _GAP = "  "
-_STAYS = "\N{NO-BREAK SPACE}"  # Until the table is wrapped: between a number and its noun no line ends.
+_STAYS = "\N{NO-BREAK SPACE}"  # A space where the table must not end a line: between a number and its noun.
 _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 """What wrapping turns into spaces, and would move the colours."""
 

@@ -265,7 +265,7 @@ def _to_do(cause: Cause, example: Result, issue: KnownIssue | None, folder: Path
         step = OTHER_NUMBERS.to_do.format(why_command("explain", example)) if promises_nothing(example.reader) else step
         return f"{step} {NOT_TO_ALLOW if example.is_garbage else ALLOW_NUMBERS}"
     if example.control is Control.NOT_RUN:
-        # Before a release is blamed: it may be the device that cannot do it.
+        # Checked before a release is blamed: it may be the device that cannot do it.
         every = ",".join(cause.writers)
         return f"{RUN_CONTROL.format(every)} {step}"
     return step

@@ -329,7 +329,7 @@ def outcome_line(result: Result) -> str:
 def why_command(name: str, result: Result, *words: str) -> str:
     """Return the shell command that asks why a cell fails, `reduce` or `explain`, made of its `reproduce`."""
     given: list[str] = []
-    with contextlib.suppress(ValueError):  # results may come from anywhere
+    with contextlib.suppress(ValueError):  # results of others may hold any text
         given = shlex.split(result.reproduce)
     pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
     chosen = [word for option, value in pairs for word in (ONE_OF_SEVERAL.get(option, option), value)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from export_core.base.errors import ExportCompatError, Problem
 
-AGAIN = "Run the matrix again."  # What to do about most of them.
+AGAIN = "Run the matrix again."  # The advice of most of these errors.
 
 
 class RunError(ExportCompatError):

@@ -106,7 +106,7 @@ class OwnReader:
     @property
     def _environment(self) -> Environment:
         environment = this_interpreter(self.writer.release, self._policy.environment, self._started_with)
-        # Another one than this process has: a fork of the worker shows what depends on it.
+        # Another seed than that of this process: a fork of the worker shows outputs that depend on it.
         seed = (self._started_with or os.environ).get("PYTHONHASHSEED")
         return with_variables(environment, PYTHONHASHSEED="2" if seed == "1" else "1")
 
@@ -148,7 +148,7 @@ class OwnReader:
             for traced in (True,) if warm else (False, True):
                 try:
                     reply = self.start_worker().submit(structs.replace(request, warm=traced)).result()
-                except InfrastructureFault:  # the replay says so
+                except InfrastructureFault:  # the replay reports it
                     return ""
                 # In the first stage nothing of the artifact was called: a module of the user may end the process.
                 if reply.end != "crash" or reply.stage is Stage.READ:
@@ -204,7 +204,7 @@ def require_first_call(test: str, ended: str) -> None:
     """Raise `ExportError` for an artifact whose first call ends a process, as `OwnReader.first_call` tells it."""
     if ended:
         raise ExportError(
-            f"{test}: expected a call of what was exported that returns, found one that ends its process: {ended}. So "
+            f"{test}: expected the exported function to return, found that its call ends the process: {ended}. So "
             "the function was not called in this process, and nothing was checked or stored. Skip the test in this "
             "release of jax, or change the function."
         )
@@ -238,7 +238,7 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
     """
     with staged_goldens((produced.manifest, produced.files)) as (golden,):
         results = replay(golden)
-    # None: its artifact is for other platforms, which only their readers can try.
+    # None for an artifact of other platforms, which only readers there can run.
     replays = [first_replay(result, produced) for result in results]
     for first in replays:
         if first.unknown:
@@ -255,7 +255,7 @@ class FirstReplay:
 
     problem: str = ""  # Why it may not be stored.
     crash: str = ""  # How the writer's process died.
-    unknown: str = ""  # Why nobody knows.
+    unknown: str = ""  # Why the replay showed nothing.
 
 
 def first_replay(result: Result, produced: ProducedGolden | None = None) -> FirstReplay:

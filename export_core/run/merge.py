@@ -31,7 +31,7 @@ def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
             those of the shard: see `read_run`.
     """
     finished, missing = _finished(folders)
-    # After their plans: that a shard is of another plan says more than which of its hashes differs.
+    # After their plans are checked: a shard of another plan gets a clearer error than a differing hash.
     runs = [read_run(folder) for folder in finished]
     results = [result for run in runs for result in run.results]
     plan = plan_of(finished[0])
@@ -40,7 +40,7 @@ def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
     if len(results) >= plan.planned if missing else hash_of(own_cells) != plan.cells:
         raise RunError(
             f"{', '.join(map(str, finished))}: expected the {plan.planned} cells of their plan, found {len(results)} "
-            "results, and not of these cells. Run the shards again."
+            "results, not all of these cells. Run the shards again."
         )
     summaries = [run.summary for run in runs]
     first = summaries[0]

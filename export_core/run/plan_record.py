@@ -84,14 +84,14 @@ class PlanRecord(msgspec.Struct, frozen=True):
 
     tool: str  # Our version and a hash of our code.
     as_of: str  # The day as of which cells are judged.
-    selection: dict[str, Any]  # What was asked for.
+    selection: dict[str, Any]  # The selection that was asked for.
     goldens: dict[str, str]  # The hash of each golden, by its id.
     cells: str  # A hash of `own_cells` for the whole plan.
     planned: int  # The number of cells of the whole plan.
     policy: str  # A hash of the policy.
     limits: dict[str, float | str]  # The options of each cell: seconds, bytes, repetitions.
     wheels: str  # A hash of the unpublished wheels.
-    calendar: dict[str, Any]  # What the summary says of the calendar.
+    calendar: dict[str, Any]  # The calendar's part of the summary.
     own_cells: dict[str, str]
     """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
     shard: str = ""  # Which shard it is, such as 1/4; empty for the whole plan.
@@ -173,7 +173,7 @@ def record_of(
     own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
     comparators = {golden.compared_as.comparison.compare for golden in plan.goldens}
     runtimes = {name: runtime_of(name) for name in {reader.family for reader in plan.readers if reader.runtime}}
-    # As they are read back: JSON has one kind of numbers.
+    # Compared as they are read back: JSON has only one kind of numbers.
     own = of_cell(limits).items()
     limits_of_cell = {name: value if isinstance(value, str) else float(value) for name, value in own}
     wheels = hash_of([plan.sources.content(reader) for reader in plan.readers])
@@ -183,7 +183,7 @@ def record_of(
     return PlanRecord(
         tool=tool(),
         as_of=str(plan.as_of),
-        # As it is read back: tuples are lists then.
+        # As it is read back, where tuples are lists.
         selection=msgspec.json.decode(json_bytes(plan.selection.as_recorded())),
         goldens=goldens,
         cells=hash_of(own_cells),
@@ -213,7 +213,7 @@ def own_parts(policy: Policy, comparators: Iterable[str], salted_by: Any) -> dic
     for name in policy.environment:
         if not is_of_machine(name):
             value = os.environ.get(name)
-            salt = hash_of(salted_by)[:16]  # the same for all shards of a plan
+            salt = hash_of(salted_by)[:16]  # the salt is the same for all shards of a plan
             parts[f"{_VARIABLE} {name}"] = "" if value is None else salted_hash(f"{name}={value}", salt)
     return parts
 

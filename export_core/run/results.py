@@ -169,7 +169,7 @@ class Journal:
                 raise RunError.about(_not_resumed(results, problem))
             for name in _FILES:
                 write_whole(self._make_kept(self._folder / FINISHED) / name, [read_regular(self._folder / name)])
-            summary.unlink()  # it is not the summary of what will be appended
+            summary.unlink()  # it does not cover the results that will be appended
         return True
 
     def _clear(self, whole: Path | None) -> None:
@@ -201,7 +201,7 @@ class Journal:
             refuse_link(kept)
             for name in _FILES:
                 (kept / name).unlink(missing_ok=True)
-            kept.rmdir()  # it stays where it holds something else
+            kept.rmdir()  # the folder stays where it holds something else
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()
@@ -284,7 +284,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
         # A cell that was not run is run now: what failed around it may work today.
         if cell is None or result.verdict is Verdict.NOT_RUN or result.key in results:
             return False
-        # What a result says of its cell, and of its dates, must be what the plan says.
+        # The cell and the dates of a result must be those of the plan.
         if not is_of_cell(result, cell):
             return False
         results[result.key] = result
@@ -436,7 +436,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
         problem = (
-            f"expected what {PLAN} beside it has, found something else: they are of different runs, or one was changed."
+            f"expected the values in {PLAN} beside it, found others: they are of different runs, or one was changed."
         )
         raise not_as_written(path, problem, ", ".join(changed))
 
@@ -445,7 +445,7 @@ def _check_counts(path: Path, run: Run) -> None:
     """Raise `RunError` for a summary that does not follow from its results and its policy."""
     summary = run.summary
     again = summarize(run.results, run.policy, summary)
-    # Whether there is something to say, and not its words: another version may say it in other ones.
+    # Only whether there is a text is compared: another version may word it differently.
     same = {
         **{
             name: getattr(summary, name) == getattr(again, name)
@@ -453,17 +453,17 @@ def _check_counts(path: Path, run: Run) -> None:
         },
         "causes": _cause_counts(summary) == _cause_counts(again),
         **{name: bool(getattr(summary, name)) == bool(getattr(again, name)) for name in ("uncovered", "unpromised")},
-        # What was added in the future is stale only until that day has come.
+        # An entry that was added in the future is stale only until that day.
         "stale": bool(summary.stale) or not again.stale,
         "failed_on": bool(summary.failed_on) == bool(again.failed_on),
         "custom_call_changes": broken_changes(summary) == broken_changes(again),
-        # A calendar that has learned more since then shows more: whoever judges again is told.
+        # A newer calendar may show more unplanned releases, which the new judgement reports.
         "unplanned": bool(summary.unplanned) == bool(again.unplanned)
         or summary.calendar != calendar_facts(run.policy.calendar(), summary.as_of),
         "exit_code": summary.exit_code == exit_code_of(summary),
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
-        raise not_as_written(path, f"expected what {RESULTS} says, found something else.", ", ".join(changed))
+        raise not_as_written(path, f"expected values that follow from {RESULTS}, found others.", ", ".join(changed))
 
 
 def _cause_counts(summary: Summary) -> Counter[str]:

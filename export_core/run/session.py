@@ -76,7 +76,7 @@ class Interpreter:
     start: WorkerStarter = start_worker
     user_code: UserCode | None = None
     cache: OutcomeCache | None = None  # The outcomes of earlier runs; without one, every cell runs.
-    stopping: threading.Event = field(default_factory=threading.Event)  # Set when nobody wants outcomes any more.
+    stopping: threading.Event = field(default_factory=threading.Event)  # Set when no more outcomes are wanted.
 
     def find(self, placement: Placement) -> Environment:
         """Return its environment, which is there already: that of any placement."""
@@ -197,7 +197,7 @@ def run_matrix(
         if interpreter is None:  # a run of pytest reports none of both, and has no time to read all arrays again
             undecided = undecided_in(plan.goldens)
             facts = structs.replace(facts, accepted=accepted_in(whole.goldens, policy), undecided=undecided)
-        # In this order: a run that does not reach its machines has not removed the results of the last one.
+        # In this order, a run that does not reach its machines leaves the results of the last one.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
         journal, results = None, []
         if options.results and record:
@@ -218,7 +218,7 @@ def run_matrix(
                 command = reproduce_command(plan, cell, reproducing, policy.environment, variables)
                 known = foreseen_note(cell), forecasts.of(cell)
                 result = judge(outcome, cell.golden, policy, command, plan.as_of, *known)
-                # Written before it is shown: what a person has seen is not lost when the process is killed.
+                # Written before it is shown: a result that a person has seen survives when the process is killed.
                 if journal:
                     journal.append(safe_json(result))
                 results.append(result)
@@ -248,7 +248,7 @@ def _whole_plan(
     """
     folder, is_part = options.results, not selection.whole or options.shard
     if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):
-        # For the plan alone: what a cell's command says is what was asked.
+        # For the plan alone: the command of a cell repeats the user's own options.
         options = replace(options, as_of=parse_day(last.as_of))
     if interpreter:
         return plan_here(policy, selection, options, goldens or (), interpreter.environment.release)
@@ -305,7 +305,7 @@ def plan_here(
     calendar, windows, day = policy.calendar(), policy.window_lengths(), _day(options)
     goldens = under_policy(goldens, policy)
     check_dates(goldens, calendar)
-    # Of other goldens the artifact is not read once more here: the matrix does, and pytest has a budget.
+    # Artifacts of other goldens are not read again here: the matrix reads them, and pytest has a time budget.
     check_claims((golden for golden in goldens if is_unusual(golden.manifest)), calendar)
     targets = policy.targets_on(day)
     cells = tuple(
@@ -368,7 +368,7 @@ def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Rep
     raise RunError(f"--executor: expected {LOCAL}, found {options.executor!r}.")
 
 
-# --- what a run is a run of; what the environment does not tell stays empty -------------------------------------------
+# --- the commit and the job of a run; what the environment does not show is empty -------------------------------------
 
 
 def run_identity(
@@ -379,7 +379,7 @@ def run_identity(
     Sources of the variables: GitHub's "Default environment variables", GitLab's "Predefined CI/CD variables".
     """
     commit, changed = _checked_out(folder)
-    # What is checked out decides; a variable of CI says it where git is not there.
+    # The checked-out commit decides; a variable of CI names it where git is missing.
     commit = commit or environment.get("GITHUB_SHA") or environment.get("CI_COMMIT_SHA") or ""
     repository = environment.get("GITHUB_REPOSITORY", "")
     files, job = environment.get("CI_PROJECT_URL", ""), environment.get("CI_JOB_URL", "")

@@ -55,7 +55,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     runner = interpreter.get_signature_runner(SIGNATURE)
     taken = runner.get_input_details()  # the converter drops what is not used
     if len(call["platforms"]) > 1:
-        # Such a module is told first which of them it runs on, as an int32, or an int64 where jax_enable_x64 was set.
+        # Such a module's first argument is the index of its platform: an int32, or int64 with jax_enable_x64.
         index = taken["i0"]["dtype"](call["platforms"].index("cpu")) if "i0" in taken else None
         arguments.insert(0, np.asarray(index))
     stage("run")

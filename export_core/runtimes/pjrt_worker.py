@@ -27,7 +27,7 @@ LAYOUT = "mhlo.layout_mode"  # The attribute by which an argument or a result of
 def warm() -> None:
     """Import what every cell needs."""
     for name in MODULES:
-        with contextlib.suppress(ImportError):  # of a release that is too old, as a cell will say
+        with contextlib.suppress(ImportError):  # missing in a release that is too old, as its cell reports
             importlib.import_module(name)
 
 

@@ -21,14 +21,14 @@ MODULES = (
     *(f"jaxlib.mlir.dialects.{name}" for name in ("builtin", "func", "sdy", "stablehlo")),
 )
 READ_BACK = ("bool", "float16", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)))
-OLDEST = (0, 5)  # Of the releases of jaxlib whose interpreter can be called.
-MASKS = {"int4": 15, "uint4": 15, "int2": 3, "uint2": 3}  # Of integers that NumPy's arrays give a whole byte.
+OLDEST = (0, 5)  # The oldest jaxlib whose interpreter can be called.
+MASKS = {"int4": 15, "uint4": 15, "int2": 3, "uint2": 3}  # The bits of integers that take a byte in NumPy's arrays.
 
 
 def warm() -> None:
     """Import what every cell needs."""
     for name in MODULES:
-        with contextlib.suppress(ImportError):  # of a release that is too old, as a cell will say
+        with contextlib.suppress(ImportError):  # missing in a release that is too old, as its cell reports
             importlib.import_module(name)
 
 
@@ -110,7 +110,7 @@ def to_attribute(value: Any) -> Any:
         return ir.DenseElementsAttr.get(np.ascontiguousarray(value).reshape(value.shape))
     kind = ir.RankedTensorType.get(value.shape, ir.Type.parse(mlir_type(value.dtype.name)))
     data = np.frombuffer(value.tobytes(), np.uint8)
-    if value.dtype.name in MASKS:  # MLIR wants the bits beside those of the number to be zero
+    if value.dtype.name in MASKS:  # MLIR requires that the unused bits of a byte are zero
         data = data & np.uint8(MASKS[value.dtype.name])
     return ir.DenseElementsAttr.get(data, type=kind)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIGNATURE = "serving_default"  # where servers look for what they call
-# What precedes a message: where Python made the operation, which is always here, and the number of a function.
+# The text before a message: where Python made the operation, which is always this file, and a function's number.
 STACK = re.compile(
     r"\A((Graph execution error:|Detected at node |  File |<stack traces unavailable>)[^\n]*\n+)+"
     r"|{{function_node [^}]*}} "
@@ -59,7 +59,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
         function = saved_and_loaded(function, [(types[place], call["inputs"][place][1]) for place in call["kept"]])
     else:
         function = tf.function(function, autograph=False)
-    # One operation deserializes, lowers, compiles and runs; what it raises says how far it came.
+    # One operation deserializes, lowers, compiles and runs; its error shows the stage it reached.
     stage("run")
     try:
         outputs = function(*arguments)

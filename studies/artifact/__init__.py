@@ -1,1 +1,1 @@
-"""What the artifact reader says of artifacts, against what many releases say: three sessions of nox."""
+"""Comparisons of the artifact reader's answers with those of many releases: three sessions of nox."""

@@ -1,8 +1,8 @@
-"""Does the audit name every custom call that jaxlib finds?
+"""A check that the audit names every custom call that jaxlib finds.
 
-`nox -s audit_check [-- --mutants 1000000 --seconds 3600 --jaxlibs 0.6.2,0.9.2,0.10.2,0.12.0.1 --seed 0]`. Mutants of
-real modules and artifacts are audited, and what the audit does not refuse is parsed by each jaxlib. Exit 1 for one
-target that a parsed module has and the audit did not name; what shows it is written to --keep.
+`nox -s audit_check [-- --mutants 1000000 --seconds 3600 --jaxlibs 0.6.2,0.9.2,0.10.2,0.12.0.1 --seed 0]`. It audits
+mutants of real modules and artifacts, and each jaxlib parses those that the audit does not refuse. The exit code is 1
+where a parsed module has a target that the audit did not name; such mutants are written to --keep.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Interpreter:
 
 
 class Reader:
-    """A process in which a jaxlib says what is in mutants."""
+    """A process in which a jaxlib lists the custom calls of mutants."""
 
     def __init__(self, interpreter: Interpreter) -> None:
         self.name = interpreter.name
@@ -68,12 +68,12 @@ class Reader:
         self._process.stdin.flush()
 
     def answers(self, count: int) -> Iterator[Any]:
-        """What it said of each: a list of targets, None for one that it refused, a dictionary if it died."""
+        """Yield the answer to each mutant: a list of targets, None if jaxlib refused it, a dictionary if it died."""
         assert self._process.stdout is not None
         for _ in range(count):
             line = self._process.stdout.readline()
             if not line:
-                raise SystemExit(f"jaxlib {self.name}: the process that parses mutants ended.")
+                raise SystemExit(f"jaxlib {self.name}: expected an answer to each mutant, found that it has ended.")
             yield json.loads(line)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Reader:
 
 
 def named(data: bytes) -> set[str] | str:
-    """The targets that the audit names; a word if it refuses the artifact."""
+    """Return the targets that the audit names; the kind of refusal if it refuses the artifact."""
     try:
         findings = [finding for finding in audit(read_bytes(data), frozenset()) if finding.standing != DISABLED]
     except ArtifactError:
@@ -93,7 +93,7 @@ def named(data: bytes) -> set[str] | str:
 
 
 class Check:
-    """Compares, counts, and writes down what was missed."""
+    """The comparison of audit and jaxlibs: its counts, and the files of missed targets."""
 
     def __init__(self, mutants: Mutants, readers: Sequence[Reader], seed: str, keep: Path | None) -> None:
         self.mutants = mutants
@@ -129,21 +129,21 @@ class Check:
         missed = sorted(set(answer) - targets)
         if missed:
             self.counts[f"{jaxlib} misses"] += 1
-            where = ""
+            kept_at = ""
             if self.keep is not None:
                 self.keep.mkdir(parents=True, exist_ok=True)
                 path = self.keep / f"{self.seed}-{number}.{'jaxexport' if whole else 'mlirbc'}"
                 path.write_bytes(data)
-                where = f": {path}"
+                kept_at = f": {path}"
             print(
                 f"MISS  mutant {number} of seed {self.seed}: jaxlib {jaxlib} finds {missed}, "
-                f"the audit names {sorted(targets)}{where}",
+                f"the audit names {sorted(targets)}{kept_at}",
                 flush=True,
             )
 
 
 def rewritten(interpreter: Interpreter) -> dict[str, bytes]:
-    """Some modules as a jaxlib writes them again: as VHLO for older versions, as StableHLO in each bytecode."""
+    """Let a jaxlib write some modules again: as VHLO of older versions, and as StableHLO in each bytecode version."""
     with tempfile.TemporaryDirectory() as scratch:
         names = []
         for name in REWRITTEN:
@@ -155,12 +155,12 @@ def rewritten(interpreter: Interpreter) -> dict[str, bytes]:
         command = interpreter.command("seeds", str(out), *names)
         done = subprocess.run(command, env=dict(interpreter.variables), capture_output=True, text=True, check=False)
         if done.returncode:
-            raise SystemExit(f"jaxlib {interpreter.name} cannot write seeds:\n{done.stderr[-2000:]}")
+            raise SystemExit(f"jaxlib {interpreter.name}: expected seeds, found an error:\n{done.stderr[-2000:]}")
         return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
 
 
 def mutants_of(more: Iterable[bytes]) -> Mutants:
-    """Mutants of kept artifacts, goldens and some more modules: all that make custom calls, and a few others."""
+    """Return a maker of mutants, from stored artifacts, goldens and other modules, most with custom calls."""
     paths = (*FILES, *sorted(GOLDEN.glob("*/*/*.jaxexport")))
     modules = [*(module.serialized() for path in paths for module in read(path).modules), *more]
     small = list(dict.fromkeys(data for data in modules if len(data) <= LARGEST))
@@ -171,16 +171,16 @@ def mutants_of(more: Iterable[bytes]) -> Mutants:
 
 
 def lane(
-    place: int, options: argparse.Namespace, interpreters: Sequence[Interpreter], mutants: Mutants, queue: Any
+    lane_number: int, options: argparse.Namespace, interpreters: Sequence[Interpreter], mutants: Mutants, queue: Any
 ) -> None:
-    """The work of one process: every so many-th batch, until all are done or the time is over."""
+    """Do the work of one process: every `options.jobs`-th batch, until all are done or the time is over."""
     with ExitStack() as stack:
         readers = [Reader(interpreter) for interpreter in interpreters]
         for reader in readers:
             stack.callback(reader.close)
         check = Check(mutants, readers, options.seed, options.keep)
         started = time.monotonic()
-        for start in range(options.first + place * BATCH, options.first + options.mutants, options.jobs * BATCH):
+        for start in range(options.first + lane_number * BATCH, options.first + options.mutants, options.jobs * BATCH):
             if time.monotonic() - started > options.seconds:
                 break
             check.batch(range(start, min(start + BATCH, options.first + options.mutants)))
@@ -190,7 +190,7 @@ def lane(
 
 
 def interpreters_of(jaxlibs: Sequence[str]) -> list[Interpreter]:
-    """The environments of these readers; they are built where they are not there."""
+    """Return the environments of these readers, built where they are missing."""
     calendar = load_calendar()
     environments = ReaderEnvironments(calendar)
     built = [(version, environments.build(Placement(calendar.release(version)))) for version in jaxlibs]
@@ -198,7 +198,7 @@ def interpreters_of(jaxlibs: Sequence[str]) -> list[Interpreter]:
 
 
 def table(counts: Mapping[str, int], jaxlibs: Sequence[str], seconds: float) -> str:
-    """The closing table."""
+    """Return the table of all counts."""
     head = (
         f"{counts['mutants']} mutants in {seconds:.0f} s: {counts['damaged']} refused as damaged, "
         f"{counts['not read whole']} as not read whole, {counts['audited']} audited and parsed by each jaxlib"
@@ -226,8 +226,8 @@ def main() -> int:
     started = printed = time.monotonic()
     queue: Any = multiprocessing.Queue()
     lanes = [
-        multiprocessing.Process(target=lane, args=(place, options, interpreters, mutants, queue))
-        for place in range(options.jobs)
+        multiprocessing.Process(target=lane, args=(lane_number, options, interpreters, mutants, queue))
+        for lane_number in range(options.jobs)
     ]
     for process in lanes:
         process.start()

@@ -1,7 +1,8 @@
-"""What jaxlib finds in mutants: run by the Python of one release, it imports jax and nothing of this project.
+"""The program that lists what jaxlib finds in mutants. The Python of one release runs it, without this project.
 
-`python audit_program.py` reads batches on stdin (how many, then for each a kind, a length and the bytes) and answers a
-line for each: the custom-call targets of the module that jaxlib parsed, null where it refuses, the signal it died by.
+`python audit_program.py` reads batches on stdin: their number, then for each mutant a kind, a length and the bytes. It
+answers a line for each: the custom-call targets of the module that jaxlib parsed, null where it refuses, or the signal
+it died by.
 `python audit_program.py seeds FOLDER FILE...` writes the modules of artifacts again, in other versions and dialects.
 """
 
@@ -37,13 +38,13 @@ CONTEXT_EVERY = 64  # mutants for which one context is used: making one takes lo
 
 
 def deserialized(data):
-    """Read a module as jax.export does; since 0.10 jaxlib gives a module, before it gave text."""
+    """Return a module as jax.export reads it; since 0.10 jaxlib returns a module, before it returned text."""
     module = extension.mlir.deserialize_portable_artifact(data)
     return module if hasattr(module, "operation") else ir.Module.parse(module)
 
 
 def targets_of(module):
-    """Return what a module may call by a name, and operations of dialects that could."""
+    """Return the targets that a module may call by name, and operations of dialects that could call."""
     targets = set()
     waiting = [module.operation]
     while waiting:
@@ -61,7 +62,7 @@ def text_of(attribute):
     try:
         return ir.StringAttr(attribute).value
     except UnicodeDecodeError:
-        return "no UTF-8 text"  # an audit names no such target
+        return "no UTF-8 text"  # which the audit never names, so it counts as missed
 
 
 def found_in(kind, data):
@@ -84,18 +85,18 @@ def answer(kind, data):
 
 
 def answer_all(batch, start, done):
-    """Answer from one place of a batch on; `done` counts in memory that outlives this process."""
+    """Answer a batch from the mutant `start` on; `done` counts in memory that outlives this process."""
     context = None
-    for place in range(start, len(batch)):
+    for index in range(start, len(batch)):
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         signal.alarm(WALL_SECONDS)
-        if context is None or place % CONTEXT_EVERY == 0:
+        if context is None or index % CONTEXT_EVERY == 0:
             context = mlir.make_ir_context()
-            context.enable_multithreading(False)  # the threads did not come through the fork
+            context.enable_multithreading(False)  # the fork has none of the parent's threads
         with context, ir.Location.unknown(context):
-            line = json.dumps(answer(*batch[place]))
+            line = json.dumps(answer(*batch[index]))
         os.write(1, line.encode() + b"\n")
-        done[0:4] = struct.pack("<I", place + 1)
+        done[0:4] = struct.pack("<I", index + 1)
 
 
 def serve():
@@ -109,22 +110,22 @@ def serve():
             kind, length = struct.unpack("<cI", data.read(5))
             batch.append((kind, data.read(length)))
         done[0:4] = struct.pack("<I", 0)
-        while (place := struct.unpack("<I", done[0:4])[0]) < len(batch):
+        while (index := struct.unpack("<I", done[0:4])[0]) < len(batch):
             child = os.fork()
             if not child:
                 try:
-                    answer_all(batch, place, done)
+                    answer_all(batch, index, done)
                 finally:
                     os._exit(0)
             status = os.waitpid(child, 0)[1]
-            place = struct.unpack("<I", done[0:4])[0]
-            if place < len(batch):
+            index = struct.unpack("<I", done[0:4])[0]
+            if index < len(batch):
                 os.write(1, b'{"died": %d}\n' % os.waitstatus_to_exitcode(status))
-                done[0:4] = struct.pack("<I", place + 1)
+                done[0:4] = struct.pack("<I", index + 1)
 
 
 def write_seeds(folder, names):
-    """Write each module as portable artifacts of older StableHLO versions, and as StableHLO itself in each bytecode."""
+    """Write each module as portable artifacts of older StableHLO versions, and as StableHLO in each bytecode."""
     for path in map(pathlib.Path, names):
         data = path.read_bytes()
         for version in ("0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.17.0", "1.0.0", "1.9.0", "1.13.0", "1.18.0"):

@@ -1,10 +1,8 @@
-"""Is the forecast "this reader loads it" true?
+"""A check of the forecast "this reader loads it": real releases write artifacts, and real releases load them.
 
-Real releases write artifacts, real releases load them, and a table is printed.
-
-`nox -s forecast_check [-- --releases 22 --seed 0]`. The artifacts are new: programs that the rules were not fitted to,
-exported by each release, and this project's goldens. Exit 1 for one false "loads", an artifact whose main is said not
-to follow its calling convention, or more than one false "does not load" in 200.
+`nox -s forecast_check [-- --releases 22 --seed 0]` prints a table. The artifacts are this project's goldens, and new
+ones that each release exports from programs which the rules were not fitted to. The exit code is 1 for one false
+"loads", for more than one false "does not load" in 200, and for a main reported to break its calling convention.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ FALSE_ALARMS = 1 / 200
 
 
 def chosen(versions: list[str], count: int) -> list[str]:
-    """So many of them, evenly spread, the newest among them."""
+    """Return `count` of these versions, evenly spread, with the newest."""
     count = min(count, len(versions))
     step = len(versions) / count
     return [versions[len(versions) - 1 - int(step * number)] for number in range(count)][::-1]
@@ -45,7 +43,8 @@ def in_environment(environment: Environment, *words: str) -> str:
     command = [str(environment.python), "-W", "ignore", str(PROGRAMS), *words]
     done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"jaxlib {environment.release.jaxlib}: {words[0]} failed:\n{done.stderr[-2000:]}")
+        problem = f"expected {words[0]} to work, found an error"
+        raise SystemExit(f"jaxlib {environment.release.jaxlib}: {problem}:\n{done.stderr[-2000:]}")
     return done.stdout
 
 
@@ -73,32 +72,30 @@ def main() -> int:
             f"{len(versions)} releases, {versions[0]} to {versions[-1]}: {time.monotonic() - started:.0f} s", flush=True
         )
         new = sorted(Path(scratch).glob("*/*.jaxexport"))
-        kept = sorted(GOLDEN.glob("*/*/artifact.jaxexport"))
+        goldens = sorted(GOLDEN.glob("*/*/artifact.jaxexport"))
         names = Path(scratch) / "names"
-        names.write_text("\n".join(map(str, [*new, *kept])))
+        names.write_text("\n".join(map(str, [*new, *goldens])))
         really = list(
             pool.map(lambda environment: json.loads(in_environment(environment, "read", str(names))), environments)
         )
-        artifacts = {str(path): read(path) for path in (*new, *kept)}
+        artifacts = {str(path): read(path) for path in (*new, *goldens)}
     alarms = [f"{name.removeprefix(scratch)}: {text}" for name, each in artifacts.items() for text in check_main(each)]
-    print(
-        f"{len(artifacts)} artifacts, and what contradicts their calling convention: {len(alarms)}", *alarms, sep="\n"
-    )
+    print(f"{len(artifacts)} artifacts, {len(alarms)} contradictions of their calling convention:", *alarms, sep="\n")
     table: Counter[tuple[bool | None, bool]] = Counter()
-    for version, said in zip(versions, really, strict=True):
-        for name, error in said.items():
+    for version, errors in zip(versions, really, strict=True):
+        for name, error in errors.items():
             (forecast,) = loads(artifacts[name], [readers[version]])
             table[forecast.ok, not error] += 1
             if forecast.ok is not (not error):
                 foreseen = f"{forecast.ok} {forecast.reasons}"
                 print(f"{name.removeprefix(scratch)} in {version}: foreseen {foreseen}; really {error or 'loads'}")
-    return told(table, len(versions), len(new), len(kept), time.monotonic() - started) or int(bool(alarms))
+    return report(table, len(versions), len(new), len(goldens), time.monotonic() - started) or int(bool(alarms))
 
 
-def told(table: Counter[tuple[bool | None, bool]], releases: int, new: int, kept: int, seconds: float) -> int:
-    """Print the confusion table, and say by the exit code whether the forecast holds."""
+def report(table: Counter[tuple[bool | None, bool]], releases: int, new: int, goldens: int, seconds: float) -> int:
+    """Print the confusion table, and return 0 if the forecast holds, else 1."""
     print(
-        f"\n{new} new artifacts by {releases} releases and {kept} goldens, loaded by {releases} releases, in "
+        f"\n{new} new artifacts by {releases} releases and {goldens} goldens, loaded by {releases} releases, in "
         f"{seconds:.0f} s\n"
     )
     print(f"{'foreseen':<18}{'really loads':>14}{'does not':>14}")

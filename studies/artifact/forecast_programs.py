@@ -1,8 +1,7 @@
-"""What a release does for forecast_check.py: `write DIR SEED` exports programs, `read LIST` loads artifacts.
+"""The program that a release runs for forecast_check.py: `write DIR SEED` exports, `read LIST` loads artifacts.
 
-One file for every jax.
-
-None of these programs is in said_by_jax.py, whose artifacts the rules of the forecast were fitted to.
+It runs with every jax. None of its programs is in jax_truth.py, whose artifacts the rules of the forecast were fitted
+to.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ FIXED = {
 
 
 def composed(choose):
-    """A few operations one after the other, on an argument of a random type."""
+    """Return an export of a few random operations in a row, on an argument of a random type."""
     steps = [choose.choice(UNARY) for _ in range(choose.randrange(1, 6))]
     shape = [choose.randrange(1, 9) for _ in range(choose.randrange(1, 4))]
     dtype = choose.choice(DTYPES)
@@ -100,7 +99,7 @@ def write(folder, seed):
             except Exception:
                 data = exported.serialize()
         except Exception:
-            continue  # not every composition is a program: it takes no such dtype or shape
+            continue  # some compositions do not accept the dtype or shape
         (pathlib.Path(folder) / f"{name}.jaxexport").write_bytes(data)
 
 
@@ -116,14 +115,14 @@ def load(data):
 
 
 def read(names):
-    said = {}
+    errors = {}
     for name in pathlib.Path(names).read_text().splitlines():
         try:
             load(pathlib.Path(name).read_bytes())
-            said[name] = ""
+            errors[name] = ""
         except Exception as error:
-            said[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    print(json.dumps(said))
+            errors[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    print(json.dumps(errors))
 
 
 if __name__ == "__main__":

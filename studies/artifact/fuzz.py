@@ -1,9 +1,7 @@
-"""Does anything but an ArtifactError come out, however the bytes are broken?
+"""A check that damaged artifacts raise nothing but an ArtifactError, in bounded time and memory.
 
-`nox -s fuzz [-- --seconds 3600]`.
-
-Mutated, cut and spliced artifacts, one after the other until the time is over; exit 1 if an input broke a limit. What
-broke one is written to --keep.
+`nox -s fuzz [-- --seconds 3600]` reads mutated, cut and spliced artifacts until the time is over. The exit code is 1 if
+an input broke a limit; such inputs are written to --keep.
 """
 
 import argparse
@@ -26,14 +24,14 @@ from export_core.releases.calendar_entries import shipped_entries
 
 READERS = [reader for jaxlib, reader in readers_of(shipped_entries()).items() if jaxlib in ("0.4.30", "0.12.0.1")]
 MAX_SECONDS = 1.0  # of CPU, for one input
-TIMES = 3  # the file's size in memory, beside
-CONSTANT = 256_000  # what reading takes whatever the file: tables of names, the smallest parts
-TRACED_EVERY = 20  # inputs from one look at the memory to the next: tracing makes reading five times slower
+TIMES = 3  # reading may take so many times the file's size in memory, and CONSTANT
+CONSTANT = 256_000  # bytes that reading takes for any file: tables of names, the smallest parts
+TRACED_EVERY = 20  # of so many inputs, the memory of one is measured: that makes reading five times slower
 WORDS = (b"\0" + b"\xff" * 8, b"\xff" * 4, b"\xff\x7f", b"\x80\0\0\0", b"\xfe" * 2, b"\0" * 9, b"\x01" * 4, b"ML\xefR")
 
 
 def damaged(pool: list[bytes], choose: random.Random) -> bytes:
-    """One to eight changes of one artifact of the pool."""
+    """Return an artifact of the pool with one to eight changes."""
     data = bytearray(choose.choice(pool))
     for _ in range(choose.choice((1, 1, 1, 2, 3, 4, 8))):
         at = choose.randrange(len(data) + 1)
@@ -65,7 +63,7 @@ def damaged(pool: list[bytes], choose: random.Random) -> bytes:
 
 
 def asked(data: bytes) -> Artifact:
-    """What `jaxexport inspect` and the matrix read: the limits of time and memory are on this."""
+    """Read what `jaxexport inspect` and the matrix read; the limit of memory is on this."""
     artifact = read_bytes(data)
     for module in artifact.modules:
         assert module.op_counts is not None
@@ -75,7 +73,7 @@ def asked(data: bytes) -> Artifact:
 
 
 def use(data: bytes) -> None:
-    """Ask for everything that anyone can ask of an artifact."""
+    """Read everything that can be read of an artifact; the limit of time is on this."""
     artifact = asked(data)
     for module in artifact.modules:
         as_dict((module.functions, module.constants, module.attributes))
@@ -89,7 +87,7 @@ def use(data: bytes) -> None:
 
 
 class Watched:
-    """What is counted, and the worst that was seen."""
+    """The counts of a run, and its slowest and largest readings."""
 
     def __init__(self, keep: Path | None) -> None:
         self.inputs = self.read = self.traced = self.broken = 0
@@ -98,7 +96,7 @@ class Watched:
         self.keep = keep
 
     def give(self, data: bytes) -> None:
-        """Read one input and note what came of it."""
+        """Read one input, and count what happened."""
         self.inputs += 1
         traced = self.inputs % TRACED_EVERY == 0
         started = time.process_time()
@@ -118,7 +116,7 @@ class Watched:
             self.weigh(data)
 
     def weigh(self, data: bytes) -> None:
-        """Look at the most memory that reading it takes."""
+        """Measure the most memory that reading an input takes."""
         self.traced += 1
         tracemalloc.start()
         try:
@@ -138,15 +136,15 @@ class Watched:
             self.note(data, f"{peak} bytes of memory for {size}")
 
     def note(self, data: bytes, what: str) -> None:
-        """Count an input that broke a limit, and keep it."""
+        """Count an input that broke a limit, and store it."""
         self.broken += 1
         print(f"input {self.inputs}, {len(data)} bytes: {what}", flush=True)
         if self.keep is not None:
             self.keep.mkdir(parents=True, exist_ok=True)
             (self.keep / f"broken-{self.inputs}.bin").write_bytes(data)
 
-    def said(self, seconds: float) -> str:
-        """The figures, in a line."""
+    def summary(self, seconds: float) -> str:
+        """Return the figures in a line."""
         return (
             f"{self.inputs} inputs in {seconds:.0f} s ({self.inputs / seconds:.0f} a second): {self.read} read, "
             f"{self.inputs - self.read} refused, {self.broken} broke a limit; slowest {1000 * self.slowest:.0f} ms of "
@@ -156,7 +154,7 @@ class Watched:
 
 
 def main() -> int:
-    """Fuzz for so many seconds; print a line now and then, and one at the end."""
+    """Read damaged artifacts for `--seconds`; print a line every minute, and one at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None, help="to see the same inputs again; random by default")
@@ -168,15 +166,15 @@ def main() -> int:
     pool += [golden["mlir_module_serialized"] for golden in jax_goldens().values()]
     pool = [data for data in pool if len(data) < 100_000]
     print(f"seed {seed}, {len(pool)} artifacts to break", flush=True)
-    use(pool[0])  # imports and tables are nobody's fault
+    use(pool[0])  # loads modules and tables, which would count for the first input
     watched = Watched(options.keep)
-    started = said = time.monotonic()
+    started = printed = time.monotonic()
     while (now := time.monotonic()) - started < options.seconds:
-        if now - said > 60:
-            print(watched.said(now - started), flush=True)
-            said = now
+        if now - printed > 60:
+            print(watched.summary(now - started), flush=True)
+            printed = now
         watched.give(damaged(pool, choose))
-    print(watched.said(time.monotonic() - started), flush=True)
+    print(watched.summary(time.monotonic() - started), flush=True)
     return 1 if watched.broken or not watched.inputs else 0
 
 

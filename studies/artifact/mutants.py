@@ -1,7 +1,7 @@
-"""Mutants of real modules and artifacts that aim at what jaxlib reads in another way than this reader.
+"""Mutants of real modules and artifacts, made to find what jaxlib reads otherwise than this reader.
 
-Each is the work of one to four changes, chosen by its number alone. Most change the structure of a module, so that it
-stays one that jaxlib loads; some change bytes.
+Each has one to four changes, chosen by its number alone. Most change the structure of a module in ways that jaxlib may
+still load; some change bytes.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ Change = Callable[[TakenApart, random.Random], None]
 
 
 def evil(parts: TakenApart, choose: random.Random) -> int:
-    """The number of an attribute that may be taken for a target."""
+    """Return the number of an attribute that a reader may take for a target."""
     words = choose.choice(TARGETS) if choose.random() < 0.5 else EVIL
     kind = choose.randrange(8)
     if kind < 3:
         return parts.target(words)
     if kind < 5:
         return parts.text(words)
-    if kind == 5:  # a symbol, which is its name
+    if kind == 5:  # a symbol, which consists of its name
         return parts.attribute(b"builtin", varint(4) + varint(parts.text(words)))
     if kind == 6:
         return parts.attribute(choose.choice(DIALECTS[:3]), choose.choice(TEXTS) + b"\0", custom=False)
@@ -68,7 +68,7 @@ def evil(parts: TakenApart, choose: random.Random) -> int:
 
 
 def any_of(parts: TakenApart, choose: random.Random) -> Operation:
-    """An operation: half of the time one that calls by a name, or a function."""
+    """Return an operation, most often one that calls something by name."""
     operations = parts.operations()
     calls = [
         op for op in operations if op.name < len(parts.names) and b"c" in parts.strings[parts.names[op.name].string]
@@ -92,7 +92,7 @@ def unregistered(parts: TakenApart, choose: random.Random) -> None:
 
 
 def more_attributes(parts: TakenApart, choose: random.Random) -> None:
-    """Append entries to the dictionary of an operation, or change those it has."""
+    """Add entries to the dictionary of an operation, or change those it has."""
     op = any_of(parts, choose)
     entries = parts.entries(op.attributes) if op.mask & ATTRS else []
     for _ in range(choose.choice((1, 1, 2))):
@@ -100,8 +100,8 @@ def more_attributes(parts: TakenApart, choose: random.Random) -> None:
         key = parts.text(name) if choose.random() < 0.9 else evil(parts, choose)
         entry = key, evil(parts, choose)
         if entries and choose.random() < 0.3:
-            place = choose.randrange(len(entries))
-            entries[place] = (entries[place][0], entry[1]) if choose.random() < 0.7 else entry
+            index = choose.randrange(len(entries))
+            entries[index] = (entries[index][0], entry[1]) if choose.random() < 0.7 else entry
         else:
             entries.insert(choose.randrange(len(entries) + 1), entry)
     op.attributes = parts.dictionary(entries)
@@ -115,7 +115,7 @@ def other_attributes(parts: TakenApart, choose: random.Random) -> None:
 
 
 def other_properties(parts: TakenApart, choose: random.Random) -> None:
-    """Give an operation other properties: those of another, or its own with a number changed, moved or more."""
+    """Give an operation other properties: another's, or its own with a number changed, added, moved or deleted."""
     op = any_of(parts, choose)
     if not parts.properties or op.properties >= len(parts.properties):
         return
@@ -126,9 +126,9 @@ def other_properties(parts: TakenApart, choose: random.Random) -> None:
         op.mask ^= choose.choice((0, 0, PROPS))
         return
     if kind < 4:
-        place = choose.randrange(len(numbers))
+        index = choose.randrange(len(numbers))
         targets = [n for n, number in enumerate(numbers) if _is_target(parts, number)]
-        numbers[choose.choice(targets) if targets and kind < 3 else place] = evil(parts, choose)
+        numbers[choose.choice(targets) if targets and kind < 3 else index] = evil(parts, choose)
     elif kind == 4:
         numbers.insert(choose.randrange(len(numbers) + 1), evil(parts, choose))
     elif kind == 5:
@@ -160,7 +160,7 @@ def as_text(parts: TakenApart, choose: random.Random) -> None:
 
 
 def other_code(parts: TakenApart, choose: random.Random) -> None:
-    """Change an attribute or type: its dialect, its code, or where it points."""
+    """Change an attribute or type: its dialect, its code, its content, or one byte."""
     entry = choose.choice(parts.attributes if choose.random() < 0.7 or not parts.types else parts.types)
     kind = choose.randrange(4)
     if kind == 0:
@@ -175,23 +175,23 @@ def other_code(parts: TakenApart, choose: random.Random) -> None:
 
 
 def other_string(parts: TakenApart, choose: random.Random) -> None:
-    place = choose.randrange(len(parts.strings))
+    index = choose.randrange(len(parts.strings))
     targets = [n for n, text in enumerate(parts.strings) if b"lapack" in text or b"mhlo." in text or b"assert" in text]
     if targets and choose.random() < 0.5:
-        place = choose.choice(targets)
-    parts.strings[place] = choose.choice((*TARGETS, *OWN, choose.choice(parts.strings), parts.strings[place] + b"\0"))
+        index = choose.choice(targets)
+    parts.strings[index] = choose.choice((*TARGETS, *OWN, choose.choice(parts.strings), parts.strings[index] + b"\0"))
 
 
 def other_dialect(parts: TakenApart, choose: random.Random) -> None:
     if choose.random() < 0.3:
         parts.dialects.append(choose.choice(parts.dialects))
-    place = choose.randrange(len(parts.dialects))
-    string, _ = parts.dialects[place]
+    index = choose.randrange(len(parts.dialects))
+    string, _ = parts.dialects[index]
     if choose.random() < 0.5:
         string = parts.string(choose.choice(DIALECTS))
-    parts.dialects[place] = string, choose.choice((b"", b"", varint(1) * 3, varint(0) * 3, b"\0"))
+    parts.dialects[index] = string, choose.choice((b"", b"", varint(1) * 3, varint(0) * 3, b"\0"))
     if choose.random() < 0.3:
-        choose.choice(parts.names).dialect = place
+        choose.choice(parts.names).dialect = index
 
 
 def other_version(parts: TakenApart, choose: random.Random) -> None:
@@ -233,13 +233,13 @@ _WEIGHTED = [change for weight, change in CHANGES for _ in range(weight)]
 
 
 def shifted(data: bytes, choose: random.Random) -> bytes:
-    """An artifact with one to three offsets or numbers of the flatbuffer changed by a little."""
+    """Return an artifact with one to three offsets or numbers of the flatbuffer changed a little."""
     changed = bytearray(data)
     for _ in range(choose.choice((1, 1, 2, 3))):
         size = choose.choice((2, 4))
         at = choose.randrange(len(data) // size) * size
         if any(data.find(b"ML\xefR", at - back, at) >= 0 for back in (64, 1024) if at > back):
-            at = choose.randrange(min(len(data), 400) // size) * size  # in the module: others change that
+            at = choose.randrange(min(len(data), 400) // size) * size  # not in the module, which other changes are for
         number = int.from_bytes(changed[at : at + size], "little") + choose.choice(
             (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16)
         )
@@ -248,7 +248,7 @@ def shifted(data: bytes, choose: random.Random) -> bytes:
 
 
 class Mutants:
-    """Makes mutants of seeds: modules, and whole artifacts with derivatives."""
+    """A maker of mutants, from modules and from whole artifacts with derivatives."""
 
     def __init__(self, modules: list[bytes], artifacts: list[bytes]) -> None:
         self._modules = modules
@@ -257,7 +257,7 @@ class Mutants:
         self._envelopes = [read_bytes(data).envelope for data in artifacts]
 
     def make(self, seed: str, number: int) -> tuple[bool, bytes]:
-        """Whether the mutant is a whole artifact, and its bytes. The same for the same seed and number."""
+        """Return whether a mutant is a whole artifact, and its bytes, which depend on seed and number alone."""
         choose = random.Random(f"{seed} {number}")
         kind = choose.random()
         if kind < 0.05:
@@ -276,7 +276,7 @@ class Mutants:
             for _ in range(choose.choice((1, 1, 1, 2, 2, 3, 4))):
                 choose.choice(_WEIGHTED)(parts, choose)
             data: bytes = parts.encode()
-        except (IndexError, KeyError, ValueError, ArtifactError):  # one change took away what another one needs
+        except (IndexError, KeyError, ValueError, ArtifactError):  # a change needs what an earlier one removed
             return choose.choice(self._modules)
         kind = choose.randrange(20)
         if kind == 0:
@@ -286,7 +286,7 @@ class Mutants:
         return data
 
     def _artifact(self, choose: random.Random) -> bytes:
-        """An artifact whose module, or that of a derivative, is a mutant."""
+        """Return an artifact whose module, or that of a derivative, is a mutant."""
         envelope = choose.choice(self._envelopes)
         assert envelope is not None
         data = self._module(choose)

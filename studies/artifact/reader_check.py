@@ -1,9 +1,8 @@
-"""Is what the reader says true?
+"""A check that the artifact reader reads the same, field by field, as the releases that exported the artifacts.
 
-Real releases export artifacts and say what is in them; the reader must say the same, field by field.
-
-`nox -s reader_check [-- --releases 20 --seed 0]`. Each release is asked through `jax.export.deserialize` and jaxlib's
-own walk over the module; the goldens inside this interpreter's jax wheel come beside. Exit 1 for one difference.
+`nox -s reader_check [-- --releases 20 --seed 0]`. Each release exports artifacts, and reads them by
+`jax.export.deserialize` and jaxlib's own walk over the module. The goldens inside this interpreter's jax wheel are
+compared too. The exit code is 1 for one difference.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from export_core.readers.placement import Placement
 from export_core.releases import Calendar, load_calendar
 from studies.artifact.forecast_check import OLDEST, PROGRAMS, chosen
 
-MAKE = Path(__file__).with_name("said_by_jax.py")
+MAKE = Path(__file__).with_name("jax_truth.py")
 
 
-def saying(calendar: Calendar, version: str, folder: Path, seed: str) -> Path:
-    """Let a release export programs and say what is in them; return the folder with its artifacts and truth.json."""
+def exported_by(calendar: Calendar, version: str, folder: Path, seed: str) -> Path:
+    """Let a release export programs and write truth.json, what it reads in them; return their folder."""
     environment = ReaderEnvironments(calendar).build(Placement(calendar.release(version)))
 
     def run(*words: str) -> None:
         command = [str(environment.python), "-W", "ignore", *words]
         done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
         if done.returncode:
-            raise SystemExit(f"jaxlib {version}: {words[0]} failed:\n{done.stderr[-2000:]}")
+            raise SystemExit(f"jaxlib {version}: expected {words[0]} to work, but it failed:\n{done.stderr[-2000:]}")
 
     own = folder / version
     run(str(MAKE), str(own))
@@ -50,32 +49,34 @@ def saying(calendar: Calendar, version: str, folder: Path, seed: str) -> Path:
     return made
 
 
-def differences(path: Path, said: list[dict[str, Any]]) -> tuple[int, list[str]]:
+def differences(path: Path, theirs_by_level: list[dict[str, Any]]) -> tuple[int, list[str]]:
     """Return how many fields of an artifact and its derivatives were compared, and those that differ."""
     try:
-        pairs = list(compared(read(path), said))
+        pairs = list(compared(read(path), theirs_by_level))
     except ArtifactError as error:
         return 1, [str(error)]
-    wrong = [f"{name}: the reader says {ours!r}, jax {theirs!r}" for name, ours, theirs in pairs if ours != theirs]
+    wrong = [
+        f"{name}: expected {theirs!r} as jax reads it, found {ours!r}" for name, ours, theirs in pairs if ours != theirs
+    ]
     return len(pairs), wrong
 
 
-def compared(artifact: Artifact, said: list[dict[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (field, what the reader says, what jax says)."""
-    yield "derivatives", len(artifact.modules), len(said)
+def compared(artifact: Artifact, theirs_by_level: list[dict[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each field with what the reader and what jax reads."""
+    yield "derivatives", len(artifact.modules), len(theirs_by_level)
     level = artifact.envelope
-    for order, (module, theirs) in enumerate(zip(artifact.modules, said, strict=False)):
+    for order, (module, theirs) in enumerate(zip(artifact.modules, theirs_by_level, strict=False)):
         assert level is not None
         for name, ours in {**fields(level), **walked(module)}.items():
             if name in ("in_tree", "out_tree") and "CustomNode" in ours:
-                continue  # jax shows the class, the file has the name it was registered with
+                continue  # jax prints the class, the file has the name under which it was registered
             yield f"{name}[{order}]", ours, theirs[name]
         yield f"unknown_fields[{order}]", level.unknown_fields, ()
         level = level.vjp
 
 
 def fields(e: Envelope) -> dict[str, Any]:
-    """The envelope in the words of said_by_jax.py."""
+    """Return the fields of an envelope, by their names in jax_truth.py."""
     return {
         "fun_name": e.fun_name,
         "in_tree": str(e.in_tree),
@@ -107,7 +108,7 @@ def sharding(x: object) -> list[Any] | None:
 
 
 def walked(module: Module) -> dict[str, Any]:
-    """The module in the words of said_by_jax.py."""
+    """Return the facts of a module, by their names in jax_truth.py."""
     functions = {}
     for f in module.functions:
         results = f.outputs[0] if len(f.outputs) == 1 else f"({', '.join(f.outputs)})"
@@ -117,20 +118,21 @@ def walked(module: Module) -> dict[str, Any]:
 
 
 def shipped() -> tuple[int, list[str]]:
-    """The goldens of the jax wheel (bare modules), against what the installed jaxlib finds in each.
+    """Compare the goldens of the jax wheel, which are bare modules, with what the installed jaxlib finds in each.
 
-    How many there are, and which differ.
+    Returns:
+        The number of goldens, and a line for each difference.
     """
-    from studies.artifact.said_by_jax import of_module  # it imports jax, and sets variables for it
+    from studies.artifact.jax_truth import of_module  # it imports jax, and sets variables for it
 
     wrong = []
     for name, golden in jax_goldens().items():
         artifact = read_bytes(golden["mlir_module_serialized"], name)
         ours, theirs = walked(artifact.module), of_module(module_text(artifact))  # type: ignore[no-untyped-call]
         wrong += [
-            f"{name}: {what}: the reader says {ours[what]}, jaxlib {theirs[what]}"
-            for what in theirs
-            if ours[what] != theirs[what]
+            f"{name}: {fact}: expected {theirs[fact]} as jaxlib finds it, found {ours[fact]}"
+            for fact in theirs
+            if ours[fact] != theirs[fact]
         ]
     return len(jax_goldens()), wrong
 
@@ -149,10 +151,13 @@ def main() -> int:
     print(f"{'jaxlib':<10}{'jax':<10}{'artifacts':>10}{'fields':>8}{'differences':>13}")
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
         for version, made in zip(
-            versions, pool.map(lambda v: saying(calendar, v, Path(scratch), options.seed), versions), strict=True
+            versions, pool.map(lambda v: exported_by(calendar, v, Path(scratch), options.seed), versions), strict=True
         ):
             truth = json.loads((made / "truth.json").read_bytes())
-            results = {name: differences(made / f"{name}.jaxexport", said) for name, said in truth.items()}
+            results = {
+                name: differences(made / f"{name}.jaxexport", theirs_by_level)
+                for name, theirs_by_level in truth.items()
+            }
             number = sum(count for count, _ in results.values())
             wrong = [f"  {name}: {one}" for name, (_, all_) in results.items() for one in all_]
             print(

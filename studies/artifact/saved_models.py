@@ -1,10 +1,10 @@
-"""Makes the SavedModels of tests/artifact/data/savedmodels: run by a Python that has TensorFlow and what writes them.
+"""The maker of tests/artifact/data/savedmodels, run by a Python that has TensorFlow, jax, Orbax and Keras.
 
     uv pip install tensorflow-cpu==2.21.0 'jax[cpu]==0.9.2' orbax-export==0.0.8 keras==3.15.1
     KERAS_BACKEND=jax python studies/artifact/saved_models.py tests/artifact/data/savedmodels
 
-Only saved_model.pb of each is stored: variables play no part in reading it. Each call writes the same operations, but
-not the same bytes: TensorFlow numbers its functions, and orders maps as it likes.
+Only saved_model.pb of each is stored, since variables are not read. Each call writes the same operations, but not the
+same bytes: TensorFlow numbers functions and orders maps anew.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def by_jax2tf(folder: str) -> None:
-    """Two functions of one module: one for two platforms with a symbolic batch, one of several results."""
+    """Write two functions of one module: one for two platforms with a symbolic batch, one with several results."""
     import jax
     import jax.numpy as jnp
     import tensorflow as tf
@@ -37,7 +37,7 @@ def by_jax2tf(folder: str) -> None:
 
 
 def by_orbax(folder: str) -> None:
-    """A model with weights, which are arguments of its operation."""
+    """Write a model with weights, which are arguments of its operation."""
     import jax.numpy as jnp
     import tensorflow as tf
     from orbax.export import ExportManager, JaxModule, ServingConfig
@@ -50,7 +50,7 @@ def by_orbax(folder: str) -> None:
 
 
 def by_keras(folder: str) -> None:
-    """A model of Keras with jax as its backend."""
+    """Write a model of Keras with jax as its backend."""
     import keras
     import numpy as np
 
@@ -61,7 +61,7 @@ def by_keras(folder: str) -> None:
 
 
 def main(root: Path) -> None:
-    """Write one file for each."""
+    """Write one file by each library."""
     import jax
 
     jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*")  # no paths of a machine in the modules
@@ -69,10 +69,10 @@ def main(root: Path) -> None:
         (root / name).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
             write(folder)
-            if kept := os.environ.get("KEEP_WHOLE"):
+            if whole := os.environ.get("KEEP_WHOLE"):
                 import shutil
 
-                shutil.copytree(folder, Path(kept) / name, dirs_exist_ok=True)
+                shutil.copytree(folder, Path(whole) / name, dirs_exist_ok=True)
             (root / name / "saved_model.pb").write_bytes((Path(folder) / "saved_model.pb").read_bytes())
 
 

@@ -1,6 +1,6 @@
 """A module taken apart into its tables and operations, which can be changed, and put together again.
 
-Bytecode of a real writer comes out byte for byte as it went in (test_written_back.py).
+Bytecode of a real writer, put together unchanged, has the same bytes (test_written_back.py).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ ATTRS, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, PROPS = 1, 2, 4, 8, 16, 32,
 
 @dataclass
 class Entry:
-    """An attribute or a type: the number of its dialect, its bytes, and whether they are not text."""
+    """An attribute or a type: the number of its dialect, its bytes, and whether they are encoded, not text."""
 
     dialect: int
     content: bytes
@@ -25,25 +25,25 @@ class Entry:
 
 @dataclass
 class Block:
-    """The operations of a block, and its arguments."""
+    """A block: its operations and its arguments."""
 
     operations: list["Operation"]
     arguments: list[tuple[int, int | None]] | None = None  # type and location
-    uses: bytes = b""  # use lists, as they are
+    uses: bytes = b""  # use lists, copied unread
 
 
 @dataclass
 class Operation:
-    """One operation: its name in the tables, and what it has, as the bits of `mask` say."""
+    """One operation: the number of its name, and its parts; the bits of `mask` say which parts it has."""
 
     name: int
     mask: int
     location: int
     attributes: int = 0
     properties: int = 0
-    middle: bytes = b""  # results, operands, successors and use lists, as they are
+    middle: bytes = b""  # results, operands, successors and use lists, copied unread
     regions: list[list[Block]] = field(default_factory=list)
-    values: list[int] = field(default_factory=list)  # of each region
+    values: list[int] = field(default_factory=list)  # the number of values in each region
     isolated: bool = False
 
 
@@ -61,7 +61,7 @@ Item = TypeVar("Item", Entry, Name)
 
 @dataclass
 class TakenApart:
-    """The tables of a module and its operations, of one version of the bytecode."""
+    """The tables and operations of a module, in one version of the bytecode."""
 
     version: int
     producer: bytes
@@ -76,48 +76,48 @@ class TakenApart:
     others: dict[int, bytes]
 
     def string(self, text: bytes) -> int:
-        """The number of a string, which is added where it is not there yet."""
+        """Return the number of a string, which is added if it is new."""
         if text not in self.strings:
             self.strings.append(text)
         return self.strings.index(text)
 
     def dialect(self, name: bytes) -> int:
-        """The number of a dialect, which is added where it is not there yet."""
+        """Return the number of a dialect, which is added if it is new."""
         number, known = self.string(name), [string for string, _ in self.dialects]
         if number not in known:
             self.dialects.append((number, b""))
         return known.index(number) if number in known else len(known)
 
     def attribute(self, dialect: bytes, content: bytes, *, custom: bool = True) -> int:
-        """The number of a new attribute."""
+        """Add an attribute, and return its number."""
         self.attributes.append(Entry(self.dialect(dialect), content, custom))
         return len(self.attributes) - 1
 
     def text(self, words: bytes) -> int:
-        """The number of a new string attribute of builtin."""
+        """Add a string attribute of builtin, and return its number."""
         return self.attribute(b"builtin", varint(2) + varint(self.string(words)))
 
     def target(self, words: bytes) -> int:
-        """The number of a new string attribute of VHLO, as the target of a custom call is."""
+        """Add a string attribute of VHLO, such as the target of a custom call, and return its number."""
         return self.attribute(b"vhlo", varint(14) + varint(self.string(words)))
 
     def dictionary(self, pairs: list[tuple[int, int]]) -> int:
-        """The number of a new dictionary of attributes."""
+        """Add a dictionary of attributes, and return its number."""
         content = varint(1) + varint(len(pairs)) + b"".join(varint(key) + varint(value) for key, value in pairs)
         return self.attribute(b"builtin", content)
 
     def name_of(self, operation: Operation) -> bytes:
-        """The name of an operation, with its dialect."""
+        """Return the name of an operation, with its dialect."""
         name = self.names[operation.name]
         return self.strings[self.dialects[name.dialect][0]] + b"." + self.strings[name.string]
 
     def name(self, dialect: bytes, operation: bytes, *, registered: bool = True) -> int:
-        """The number of a new operation name."""
+        """Add an operation name, and return its number."""
         self.names.append(Name(self.dialect(dialect), self.string(operation), registered))
         return len(self.names) - 1
 
     def operations(self) -> list[Operation]:
-        """All operations, the outermost first."""
+        """Return all operations, the outermost first."""
         found: list[Operation] = []
         blocks = [self.block]
         while blocks:
@@ -127,7 +127,7 @@ class TakenApart:
         return found
 
     def entries(self, dictionary: int) -> list[tuple[int, int]]:
-        """The pairs of a dictionary of attributes; empty for anything else."""
+        """Return the pairs of a dictionary of attributes; none for any other attribute."""
         content = self.attributes[dictionary].content if dictionary < len(self.attributes) else b""
         cursor = Cursor(content, 0, len(content), "")
         if content[:1] != varint(1):
@@ -136,7 +136,7 @@ class TakenApart:
         return [(cursor.varint("key"), cursor.varint("value")) for _ in range(cursor.varint("entries"))]
 
     def encode(self) -> bytes:
-        """The bytecode."""
+        """Return the bytecode."""
         content = {
             0: strings(self.strings),
             DIALECTS: self._names(),
@@ -164,7 +164,11 @@ class TakenApart:
 
 
 def take_apart(data: bytes) -> TakenApart:
-    """Take a module apart. Raises `ArtifactError` for one that cannot be read."""
+    """Take a module apart.
+
+    Raises:
+        ArtifactError: the module cannot be read.
+    """
     tables = Tables(data, 0, len(data), "module")
     cursor = Cursor(data, 4, len(data), "module")
     cursor.varint("the version")
@@ -283,7 +287,7 @@ def _operation(op: Operation, version: int) -> bytes:
 
 
 def _runs(items: Sequence[Item]) -> list[tuple[int, list[Item]]]:
-    """Neighbours of one dialect."""
+    """Return the items in runs of the same dialect."""
     runs: list[tuple[int, list[Item]]] = []
     for item in items:
         if not runs or runs[-1][0] != item.dialect:

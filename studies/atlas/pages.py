@@ -31,14 +31,14 @@ COLUMNS = (
     *("golden", "reader", "platform", "mode", "promised", "days", "verdict", "stage", "cause", "noise_error"),
     *("new_bits", "temp_bytes", "flops"),
 )
-"""Of cells.csv.gz, a line for each cell. `reader` is the jaxlib, with its jax where that has another number."""
+"""The columns of cells.csv.gz, which has a line for each cell. `reader` is the jaxlib, with its jax if that differs."""
 LABELS = {
     OWN: "goldens of this project",
     JAX: "JAX's own goldens",
     REGRESSIONS: "closed regressions",
     HARNESSES: "JAX's harnesses",
 }
-"""The parts of the corpus in words; the others are real programs."""
+"""The names of the parts of the corpus on the page; all other parts are real programs."""
 LINK = re.compile(r"https://github\.com/(?:jax-ml/jax|openxla/xla)/(?:issues|pull)/\d+")
 
 
@@ -63,7 +63,7 @@ def write_pages(results: Path, folder: Path) -> None:
 
 
 def compressed(results: Iterable[Result]) -> bytes:
-    """The cells as a gzip-compressed CSV file: the same bytes for the same cells."""
+    """Return the cells as a gzip-compressed CSV file, with the same bytes for the same cells."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -79,12 +79,12 @@ def compressed(results: Iterable[Result]) -> bytes:
 
 
 def label_of(case: str) -> str:
-    """The part of the corpus that a case is of, in words."""
+    """Return the name, on the page, of the part of the corpus that a case belongs to."""
     return LABELS.get(part_of(case), "real programs")
 
 
 def part_table(results: Sequence[Result]) -> str:
-    """A table of the parts: how many cases, goldens, cells, and the share of promised cells that work."""
+    """Return a table of the parts: their cases, goldens and cells, and the share of promised cells that work."""
     labels = {result.case: label_of(result.case) for result in results}
     rows = []
     for part in sorted(set(labels.values())):
@@ -100,7 +100,7 @@ class Break(msgspec.Struct, frozen=True):
     """A cause of failures inside the window: a line of breaks.json."""
 
     promised: int
-    """How many promised cells."""
+    """The number of promised cells that fail so."""
     verdict: str
     message: str
     own_writer: bool
@@ -110,16 +110,16 @@ class Break(msgspec.Struct, frozen=True):
     written_by: str
     read_by: str
     known: str
-    """A known issue of JAX, or the issue whose program it is; empty for neither."""
+    """The known issue of JAX, or the closed issue that the program is from; empty for neither."""
     link: str
     again: tuple[str, ...]
     """Commands that write the example and replay it in a process of its own."""
 
 
 def breaks_in(results: Sequence[Result], folder: Path) -> list[Break]:
-    """The causes: crashes and errors first, then other numbers, and of each the most promised cells first.
+    """Return the causes of broken promises: crashes and errors first, then wrong numbers, each with most cells first.
 
-    A program of a closed issue is known by that issue: its docstring, in a file of `folder`, has the link.
+    For a program of a closed issue, `known` is that issue, whose link its docstring in a file of `folder` has.
     """
     issues = {issue.id: issue for issue in known_issues()}
     found = []
@@ -148,7 +148,7 @@ def breaks_in(results: Sequence[Result], folder: Path) -> list[Break]:
 
 
 def break_table(breaks: Sequence[Break]) -> str:
-    """A table of what breaks a promise, a line for each cause."""
+    """Return a table of what breaks the promise, a line for each cause."""
     rows = []
     for one in breaks:
         case = one.example.partition("/")[0]
@@ -160,7 +160,7 @@ def break_table(breaks: Sequence[Break]) -> str:
 
 
 def closed_issue(case: str, folder: Path) -> str:
-    """The link in the docstring of a program of closed issues; "" for other cases."""
+    """Return the link in the docstring of a program of closed issues; "" for other cases."""
     for path in folder.glob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and case == f"studies.corpus.regressions.{path.stem}.{node.name}":

@@ -1,7 +1,7 @@
-"""What a run over many releases says of each: how well it keeps the promise, and how long its artifacts are read.
+"""The score of each release in a run over many: how well it keeps the promise, and how long its artifacts are read.
 
-Nothing is judged here: the results of a run are counted. A score counts whatever the policy knows, since a failure that
-is listed is a failure of the release all the same.
+Nothing is judged here: the results of a run are counted. A known failure counts as a failure, since it is one of the
+release all the same.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from export_core.matrix.result import Result, WriterOf
 from export_core.releases import Direction, Release
 
 GROWN = 1.1
-"""A golden is counted in `grown` where its temporary memory is more than so many times that of the release before."""
+"""A golden counts in `grown` where its temporary memory is more than this many times that in the release before."""
 
 
 class ReleaseScore(msgspec.Struct, frozen=True):
-    """A release as a reader."""
+    """The score of a release as a reader."""
 
     reader: Release
     """The release."""
@@ -52,56 +52,56 @@ class ReleaseScore(msgspec.Struct, frozen=True):
 
 
 class EndOfLife(msgspec.Struct, frozen=True):
-    """What ended the life of goldens: the first later release that does not run them, and how it fails."""
+    """The end of the life of some goldens: the first later release that does not run them, and how it fails."""
 
     reader: Release
     """The release."""
     verdict: Verdict
-    """What happens there."""
+    """The verdict of these goldens there."""
     message: str
     """The first line of an example's message."""
     goldens: int
-    """How many goldens ended so."""
+    """The number of goldens that ended so."""
 
 
 class Lifetimes(msgspec.Struct, frozen=True):
-    """A release as a writer: how long later releases ran its goldens."""
+    """The score of a release as a writer: how long later releases run its goldens."""
 
     writer: WriterOf
     """The release."""
     goldens: int
-    """Its goldens that it can replay itself, or that were not run there; each counts once for each platform."""
+    """Its goldens that do not fail in the release itself; each counts once for each platform."""
     alive: int
-    """How many of these every later release of the run runs, the newest with them."""
+    """How many of these run in every later release of the run, up to the newest."""
     shortest: int
-    """Days from the writer to the last release before the first that fails: the least of all goldens."""
+    """The fewest days, of all goldens, from the writer to the last release before the first that fails."""
     median: float
-    """The median of these days. For goldens that are alive it is the day of the newest release, so it may grow."""
+    """The median of these days. For goldens that are alive they last until the newest release, so it may grow."""
     ends: tuple[EndOfLife, ...]
-    """What ended the others, most goldens first."""
+    """The ends of the other goldens, most goldens first."""
 
 
 class Atlas(msgspec.Struct, frozen=True):
-    """All tables of the atlas: what atlas.json holds."""
+    """All tables of the atlas, as atlas.json has them."""
 
     as_of: datetime.date
     """The day of the run."""
     cells: int
     """The cells of the run."""
     goldens: int
-    """Its goldens."""
+    """The goldens of the run."""
     cases: int
-    """Its cases."""
+    """The cases of the run."""
     readers: tuple[ReleaseScore, ...]
     """The releases as readers, oldest build first."""
     writers: tuple[Lifetimes, ...]
     """The releases as writers, oldest build first."""
     ends: tuple[EndOfLife, ...]
-    """What ended the life of goldens, of all writers, most goldens first."""
+    """The ends of the goldens of all writers, most goldens first."""
 
 
 def atlas_of(results: Sequence[Result], as_of: datetime.date) -> Atlas:
-    """The atlas of a run."""
+    """Return the atlas of a run."""
     run = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     moved = Counter(after.readers[0] for drift in number_drift(run) for _, after in pairwise(drift.stretches))
     grown = Counter(
@@ -145,7 +145,7 @@ def _score(reader: Release, cells: Sequence[Result], moved: int, grown: int) -> 
 
 
 def _first_line(result: Result) -> str:
-    """The verdict, with what cells of the same kind share of the message."""
+    """Return the verdict, with the part of the message that cells of the same kind share."""
     shared = cell_signature(result)[-1]
     return f"{result.verdict}: {shared}" if shared else str(result.verdict)
 
@@ -169,20 +169,20 @@ def _lifetimes(results: Iterable[Result]) -> Iterator[Lifetimes]:
 
 
 def _series(results: Iterable[Result]) -> Iterator[list[Result]]:
-    """The cells of each golden on each platform and device in releases from its writer on, by build date."""
+    """Yield the cells of each golden on each platform and device in releases from its writer on, by build date."""
 
-    def place(result: Result) -> tuple[str, str, str, str]:
+    def series_key(result: Result) -> tuple[str, str, str, str]:
         return result.golden, result.platform, result.device, result.mode
 
-    for _, cells in groupby(sorted(results, key=place), key=place):
+    for _, cells in groupby(sorted(results, key=series_key), key=series_key):
         later = (result for result in cells if result.direction is not Direction.FORWARD)
         yield sorted(later, key=lambda result: result.reader.date_order)
 
 
 def _life(cells: Sequence[Result]) -> tuple[int, Result | None] | None:
-    """The days from the writer to the last release that runs a golden, and the first cell that fails.
+    """Return the days from the writer to the last release that runs a golden, and the first cell that fails.
 
-    None where no later release was run, or the golden fails in its own writer: no release is to blame for that.
+    None where no later release was run, or where the golden fails in its own writer: no later release is to blame.
     """
     if not any(not is_own_writer(cell) for cell in cells):
         return None

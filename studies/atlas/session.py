@@ -2,12 +2,12 @@
 
 `nox -s atlas [-- --parts own,programs --writers V,V --readers V,V --docs docs/atlas] [-- MATRIX OPTIONS]`
 
-Goldens are in .nox/atlas/golden and results in .nox/atlas/results, so every other command can be asked about them:
+Goldens are in .nox/atlas/golden and results in .nox/atlas/results, so every other command can use them:
 `jaxexport explain --results .nox/atlas/results --goldens .nox/atlas/golden CAUSE`. A part that a writer has written is
-not written again, unless its files have changed; cells whose outcome is known are not run again. So an interrupted
-session continues where it was, and one more writer costs its own cells.
+not written again, unless its files have changed, and cells with a cached outcome are not run again. So an interrupted
+session continues where it was, and one more writer costs its own cells only.
 
-Options that it does not have go to `jaxexport matrix`: `--executor dask:tcp://…`, `--resume`, and with `--only replay`
+All other options are given to `jaxexport matrix`: `--executor dask:tcp://…`, `--resume`, and with `--only replay`
 `--shard 2/8 --results DIR`. `jaxexport judge DIR… --results .nox/atlas/results` joins the shards.
 """
 
@@ -40,11 +40,11 @@ RESULTS = WORK / "results"
 WRITTEN = WORK / "written"
 POLICY = Path(__file__).with_name("export_compat.yaml")
 WRITERS = "0.4.31,0.5.3,0.7.2,0.9.0.1,0.10.1,0.12.0.1"
-"""About three a year: every release since July 2024, but 0.5.1, is inside the window of one of them."""
+"""Writers, about three a year: every release since July 2024, except 0.5.1, is inside the window of one of them."""
 
 
 def main() -> None:
-    """Write what is missing, replay all, print the tables."""
+    """Write the missing goldens, replay all, and print the tables."""
     made = choose("atlas")
     names = (OWN, JAX, *(part.name for part in made))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def readers() -> list[str]:
-    """Every jaxlib of the calendar from the first one on, by build date."""
+    """Return every jaxlib of the calendar since `FIRST`, by build date."""
     calendar = load_calendar()
     return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
 
@@ -85,7 +85,7 @@ def writers_of(part: Group, asked: Sequence[str]) -> Sequence[str]:
 
 
 def write_others(parts: Sequence[str]) -> None:
-    """The goldens that are there already: those of this project, and those that ship in jax."""
+    """Copy the goldens that exist already: those of this project, and those that ship in jax."""
     GOLDENS.mkdir(parents=True, exist_ok=True)
     WRITTEN.mkdir(exist_ok=True)
     if OWN in parts:
@@ -93,22 +93,26 @@ def write_others(parts: Sequence[str]) -> None:
             if folder.is_dir():
                 shutil.copytree(folder, GOLDENS / folder.name, dirs_exist_ok=True)
     if JAX in parts and not (stamp := WRITTEN / JAX).exists():
-        # Some of JAX's goldens may be refused, which it lists.
+        # It prints those of JAX's goldens that are refused, and continues.
         store_goldens(readers()[-1], GOLDENS, find_policy(ROOT))
         stamp.touch()
 
 
 def write_part(part: Group, writer: str) -> None:
-    """The goldens of one part by one writer. Raises `SystemExit` where it wrote none."""
+    """Write the goldens of one part by one writer.
+
+    Raises:
+        SystemExit: it wrote none.
+    """
     stamp, digest = WRITTEN / f"{part.name}-{writer}", digest_of(part)
     if stamp.exists() and stamp.read_text() == digest:
         return
     started, before = time.monotonic(), count()
     install = [word for package in (".", "pytest-xdist", *part.packages) for word in ("--install", package)]
-    # 1: a release that lacks a function, or cannot export it, writes no golden of it.
+    # Exit code 1 is expected: a release that lacks a function, or cannot export it, writes no golden of it.
     jaxexport(
         *("goldens", "backfill", "--policy", str(POLICY), "--writers", writer, *install, "--"),
-        # The text of the module is for the eye only; what libraries warn of is no failure.
+        # The text of the module is not needed, and a library's warning must not fail a test.
         *("-n", "2", "-q", "--tb=no", "-W", "ignore", "-o", "export_module_text=no"),
         *(f"--goldens={GOLDENS}", *part.paths),
         good=(0, 1),
@@ -121,7 +125,7 @@ def write_part(part: Group, writer: str) -> None:
 
 
 def digest_of(part: Group) -> str:
-    """SHA-256 of the files and variables of a part."""
+    """Return the SHA-256 of the files and variables of a part."""
     named = [ROOT / path for path in part.paths]
     files = sorted(file for path in named for file in (path.rglob("*.py") if path.is_dir() else [path]))
     text = "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
@@ -135,10 +139,10 @@ def count() -> int:
 def replay(named: str, options: Sequence[str]) -> None:
     """Replay all goldens, and judge without a list of known failures."""
     load_policy(POLICY)
-    # Relative, since commands that show a cell again are on the page.
+    # Relative paths, since the page has the commands that repeat a cell.
     here = {"--goldens": GOLDENS, "--policy": POLICY, "--results": RESULTS}
     words = [word for option, path in here.items() for word in (option, str(path.relative_to(ROOT)))]
-    # What an older reader makes of a younger writer outside the window says nothing of a promise or a life.
+    # Only backward: that an old release cannot read a young golden says nothing of a promise or a lifetime.
     jaxexport("matrix", *words, "--readers", named, "--only", "backward", *options, good=(0, 1, 3))
 
 
@@ -146,7 +150,7 @@ def jaxexport(*words: str, good: tuple[int, ...], variables: dict[str, str] | No
     command = [sys.executable, "-m", "export_core", *words]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **(variables or {})}, check=False)
     if done.returncode not in good:
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
+        raise SystemExit(f"{' '.join(command)}: expected an exit code in {good}, found {done.returncode}")
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ _Row = tuple[str, ...]
 
 
 def score_row(score: ReleaseScore) -> _Row:
-    """A release as a reader, a cell of the table for each column of `READER_HEAD`."""
+    """Return the row of a release as a reader, with the columns of `READER_HEAD`."""
     shares = (percent(score.kept, whole) for whole in (score.promised, score.promised - score.known))
     return score.reader.jaxlib, str(score.promised), *shares
 
 
 def percent(part: int, whole: int) -> str:
-    """A share with one digit after the point, 100.0 for nothing less than all; a dash for a share of nothing."""
+    """Return a share in percent, rounded down so that only all is 100.0; a dash for a share of nothing."""
     if not whole:
         return "-"
     tenths = part * 1000 // whole if part < whole else 1000
@@ -29,12 +29,12 @@ def percent(part: int, whole: int) -> str:
 
 
 def lifetime_row(row: Lifetimes) -> _Row:
-    """A release as a writer, a cell of the table for each column of `WRITER_HEAD`."""
+    """Return the row of a release as a writer, with the columns of `WRITER_HEAD`."""
     return row.writer.jaxlib, *(f"{number:g}" for number in (row.goldens, row.alive, row.median))
 
 
 def atlas_markdown(atlas: Atlas) -> str:
-    """What the atlas rests on, and its tables of readers and writers."""
+    """Return the atlas as Markdown: its counts, and its tables of readers and writers."""
     readers, writers = (map(score_row, atlas.readers), map(lifetime_row, atlas.writers))
     return "\n\n".join(
         (title(atlas), table(READER_HEAD, newest_first(readers)), table(WRITER_HEAD, newest_first(writers)))
@@ -42,7 +42,7 @@ def atlas_markdown(atlas: Atlas) -> str:
 
 
 def newest_first(rows: Iterable[_Row]) -> list[_Row]:
-    """The rows of releases from the newest on. Neighbours with the same numbers share one."""
+    """Return the rows of releases, newest first. Consecutive releases with the same numbers share a row."""
     alike = [list(group) for _, group in groupby(rows, lambda row: row[1:])]
     return [
         (f"{oldest[0]} to {others[-1][0]}" if others else oldest[0], *oldest[1:]) for oldest, *others in reversed(alike)
@@ -50,7 +50,7 @@ def newest_first(rows: Iterable[_Row]) -> list[_Row]:
 
 
 def title(atlas: Atlas) -> str:
-    """How much the atlas rests on."""
+    """Return how many cells, goldens, cases and readers the atlas has, as a sentence."""
     return (
         f"{plural(atlas.cells, 'cell')} of {plural(atlas.goldens, 'golden')} of {plural(atlas.cases, 'case')}, in "
         f"{plural(len(atlas.readers), 'reader')}, as of {atlas.as_of}"

@@ -1,10 +1,10 @@
-"""What conversion fixes, measured: `nox -s convert_check` writes goldens with many releases and converts what fails.
+"""A measurement of what conversion fixes: `nox -s convert_check`.
 
-Two dozen programs and more of tests/compat are exported by each of WRITERS and replayed in each of READERS. Each cell
-that fails is converted for its reader by the least that does it, and replayed there. A cell that works must need no
-conversion. The program prints a row for each reader, and ends with 1 unless 90 % of the failing cells are fixed, no
-converted artifact gives wrong numbers, and none that worked got worse. `--docs FILE` writes the table there, and one
-with a row for each writer and reader into a file beside it that ends in `.csv`.
+Each of WRITERS exports some thirty programs of tests/compat, and each of READERS replays them. Each cell that fails is
+converted for its reader by the smallest change that works, and replayed there. A cell that works must need no
+conversion. A row for each reader is printed. The exit code is 0 if 90 % of the failing cells are fixed, no converted
+artifact gives wrong numbers, and no working cell got worse, else 1. `--docs FILE` writes the table into that page, and
+a row for each writer and reader into a CSV file beside it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PROGRAMS = {
     "trees": "custom_node or namedtuple",
     "dtypes": "bfloat16 or float8_e4m3fn",
 }
-"""The files of tests/compat, each with the tests of it that are run, as `pytest -k` takes them; empty for all."""
+"""The files of tests/compat, each with the tests that are run, as `pytest -k` selects them; empty for all."""
 BUDGET = 0.9
 MARKED = re.compile(r"(<!-- nox -s convert_check: begin -->\n).*?(<!-- nox -s convert_check: end -->)", re.DOTALL)
 COLUMNS = ("works", "fails", "envelope", "module", "custom calls", "refused", "wrong", "writer's own", "worse")
@@ -58,7 +58,7 @@ COLUMNS = ("works", "fails", "envelope", "module", "custom calls", "refused", "w
 
 @dataclass(frozen=True)
 class Ended:
-    """A cell: in which column it is counted, and why it is in that one."""
+    """A cell with the column in which it counts, and the reason."""
 
     cell: Cell
     column: str
@@ -66,7 +66,7 @@ class Ended:
 
 
 def main() -> None:
-    """Write goldens, convert what fails, print the table."""
+    """Write goldens, convert the cells that fail, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--writers", default=",".join(WRITERS), help="jaxlib releases, with commas")
     parser.add_argument("--readers", default=",".join(READERS), help="jaxlib releases, with commas")
@@ -86,9 +86,11 @@ def main() -> None:
 
 
 def write_goldens(writers: Sequence[str]) -> None:
-    """Export the programs with each of these releases, but for those that have done so in an earlier run."""
-    had = {golden.manifest.writer.jaxlib for golden in GoldenStore(GOLDENS).goldens()} if GOLDENS.is_dir() else set()
-    if not (missing := [writer for writer in writers if writer not in had]):
+    """Export the programs with each of these releases, except those that did so in an earlier run."""
+    written = (
+        {golden.manifest.writer.jaxlib for golden in GoldenStore(GOLDENS).goldens()} if GOLDENS.is_dir() else set()
+    )
+    if not (missing := [writer for writer in writers if writer not in written]):
         return
     files = [f"tests/compat/test_{name}.py" for name in PROGRAMS]
     chosen = " or ".join(f"test_{name} and ({words})" if words else f"test_{name}" for name, words in PROGRAMS.items())
@@ -103,7 +105,7 @@ def write_goldens(writers: Sequence[str]) -> None:
         "--install",
         ".",
     ]
-    # Some releases cannot export some of the programs: those tests fail, and there is no golden to convert.
+    # Some releases cannot export some of the programs: these tests fail, and nothing is converted.
     subprocess.run([*command, "--", "--goldens", str(GOLDENS), *files, "-k", chosen, "-q"], cwd=ROOT, check=False)
 
 
@@ -111,26 +113,27 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
     """Replay each golden in each reader and in its own writer, and convert what fails."""
     policy = load_policy(ROOT / "export_compat.yaml")
     calendar = policy.calendar()
-    how = ReplayOptions(calendar, policy, CellLimits(jobs=os.cpu_count() or 1))
+    replay_options = ReplayOptions(calendar, policy, CellLimits(jobs=os.cpu_count() or 1))
     goldens = [golden for golden in GoldenStore(GOLDENS).goldens() if golden.manifest.writer.jaxlib in writers]
     goldens = [golden for golden in under_policy(goldens, policy) if "cpu" in golden.manifest.replayed_on]
     own = [Cell(golden, calendar.release(golden.manifest.writer.jaxlib), "cpu") for golden in goldens]
     cells = [Cell(golden, calendar.release(reader), "cpu") for reader in readers for golden in goldens]
     rewrite = ModuleRewriter(calendar, note)
-    # A crash or a refusal is the reader's; other numbers than its own writer's artifact gives are the golden's.
-    wrong = {one.golden for _, one in replay_here(own, how, notify=note) if one.verdict is Verdict.NUMERICS}
-    today = {one.key: one for _, one in replay_here(cells, how, notify=note)}
+    # A golden whose numbers differ even in its own writer is wrong itself: no conversion can fix that.
+    wrong = {one.golden for _, one in replay_here(own, replay_options, notify=note) if one.verdict is Verdict.NUMERICS}
+    today = {one.key: one for _, one in replay_here(cells, replay_options, notify=note)}
     ended: list[Ended] = []
     failing: dict[str, list[Cell]] = {reader: [] for reader in readers}
     for cell in cells:
         outcome = today[cell.key]
         if outcome.verdict is Verdict.NOT_RUN:
-            raise SystemExit(f"{cell.key} was not run: {outcome.message}")
+            raise SystemExit(f"{cell.key}: expected that it runs, found that it did not: {outcome.message}")
         if outcome.verdict is Verdict.PASS:
             reader = find_reader(cell.reader.jaxlib, calendar)
             try:
-                kept = convert(cell.golden.read_artifact(), reader, rewrite, replace_custom_calls=True).way == UNCHANGED
-                ended.append(Ended(cell, "works" if kept else "worse", "" if kept else "it was converted"))
+                way = convert(cell.golden.read_artifact(), reader, rewrite, replace_custom_calls=True).way
+                unchanged = way == UNCHANGED
+                ended.append(Ended(cell, "works" if unchanged else "worse", "" if unchanged else "it was converted"))
             except ConversionRefused as refused:
                 ended.append(Ended(cell, "works", f"works, and conversion refuses it: {refused}"))
         elif cell.golden.id in wrong:
@@ -138,23 +141,23 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
         else:
             failing[cell.reader.jaxlib].append(cell)
     for tried in failing.values():
-        ended += [Ended(cell, *column_of(fix)) for cell, fix in try_conversions(tried, rewrite, how, note)]
+        ended += [Ended(cell, *column_of(fix)) for cell, fix in try_conversions(tried, rewrite, replay_options, note)]
     return ended
 
 
 def column_of(fix: FixByConversion) -> tuple[str, str]:
-    """The column of a cell that fails, and why it is in that one."""
+    """Return the column of a cell that fails, and the reason."""
     if fix.fixes:
         assert fix.level is not None
         return fix.level, fix.message
     if fix.verdict is None:
         return "refused", fix.message
-    # A refusal that became a crash, or numbers that differ: each is worse than the refusal.
+    # A crash or wrong numbers after a conversion are worse than a failure without one.
     return "wrong" if fix.verdict in (Verdict.NUMERICS, Verdict.CRASH) else "refused", fix.message
 
 
 def count_cells(ended: Sequence[Ended]) -> dict[tuple[str, str], Counter[str]]:
-    """How many cells of each writer and reader are in each column. Those that fail are fixed, refused or wrong."""
+    """Count the cells in each column, by writer and reader. Those that fail are fixed, refused or wrong."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for one in ended:
         key = one.cell.golden.manifest.writer.jaxlib, one.cell.reader.jaxlib
@@ -165,7 +168,7 @@ def count_cells(ended: Sequence[Ended]) -> dict[tuple[str, str], Counter[str]]:
 
 
 def table(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
-    """A row of Markdown for each reader, and one for all."""
+    """Return a table of Markdown with a row for each reader, and one for all."""
     readers: dict[str, Counter[str]] = {}
     for (_, reader), count in counts.items():
         readers.setdefault(reader, Counter()).update(count)
@@ -175,17 +178,17 @@ def table(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
 
 
 def rows_of_writers(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
-    """A line of CSV for each writer and reader."""
+    """Return a line of CSV for each writer and reader."""
     head = ",".join(("writer", "reader", *COLUMNS))
     return [head, *(",".join((*key, *(str(count[column]) for column in COLUMNS))) for key, count in counts.items())]
 
 
 def reasons(ended: Sequence[Ended]) -> list[str]:
-    """Why cells are not fixed, the most frequent reason first, with one of the cells."""
+    """Return why cells are not fixed, the most frequent reason first, each with an example."""
     by_reason: dict[tuple[str, str], list[Ended]] = {}
     for one in ended:
         if one.column in ("refused", "wrong", "worse"):
-            # Without the names of the artifact and of the reader, which differ in each, and of the interface.
+            # Without the names of artifact, reader and interface, so that equal reasons are equal.
             reason = re.sub(r"^.*?: (not converted for jaxlib \S+: )?", "", one.why).split(". JAX's own bypass")[0]
             reason = reason[:300].rstrip(".").replace("_ffi ", " ")
             by_reason.setdefault((one.column, reason), []).append(one)
@@ -196,7 +199,7 @@ def reasons(ended: Sequence[Ended]) -> list[str]:
 
 
 def verdict(ended: Sequence[Ended]) -> int:
-    """Exit code 0 where the conversion does what is promised of it, else 1. Says which."""
+    """Print how many cells are fixed, and return the exit code: 0 if the budgets are met, else 1."""
     count = Counter(one.column for one in ended)
     fixed = sum(count[level] for level in Level)
     fails = fixed + count["refused"] + count["wrong"]
@@ -210,7 +213,7 @@ def verdict(ended: Sequence[Ended]) -> int:
 
 
 def note(text: str) -> None:
-    """Say what happens beside the cells."""
+    """Print a line to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 

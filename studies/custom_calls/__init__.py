@@ -1,1 +1,4 @@
-"""A custom call that changes: what two of its days export, in five releases (docs/how-to/change-a-custom-call.md)."""
+"""A custom call that changes: artifacts from two days of the change, in five releases.
+
+docs/how-to/change-a-custom-call.md is made of it.
+"""

@@ -1,4 +1,4 @@
-"""Compiles the scale library as it was on each day of the change, and makes readers that have it."""
+"""The scale library as it was on each day of the change, and readers that have it."""
 
 import dataclasses
 import shutil
@@ -10,14 +10,14 @@ from export_core.readers.environment import Environment
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 HOLDS = {"D-1": ("scale_v1",), "D": ("scale_v1", "scale_v2"), "RELEASE+180": ("scale_v2",)}
-"""The sources that the library of a day is made of; those of D+21 and RELEASE are D's."""
+"""The sources of the library on each day; on D+21 and RELEASE they are those of D."""
 
 
 def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
     """Compile against these headers (`jax.ffi.include_dir()`), and link a library for each day.
 
-    A jaxlib takes handlers that were compiled with its own headers or with older ones, so the oldest reader's headers
-    serve all.
+    A jaxlib accepts handlers that were compiled with its own headers or with older ones, so those of the oldest reader
+    work for all.
     """
     folder.mkdir(parents=True, exist_ok=True)
     compiler = [COMPILER or "g++", "-std=c++17", "-O0", "-w", "-fPIC", f"-I{headers}"]
@@ -35,6 +35,6 @@ def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
 
 
 def with_library(environment: Environment, library: Path) -> Environment:
-    """The same reader, on a machine that has this library."""
+    """Return the environment of a machine that has this library."""
     variables = {**environment.variables, "SCALE_LIBRARY": str(library)}
     return dataclasses.replace(environment, variables=variables)

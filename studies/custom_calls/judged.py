@@ -1,7 +1,7 @@
-"""What `jaxexport judge` says of the committed results: ``python -m studies.custom_calls.judged [OPTION…]``.
+"""The judgement of the committed results on other days: ``python -m studies.custom_calls.judged [OPTION…]``.
 
-An earlier version of this tool made them, so that `jaxexport judge` itself refuses them. That is right for a gate; this
-page shows how the same results are judged on other days.
+An earlier version of this tool made them, so `jaxexport judge` itself refuses them, as a gate should. This program
+judges them as if this version had made them.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """The replays behind docs/how-to/change-a-custom-call.md: `nox -s custom_calls` writes them.
 
-Two writers, each with the lowering of its day, and readers from before the change to after its end, each with the
-library of its day: real releases, real artifacts, real verdicts. Needs g++.
+Two real releases write, each with the lowering of its day. Real releases from before the change to after its end read,
+each with the library of its day. Needs g++.
 """
 
 import datetime
@@ -33,11 +33,11 @@ AS_OF = datetime.date(2026, 11, 21)
 CASE = "scale"
 WRITERS = {"0.9.0.1": "D-1", "0.9.1": "D+21"}
 READERS = {"0.9.0.1": "D-1", "0.9.1": "D", "0.10.2": "D", "0.11.1": "D", "0.11.2": "RELEASE+180"}
-"""Releases with the day whose source or library they have."""
+"""The releases that read, each with the day whose library it has; `WRITERS` has the day of the source."""
 
 
 def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None:
-    """One golden by each writer, exported by nothing but its jax."""
+    """Write one golden by each writer, which exports it with jax alone."""
     for writer, day in WRITERS.items():
         made = folder / writer
         made.mkdir()
@@ -64,7 +64,7 @@ def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None
 
 
 def run(results: Path) -> Sequence[Result]:
-    """Write the goldens, replay them in every reader, and leave plan, results and summary in `results`."""
+    """Write the goldens, replay them in every reader, and store plan, results and summary in `results`."""
     policy = load_policy(HERE / "export_compat.yaml")
     windows, calendar = policy.window_lengths(), policy.calendar()
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""A primitive whose lowering changes from one custom-call target to another, as its source was on each day of it."""
+"""A primitive whose lowering changes from one custom-call target to another, with its source on each day."""
 
 import jax.core
 import jax.ffi
@@ -12,7 +12,7 @@ scale_p.def_abstract_eval(lambda x, *, factor: jax.core.ShapedArray(x.shape, x.d
 
 
 def scale(x, factor):
-    """`factor * x`, for float32."""
+    """Return `factor * x`, for float32."""
     return scale_p.bind(x, factor=factor)
 
 
@@ -24,26 +24,26 @@ def _new(ctx, x, *, factor):
     return jax.ffi.ffi_lowering("my_scale_v2")(ctx, x, factor=np.float32(factor), offset=np.float32(0))
 
 
-FIRST_JAXLIB = (0, 9, 1)  # that has my_scale_v2
+FIRST_JAXLIB = (0, 9, 1)  # the first with my_scale_v2
 
 
-def _new_where_nobody_else_reads_it(ctx, x, *, factor):
+def _new_unless_forward_compatible(ctx, x, *, factor):
     needs_old = ctx.is_forward_compat() or jaxlib_version < FIRST_JAXLIB
     return (_old if needs_old else _new)(ctx, x, factor=factor)
 
 
-def _new_where_jaxlib_has_it(ctx, x, *, factor):
+def _new_if_jaxlib_has_it(ctx, x, *, factor):
     return (_old if jaxlib_version < FIRST_JAXLIB else _new)(ctx, x, factor=factor)
 
 
 LOWERING = {
     "D-1": _old,
-    "D": _new_where_nobody_else_reads_it,
-    "D+21": _new_where_jaxlib_has_it,
+    "D": _new_unless_forward_compatible,
+    "D+21": _new_if_jaxlib_has_it,
     "RELEASE": _new,  # or later: once FIRST_JAXLIB is the minimum jaxlib
 }
 
 
 def use_lowering(day):
-    """Lower as the source of that day does."""
+    """Register the lowering that the source has on a day."""
     mlir.register_lowering(scale_p, LOWERING[day])

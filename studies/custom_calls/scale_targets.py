@@ -1,6 +1,6 @@
-"""Registers the custom-call targets of the scale library, in whatever process imports this: a writer's or a reader's.
+"""The registration of the scale library's custom-call targets, in a process that imports this: a writer or a reader.
 
-SCALE_LIBRARY is the path of the library, which holds what it held on its day: the old target, both, or the new one.
+SCALE_LIBRARY is the path of the library, which has the targets of its day: the old one, both, or the new one.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """A writer that has nothing but jax: `write_scale.py DAY FOLDER`.
 
-Leaves an artifact, its inputs and what it computed, for `jaxexport goldens add`.
+It writes an artifact, its inputs and its outputs, for `jaxexport goldens add`.
 """
 
 import sys

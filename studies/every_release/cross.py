@@ -1,7 +1,7 @@
-"""The releases that write and read: each writes the programs of `project/`, each reads what all wrote; prints the page.
+"""The table of all releases as writers and readers of the programs in `project/`, and its page.
 
-`nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. Exit 1 when a release has written nothing that was
-read anywhere, or has read nothing.
+`nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. The exit code is 1 where a release has written
+nothing that another reads, or reads nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PROGRAMS = {
     "programs.test_symbolic": "symbolic shapes",
     "programs.test_random_for_two_platforms": "random",
 }
-"""The cases of `project/programs.py`, and what the page calls them."""
+"""The cases of `project/programs.py`, and their names on the page."""
 PASS = "pass"
 MEANING = {
     "unsupported version": "A release up to 0.8.1 reads only the serialization versions of its time.",
@@ -47,35 +47,39 @@ MEANING = {
     "Failed to deserialize StableHLO": "The module needs a newer VHLO than the reader has.",
     "exported for N devices": "Since 0.9.1 the number of devices is in a field that releases up to 0.8.1 do not read.",
 }
-"""What a message means that has these words."""
+"""The meaning of messages, by words that they have."""
 
 Data = dict[str, Any]
-"""What every-release.json has: counts, releases by build date, a line of squares for each writer, what was said."""
+"""The content of every-release.json: counts, releases by build date, a line of squares for each writer, messages."""
 
 
 def releases(calendar: Calendar) -> list[str]:
-    """Every jaxlib of the calendar from the first with the export API of today's artifacts on, by build date."""
+    """Return every jaxlib of the calendar since `FIRST`, by build date: it is the first with today's export API."""
     return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
 
 
 def write(writers: Sequence[str], goldens: Path) -> None:
-    """Let releases write that have not. Raises `SystemExit` when one cannot."""
-    have = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens()}
-    asked = [writer for writer in writers if writer not in have]
+    """Write the goldens of the releases that have none yet.
+
+    Raises:
+        SystemExit: a release cannot write.
+    """
+    written = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens()}
+    asked = [writer for writer in writers if writer not in written]
     if asked:
-        # With "=", since pytest takes a folder that stands alone for one of its tests, and looks for an ini file there.
+        # With "=": pytest would take a separate word for a folder of tests, and look for an ini file there.
         jaxexport("goldens", "backfill", "--writers", ",".join(asked), "--", f"--goldens={goldens}", good=(0,))
 
 
 def read(writers: Sequence[str], readers: Sequence[str], goldens: Path, results: Path) -> list[Result]:
-    """Replay what those writers wrote in those readers."""
+    """Replay the goldens of these writers in these readers."""
     words = ["--goldens", str(goldens), "--writers", ",".join(writers), "--readers", ",".join(readers)]
     jaxexport("matrix", *words, "--results", str(results), "--quiet", good=(0, 1), quiet=True)
     return read_results(results)
 
 
 def moved_inside(goldens: Path) -> set[str]:
-    """The releases that could rewrite a program of theirs, and so moved what is rounded inside for its noise."""
+    """Return the releases that could rewrite a program of theirs, and so measured the noise of its inner roundings."""
     manifests = [golden.manifest for golden in GoldenStore(goldens).goldens()]
     return {manifest.writer.jaxlib for manifest in manifests if manifest.noise and manifest.noise.inside}
 
@@ -84,11 +88,12 @@ def jaxexport(*words: str, good: tuple[int, ...], quiet: bool = False) -> None:
     command = [sys.executable, "-m", "export_core", *words]
     done = subprocess.run(command, cwd=PROJECT, stdout=subprocess.PIPE if quiet else None, text=True, check=False)
     if done.returncode not in good:
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout or '')[-4000:]}")
+        problem = f"expected an exit code in {good}, found {done.returncode}"
+        raise SystemExit(f"{' '.join(command)}: {problem}:\n{(done.stdout or '')[-4000:]}")
 
 
 def data(results: Sequence[Result], writers: Sequence[str], readers: Sequence[str]) -> Data:
-    """What these results say. Each of the writers and readers was asked."""
+    """Return the data of the page, from results of all these writers and readers."""
     inside = [result for result in results if result.promised]
     facts = {each.jaxlib: each for result in results for each in (result.writer, result.reader)}
     order = sorted(facts, key=lambda jaxlib: (facts[jaxlib].built, Version(jaxlib)))
@@ -114,12 +119,12 @@ def data(results: Sequence[Result], writers: Sequence[str], readers: Sequence[st
 
 
 def passed(results: Sequence[Result], which: str) -> set[str]:
-    """The releases that have a pass as writer, or as reader."""
+    """Return the releases that have a pass as writer, or as reader."""
     return {getattr(result, which).jaxlib for result in results if result.verdict is Verdict.PASS}
 
 
 def square(results: Sequence[Result]) -> str:
-    """What one reader makes of all programs of one writer: `pass`, the verdict of all, or the programs that fail."""
+    """Return the outcome of one writer's programs in one reader: `pass`, the common verdict, or those that fail."""
     bad = [result for result in results if result.verdict is not Verdict.PASS]
     if len(bad) == len(results) > 1:
         return str(Verdict.REFUSED if all(result.verdict is Verdict.REFUSED for result in bad) else Verdict.ERROR)
@@ -127,13 +132,13 @@ def square(results: Sequence[Result]) -> str:
 
 
 def page(found: Data, text: str) -> str:
-    """The page, with tables of these data."""
+    """Return the page with new tables of these data."""
     counts = (
         f"**{found['kept']:,} of {found['promised']:,} cells inside the windows of JAX's promise pass.** "
         f"{found['wrote']} of {found['writers']} releases wrote what some release reads, {found['have_read']} of "
         f"{found['readers']} read what some release wrote. Of all {sum(found['cells'].values()):,} cells:"
     )
-    said = (
+    messages = (
         (
             *(one["cells"], one["verdict"], f"`{one['message'][:70]}` {meaning(one['message'])}"),
             *(one["writers"], one["readers"]),
@@ -144,7 +149,7 @@ def page(found: Data, text: str) -> str:
     tables = {
         "counts": f"{counts}\n\n{table(('verdict', 'cells'), cells)}",
         "grid": grid(found["squares"]),
-        "said": table(("cells", "verdict", "message, and what it means", "writers", "readers"), said),
+        "said": table(("cells", "verdict", "message, and what it means", "writers", "readers"), messages),
     }
     return filled(text, tables)
 
@@ -154,7 +159,7 @@ def meaning(message: str) -> str:
 
 
 def grid(squares: Mapping[str, Mapping[str, str]]) -> str:
-    """A table of writers and readers, newest first; neighbours with the same squares share a row or a column."""
+    """Return a table of writers and readers, newest first; neighbours with the same squares share a row or a column."""
     writers = [name for name in squares if squares[name]]
     readers = list(dict.fromkeys(name for writer in writers for name in squares[writer]))
     rows = alike(writers, lambda writer: [squares[writer].get(reader, "") for reader in readers])
@@ -172,7 +177,7 @@ def shown(square: str) -> str:
 
 
 def alike(names: Sequence[str], key: Callable[[str], object]) -> list[list[str]]:
-    """Neighbours with the same key, the last of them first."""
+    """Return the groups of consecutive names with the same key, the last group first."""
     return [list(group) for _, group in itertools.groupby(names, key)][::-1]
 
 
@@ -181,14 +186,14 @@ def named(group: Sequence[str]) -> str:
 
 
 def kinds(results: Sequence[Result]) -> Iterator[Data]:
-    """What was said where a program did not pass, each kind once."""
+    """Yield the messages of programs that do not pass, each kind once."""
     found: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
     for result in results:
         if result.verdict is not Verdict.PASS:
-            said = re.sub(r"^(vjp|call|refused)\d: ", "", result.message.partition("\n")[0])
-            said = re.sub(r"\bFunction \S+", "Function F", re.sub(r"\d+", "N", said))[:150].rstrip()
-            found[result.verdict, result.stage, said].append(result)
-    for (verdict, stage, said), those in sorted(found.items(), key=lambda each: -len(each[1])):
+            message = re.sub(r"^(vjp|call|refused)\d: ", "", result.message.partition("\n")[0])
+            message = re.sub(r"\bFunction \S+", "Function F", re.sub(r"\d+", "N", message))[:150].rstrip()
+            found[result.verdict, result.stage, message].append(result)
+    for (verdict, stage, message), those in sorted(found.items(), key=lambda each: -len(each[1])):
         yield {
             "cells": len(those),
             "promised": sum(each.promised for each in those),
@@ -197,12 +202,12 @@ def kinds(results: Sequence[Result]) -> Iterator[Data]:
             "programs": [name for case, name in PROGRAMS.items() if any(case == each.case for each in those)],
             "writers": span(those, "writer"),
             "readers": span(those, "reader"),
-            "message": said,
+            "message": message,
         }
 
 
 def span(results: Sequence[Result], which: str) -> str:
-    """From the oldest to the newest."""
+    """Return the oldest and the newest of the writers or readers, as text."""
     found = sorted({(getattr(result, which).built, getattr(result, which).jaxlib) for result in results})
     return found[0][1] if len(found) == 1 else f"{found[0][1]} to {found[-1][1]}"
 
@@ -212,9 +217,9 @@ def main() -> int:
     parser.add_argument("--writers", help="jaxlib releases V,V; all if not given")
     parser.add_argument("--readers", help="jaxlib releases V,V; all if not given")
     parser.add_argument(
-        "--goldens", type=Path, help="keep the goldens here; releases that have written there are not asked again"
+        "--goldens", type=Path, help="store the goldens here; releases that have some here do not write again"
     )
-    parser.add_argument("--results", type=Path, help="keep the results here")
+    parser.add_argument("--results", type=Path, help="store the results here")
     parser.add_argument("--docs", type=Path, help="write this page too, and its data beside it")
     options = parser.parse_args()
     known = releases(load_policy(POLICY).calendar())
@@ -228,7 +233,7 @@ def main() -> int:
         not_moved = [writer for writer in writers if writer not in moved_inside(goldens)]
     found = data(results, writers, readers)
     text = page(found, PAGE.read_text(encoding="utf-8"))
-    print(text, f"{len(writers) - len(not_moved)} of {len(writers)} releases moved what is rounded inside", sep="\n")
+    print(text, f"{len(writers) - len(not_moved)} of {len(writers)} releases measured inner noise", sep="\n")
     print(*([f"not {', '.join(not_moved)}"] if not_moved else []), f"{time.monotonic() - started:.0f} s", sep="\n")
     if options.docs:
         options.docs.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What `jax.export` was called before 0.4.30, in `jax.experimental.export`."""
+"""The names of `jax.export` before 0.4.30, in `jax.experimental.export`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ MIGRATION = (
 )
 """Old and new names: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
 
-Source: the migration guide in the documentation of jax.export, and the releases themselves, in which the tests look the
-names up. 0.4.30 has most of the old names beside the new ones.
+Source: the migration guide in the documentation of jax.export, and the releases themselves, in which tests find the
+names. 0.4.30 has most of the old names beside the new ones.
 """

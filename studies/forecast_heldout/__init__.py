@@ -1,5 +1,6 @@
-"""Forecasts of programs on which none was tuned: `python -m tools.forecast_truth --heldout first`.
+"""Forecasts of programs from which none was made: `python -m tools.forecast_truth --heldout first`.
 
-The programs measure the knowledge base and must not shape it. `first` showed what to mend. `second` was written
-beside it, before either was run, and was asked only after the mends. Who mends because of one of them writes a third.
+The programs measure the knowledge base, so nothing in it may come from them. `first` showed mistakes, which were
+mended. `second` was written at the same time, before either was run, and was run only after that. Whoever mends an
+entry because of one of them has to write a third set.
 """

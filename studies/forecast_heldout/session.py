@@ -1,8 +1,8 @@
-"""Is the forecast true of programs on which it was not tuned? `python -m tools.forecast_truth --heldout first|second`.
+"""A check of forecasts for programs that none was made from: `python -m tools.forecast_truth --heldout first|second`.
 
-Writers export a set of programs. Then forecasts are taken for each of 12 releases of jaxlib and five other
-runtimes, and only then the cells run. `--record NAME` adds what came out to record.json under a name. Ends with 1 where
-a cell was forecast to do what it did not, or too many are unknown.
+Writers export a set of programs. Then forecasts are made for each of 12 releases of jaxlib and five other runtimes, and
+only then the cells run. `--record NAME` adds the result to record.json under a name. The exit code is 1 where a cell
+did not do what was forecast, or too many are unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ JAXLIBS = (
 RUNTIMES = ("iree==3.13.0", "litert==2.3.0", "tensorflow==2.21.0", "pjrt==0.12.0.1", "stablehlo==0.12.0.1")
 READERS = (*JAXLIBS, *RUNTIMES)
 PARTS = {"jaxlibs": (WRITERS, JAXLIBS), "runtimes": (WRITERS[-1:], RUNTIMES)}
-"""The writers whose goldens run in some readers. Other runtimes take what the newest jax writes."""
+"""Writers and the readers that run their goldens. Other runtimes run those of the newest jax only."""
 JAXLIB = "jaxlib"
 MOST_UNKNOWN, MOST_UNKNOWN_ELSEWHERE = 0.05, 0.25
 _ANSWERED = {
@@ -50,19 +50,19 @@ _ANSWERED = {
     Stage.RUN: RUNS,
     Stage.COMPARE: NUMBERS,
 }
-"""The question to which a cell that fails in a stage says no."""
+"""The first question of a forecast whose answer is no where a cell fails in a stage."""
 CellName = tuple[str, str]
-"""A golden and a reader."""
+"""The names of a golden and a reader."""
 
 
 class Outcome(NamedTuple):
-    """What a cell was forecast to do, and what it did."""
+    """The forecast of a cell, and what it did."""
 
     golden: str  # Its golden.
     reader: str  # Its reader.
     known: Forecast  # The forecast, taken before it ran.
-    worked: int  # To how many of the four questions, in their order, the answer was really yes.
-    what: str  # What happened, in words that do not change from run to run.
+    worked: int  # How many of the four questions, in their order, turned out yes.
+    what: str  # The verdict, without details that change from run to run.
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -71,25 +71,25 @@ class Outcome(NamedTuple):
 
     @property
     def is_false_yes(self) -> bool:
-        """Whether the forecast was that it does what it did not."""
+        """Whether the cell did not do something that was forecast."""
         return self.worked < len(self.answers) and self.answers[self.worked] == YES
 
     @property
     def is_false_no(self) -> bool:
-        """Whether the forecast was that it does not do what it did."""
+        """Whether the cell did something that was forecast to fail."""
         return self.worked > 0 and self.answers[self.worked - 1] == NO
 
 
 def write_goldens(name: str, folder: Path) -> None:
     """Export a set of programs by the writers that lack goldens in a folder."""
-    there = {golden.manifest.writer.jaxlib for golden in GoldenStore(folder).goldens()}
-    if missing := [writer for writer in WRITERS if writer not in there]:
+    written = {golden.manifest.writer.jaxlib for golden in GoldenStore(folder).goldens()}
+    if missing := [writer for writer in WRITERS if writer not in written]:
         words = ("--writers", ",".join(missing), "--", f"--goldens={folder}", *SETS[name].paths)
         _jaxexport("goldens", "backfill", *words)
 
 
 def forecasts_of(goldens: Iterable[Golden]) -> dict[CellName, Forecast]:
-    """Say what each reader will do with each golden."""
+    """Return the forecast of each golden in each reader."""
     readers = [find_reader(name, Terms(shipped_entries())) for name in READERS]
     return {
         (golden.id, each.reader.release.name): each
@@ -99,7 +99,7 @@ def forecasts_of(goldens: Iterable[Golden]) -> dict[CellName, Forecast]:
 
 
 def compared(known: Mapping[CellName, Forecast], results: Iterable[Result]) -> list[Outcome]:
-    """Set what happened beside what was forecast, for the cells that ran."""
+    """Return the forecast and what happened for each cell that ran."""
     return [
         Outcome(result.golden, result.reader.name, own, _worked(result, own), _what(result))
         for result in results
@@ -113,7 +113,7 @@ def _worked(result: Result, known: Forecast) -> int:
         return NUMBERS + 1
     if result.stage is not Stage.READ:
         return _ANSWERED[result.stage]
-    # The reader itself was not asked, as where it has one device: of what it was said to do, the last is not true.
+    # Refused before the reader saw it, such as for too few devices. Then the first question without a yes counts.
     return next((question for question, answer in enumerate(known[2:]) if answer.answer != YES), NUMBERS)
 
 
@@ -122,7 +122,7 @@ def _what(result: Result) -> str:
 
 
 def consumer_of(reader: str) -> str:
-    """The consumer of a reader: ``jaxlib``, ``iree``."""
+    """Return the consumer of a reader: ``jaxlib``, ``iree``."""
     return parts_of(reader)[0] if "==" in reader else JAXLIB
 
 
@@ -149,19 +149,19 @@ def as_recorded(name: str, outcomes: Sequence[Outcome]) -> dict[str, object]:
         "goldens": len({outcome.golden for outcome in outcomes}),
         "readers": list(READERS),
         "consumers": {consumer: figures(own) for consumer, own in by_consumer.items()},
-        "false": [f"{'yes' if each.is_false_yes else 'no'}: {told(each)}" for each in false],
+        "false": [f"{'yes' if each.is_false_yes else 'no'}: {line_of(each)}" for each in false],
     }
 
 
-def told(outcome: Outcome) -> str:
-    """A cell in a line: ``CASE/WRITER in READER: crash in stage run (REASONS)``."""
+def line_of(outcome: Outcome) -> str:
+    """Return a cell in a line: ``CASE/WRITER in READER: crash in stage run (REASONS)``."""
     short = outcome.golden.removeprefix("studies.corpus.programs.forecast_").replace("_programs.", ".", 1)
     reasons = "; ".join(map(str, outcome.known.numbers.reasons))
     return f"{short} in {outcome.reader}: {outcome.what}{f' ({reasons})' if reasons else ''}"
 
 
 def is_good(outcomes: Sequence[Outcome]) -> bool:
-    """Whether nothing was forecast that did not happen, and few enough cells are unknown."""
+    """Return whether everything forecast happened, and few enough cells are unknown."""
     for consumer in {consumer_of(outcome.reader) for outcome in outcomes}:
         counts = figures([outcome for outcome in outcomes if consumer_of(outcome.reader) == consumer])
         most = MOST_UNKNOWN if consumer == JAXLIB else MOST_UNKNOWN_ELSEWHERE
@@ -190,13 +190,13 @@ def run(name: str, goldens: Path | None, results: Path | None, record: str) -> i
 
 
 def _run_cells(goldens: Path, results: Path, writers: Sequence[str], readers: Sequence[str]) -> list[Result]:
-    places = ("--goldens", str(goldens), "--results", str(results), "--policy", str(POLICY))
-    _jaxexport("matrix", *places, "--writers", ",".join(writers), "--readers", ",".join(readers), "--quiet")
+    folders = ("--goldens", str(goldens), "--results", str(results), "--policy", str(POLICY))
+    _jaxexport("matrix", *folders, "--writers", ",".join(writers), "--readers", ",".join(readers), "--quiet")
     return read_results(results)
 
 
 def _jaxexport(*words: str) -> None:
-    # What fails is what is asked.
+    # Exit codes 1 and 3 are expected: which cells fail is the question.
     done = subprocess.run([sys.executable, "-m", "export_core", *words], cwd=ROOT, check=False)
     if done.returncode not in (0, 1, 3):
-        raise SystemExit(f"jaxexport {words[0]}: expected that it runs; it ended with {done.returncode}")
+        raise SystemExit(f"jaxexport {words[0]}: expected exit code 0, 1 or 3, found {done.returncode}")

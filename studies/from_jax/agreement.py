@@ -1,8 +1,9 @@
-"""JAX's own goldens by JAX's own test and by this project, golden by golden: `nox -s from_jax`.
+"""The verdicts of JAX's own test and of this project on JAX's own goldens, compared: `nox -s from_jax`.
 
-Adopts the goldens of a release's wheel, replays them in many readers, compiles those for cuda and tpu, and runs JAX's
-test of each CPU golden in the release that they came with. Prints a row for each golden. Ends with 1 if a golden is
-refused, or where the two verdicts differ. `--docs FILE` writes the counts into that page, and the rows beside it.
+It adopts the goldens of a release's wheel, replays them in many readers, compiles those for cuda and tpu, and runs
+JAX's test of each CPU golden in that release. It prints a row for each golden. The exit code is 1 if a golden is
+refused, or where the two verdicts differ. `--docs FILE` writes the counts into that page, and the rows into a CSV file
+beside it.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ from tools.stored_results import read_results
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("jax_verdicts.py")
 Row = dict[str, str]
-"""What one golden did, by the columns in `HEAD`."""
+"""The row of one golden, by the columns in `HEAD`."""
 HEAD = ("golden", "on", "JAX's own test", "here", "in all readers")
 SAME = {Verdict.REFUSED: "error"}
-"""What a verdict is where there is no list of the messages that a release is known to use."""
+"""The verdicts that JAX's own test cannot tell apart, since it has no list of known messages, by their common name."""
 
 
 def main() -> None:
-    """Adopt, replay, run JAX's tests, compare."""
+    """Adopt and replay the goldens, run JAX's tests, and compare."""
     calendar = load_calendar()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release", default=calendar.newest(), help="the release whose goldens these are")
     parser.add_argument("--readers", default="all", help="on the CPU, as of `jaxexport matrix`, and the release itself")
     parser.add_argument("--compiling", default="", help="more readers that compile for cuda and tpu; `none` for none")
-    parser.add_argument("--only", default="", help="those goldens whose names have this part")
-    parser.add_argument("--work", type=Path, default=ROOT / ".nox" / "from_jax-data", help="where goldens are kept")
+    parser.add_argument("--only", default="", help="only goldens whose names contain this text")
+    parser.add_argument("--work", type=Path, default=ROOT / ".nox" / "from_jax-data", help="where goldens are stored")
     parser.add_argument("--docs", type=Path, help="write the counts into this page, the rows beside it")
     options = parser.parse_args()
     options.work = options.work.resolve()
@@ -56,8 +57,10 @@ def main() -> None:
         if readers != "none":
             folder = options.work / f"results-{options.release}-{platforms}"
             asked = readers if readers == "all" else f"{options.release},{readers}".strip(",")
-            where = ["--goldens", str(goldens), "--results", str(folder)]
-            jaxexport(options.work, "matrix", "--readers", asked, "--platforms", platforms, *where, "--quiet", *chosen)
+            folders = ["--goldens", str(goldens), "--results", str(folder)]
+            jaxexport(
+                options.work, "matrix", "--readers", asked, "--platforms", platforms, *folders, "--quiet", *chosen
+            )
             for result in read_results(folder):
                 results[result.case.removeprefix("jax.")].append(result)
     theirs = jax_verdicts(options.release, options.only)
@@ -67,7 +70,7 @@ def main() -> None:
         options.docs.with_suffix(".csv").write_text(csv_text(rows), encoding="utf-8")
         options.docs.write_text(page(rows, options.docs.read_text()))
     if imported:
-        problems.append(f"nox -s jax_goldens ended with {imported}")
+        problems.append(f"expected all goldens of jax to be stored, found some refused (exit code {imported})")
     agreed = f"{len(theirs)} CPU goldens of jax {options.release}: JAX's own test and this project agree on each"
     print("\n".join(problems) or agreed)
     sys.exit(1 if problems or not theirs else 0)
@@ -76,7 +79,7 @@ def main() -> None:
 def compared(
     results: Mapping[str, Sequence[Result]], theirs: Mapping[str, str], release: str
 ) -> tuple[list[Row], list[str]]:
-    """A row for each golden, and each difference."""
+    """Return a row for each golden, and a line for each difference."""
     rows: list[Row] = []
     problems = []
     for name in sorted(results.keys() | theirs.keys()):
@@ -84,26 +87,27 @@ def compared(
         platform = cells[0].platform if cells else "cpu"
         own = next((cell for cell in cells if cell.reader.jaxlib == release), None)
         ours = "not run" if own is None else SAME.get(own.verdict, str(own.verdict))
-        said = theirs.get(name, "" if platform != "cpu" else "not run")
-        if platform == "cpu" and said.partition(":")[0] != ours:
-            problems.append(f"{name}: JAX's own test: {said}; here: {ours}: {own.message if own else ''}")
+        their_verdict = theirs.get(name, "" if platform != "cpu" else "not run")
+        if platform == "cpu" and their_verdict.partition(":")[0] != ours:
+            message = own.message if own else ""
+            problems.append(f"{name}: expected {their_verdict}, as in JAX's own test, found {ours}: {message}")
         counts = Counter(str(cell.verdict).replace("_", " ") for cell in cells)
-        everywhere = ", ".join(f"{count} {what}" for what, count in counts.most_common())
-        rows.append(dict(zip(HEAD, (name, platform, said.partition(":")[0], ours, everywhere), strict=True)))
+        everywhere = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        rows.append(dict(zip(HEAD, (name, platform, their_verdict.partition(":")[0], ours, everywhere), strict=True)))
     return rows, problems
 
 
 def page(rows: Sequence[Row], text: str) -> str:
-    """The page, with the counts of these rows."""
+    """Return the page with the counts of these rows."""
     return filled(text, {"counts": counts(rows)})
 
 
 def counts(rows: Sequence[Row]) -> str:
-    """How many goldens of each platform end how, and those of the CPU by operation, in Markdown."""
+    """Return tables of the verdicts by platform, and of those on the CPU by operation."""
     platforms = []
     for platform in sorted({row["on"] for row in rows}):
         theirs, ours = (Counter(row[who] for row in rows if row["on"] == platform) for who in (HEAD[2], HEAD[3]))
-        platforms.append((platform, ours.total(), _said(theirs) or "cannot be run", _said(ours)))
+        platforms.append((platform, ours.total(), _verdict_counts(theirs) or "cannot be run", _verdict_counts(ours)))
     alike = Counter((row["golden"].partition(".")[0], row[HEAD[4]]) for row in rows if row["on"] == "cpu")
     by_file = ((f"`{file}`", goldens, everywhere) for (file, everywhere), goldens in alike.items())
     tables = (
@@ -113,15 +117,15 @@ def counts(rows: Sequence[Row]) -> str:
     return "\n\n".join(tables)
 
 
-def _said(found: Counter[str]) -> str:
+def _verdict_counts(found: Counter[str]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in found.most_common() if verdict)
 
 
 def jax_verdicts(release: str, part: str) -> dict[str, str]:
-    """The verdict of JAX's own test for each CPU golden, and the message of one that does not pass."""
+    """Return the verdict of JAX's own test for each CPU golden, with the message of one that does not pass."""
     calendar = load_calendar()
     found: dict[str, str] = {}
-    # absl-py is what the runner in the wheel imports; an environment of a reader does not have it.
+    # JAX's runner imports absl-py, which a reader's environment does not have.
     with ReaderEnvironments(calendar, packages=("absl-py",), notify=print) as environments:
         environment = environments.build(Placement(calendar.release(release)))
         while True:
@@ -140,22 +144,26 @@ def jax_verdicts(release: str, part: str) -> dict[str, str]:
             if done.returncode == 0:
                 return found
             if not last or last in found:
-                raise SystemExit(f"{PROGRAM.name} ended with {done.returncode}, and not in a golden")
+                raise SystemExit(f"{PROGRAM.name}: expected a crash in a golden, found exit code {done.returncode}")
             found[last] = f"crash: died by {signal_name(-done.returncode)}"  # the others are run without it
 
 
 def lines(text: str) -> Iterator[dict[str, str]]:
-    """The lines of JSON in what the program printed."""
+    """Yield the lines of JSON in what the program printed."""
     for line in text.splitlines():
         if line.startswith("{"):
             yield json.loads(line)
 
 
 def jaxexport(folder: Path, *words: str) -> int:
-    """Run a command in a folder without a policy; its exit code. A matrix that cannot be done ends this program."""
+    """Run a command in a folder without a policy, and return its exit code.
+
+    Raises:
+        SystemExit: a matrix cannot run.
+    """
     code = subprocess.run([sys.executable, "-m", "export_core", *words], cwd=folder, check=False).returncode
     if code == 2 and words[0] == "matrix":
-        raise SystemExit(f"jaxexport {' '.join(words)}: ended with {code}")
+        raise SystemExit(f"jaxexport {' '.join(words)}: expected a matrix that runs, found exit code {code}")
     return code
 
 

@@ -22,7 +22,7 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.installed import metadata_of
 from export_core.readers.placement import Placement
 
-LARGEST = 1 << 24  # Bytes of a data file that is read. The largest of jax 0.12.0.1 has 139 kB.
+LARGEST = 1 << 24  # The most bytes of a data file. The largest of jax 0.12.0.1 has 139 kB.
 
 WHOLE = "exported_serialized"  # The field of a golden that is a whole `Exported`, without inputs and outputs.
 
@@ -34,14 +34,18 @@ _VALUES = {"inf": np.inf, "nan": np.nan}
 
 @dataclass(frozen=True)
 class DataRecord:
-    """The ``dict(...)`` of one golden. `name` is its file and its variable with its keys, `place` its file and line."""
+    """The ``dict(...)`` of one golden: `name` is made of file, variable and keys; `place` is its file and line."""
 
     name: str
     place: str
     fields: Mapping[str, Any]
 
     def get(self, key: str, *types: type) -> Any:
-        """The value of a field. Raises `DataError` where it is missing or of none of these types."""
+        """Return the value of a field.
+
+        Raises:
+            DataError: the field is missing, or of none of these types.
+        """
         value = self.fields.get(key)
         if type(value) not in types:
             expected = " or ".join(kind.__name__ for kind in types)
@@ -51,7 +55,7 @@ class DataRecord:
 
 
 class DataError(GoldenError):
-    """What no data file of JAX has. `line` is where, as far as the statement does not tell it."""
+    """A data file has something that none of JAX has. `line` is its line, 0 for that of the statement."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -59,9 +63,9 @@ class DataError(GoldenError):
 
 
 def read_data(name: str, source: bytes) -> Iterator[DataRecord | DataError]:
-    """The goldens of one data file in their order, and each statement that is neither one nor an alias of a type.
+    """Yield the goldens of one data file, and an error for each statement that is neither a golden nor an alias.
 
-    `name` is the path of the file below the folder of all: ``pallas/mosaic_matmul.py``.
+    `name` is the path of the file below the folder of data files: ``pallas/mosaic_matmul.py``.
     """
     try:
         if len(source) > LARGEST:
@@ -83,7 +87,7 @@ def read_data(name: str, source: bytes) -> Iterator[DataRecord | DataError]:
 
 
 def _goldens(value: Any, name: str) -> Iterator[DataRecord]:
-    """The goldens in a value, each with its name."""
+    """Yield the goldens in a value, each with its name."""
     if isinstance(value, DataRecord):
         yield replace(value, name=name)
     elif isinstance(value, (dict, list, tuple)):
@@ -93,7 +97,7 @@ def _goldens(value: Any, name: str) -> Iterator[DataRecord]:
 
 @dataclass
 class _Reader(ast.NodeTransformer):
-    """Reads assignments of literals. `types` are names of NumPy's: ``float32 = np.float32``."""
+    """A reader of assignments of literals. `types` are aliases of NumPy's names: ``float32 = np.float32``."""
 
     values: dict[str, Any] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
@@ -112,12 +116,12 @@ class _Reader(ast.NodeTransformer):
                 raise DataError("expected an assignment of literals, found another statement", statement.lineno)
 
     def assign(self, table: dict[str, Any], key: str, value: ast.expr) -> None:
-        if key in table:  # the first one would be lost
+        if key in table:  # a second value would replace the first
             raise DataError(f"expected a new name, found {key} a second time", value.lineno)
         table[key] = self.value(value)
 
     def table(self, node: ast.expr) -> dict[str, Any]:
-        """The dictionary that a subscript is of."""
+        """Return the dictionary to which a subscript belongs."""
         match node:
             case ast.Name(id=name):
                 table = self.values.get(name)
@@ -130,7 +134,7 @@ class _Reader(ast.NodeTransformer):
         return table
 
     def of_numpy(self, node: ast.expr) -> str:
-        """The name in NumPy that an expression stands for."""
+        """Return the name in NumPy that an expression stands for."""
         match node:
             case ast.Attribute(value=ast.Name(id=module), attr=name) if module in _NUMPY:
                 return name
@@ -139,7 +143,7 @@ class _Reader(ast.NodeTransformer):
         raise DataError(f"expected a name of NumPy, found {ast.unparse(node)[:80]}", node.lineno)
 
     def value(self, node: ast.expr) -> Any:
-        """What an expression stands for: a literal, whose names of NumPy and calls stand for values themselves."""
+        """Return the value of an expression: a literal, in which names of NumPy and some calls have values too."""
         literal = self.visit(node)
         try:
             return ast.literal_eval(literal)
@@ -160,7 +164,7 @@ class _Reader(ast.NodeTransformer):
         return ast.copy_location(ast.Constant(self.call(node.func, node.args, words, node.lineno)), node)
 
     def call(self, function: ast.expr, items: list[ast.expr], words: dict[str, ast.expr], line: int) -> Any:
-        """The few calls that stand for a value."""
+        """Return the value of one of the few calls that are allowed."""
         made: Callable[..., Any]
         match ast.unparse(function):
             case "dict" if not items:
@@ -187,10 +191,10 @@ class _Reader(ast.NodeTransformer):
 
 
 FOLDER = "jax/_src/internal_test_util/export_back_compat_test_data"
-"""In the package jax. Its tests, which compare the outputs, are in no wheel."""
+"""The folder of data files in the package jax. The tests that compare outputs with them are in no wheel."""
 
 _RELEASE = re.compile(r"\d+(\.\d+)+\w*")
-_LARGEST_OF_ALL = 1 << 28  # Bytes of all data files of a wheel. Those of jax 0.12.0.1 have 1.7 MB.
+_LARGEST_OF_ALL = 1 << 28  # The most bytes of all data files of a wheel. Those of jax 0.12.0.1 have 1.7 MB.
 
 
 class JaxData(NamedTuple):
@@ -201,9 +205,12 @@ class JaxData(NamedTuple):
 
 
 def find_data(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxData:
-    """The data files of a wheel file of jax, of a release, or of the installed jax where nothing is named.
+    """Return the data files of a wheel file of jax, of a release, or of the installed jax if nothing is named.
 
-    Nothing of jax is imported. Raises `ExportCompatError` where there is none, or no such files are in it.
+    Nothing of jax is imported.
+
+    Raises:
+        ExportCompatError: there is no such jax, or it has no data files.
     """
     if not named:
         spec = importlib.util.find_spec("jax")

@@ -1,13 +1,13 @@
 """JAX's own goldens as goldens of this project: `nox -s jax_goldens -- [WHEEL|RELEASE] [--goldens DIR]`.
 
-Stores each golden that ships inside jax as a case `jax.FILE.VARIABLE`: those of a wheel file of jax, of a release such
-as 0.12.0.1, whose environment is built where it is missing, or of the installed jax. They are read as literals: no code
-of the wheel is run, and no jax is imported. Each has a bare module, so its envelope is made as JAX's own test runner
-makes it. Its writer is the first release from the day of the data on, and its outputs are compared as JAX's own test
-compares them. golden.yaml says so under `origin`.
+It stores each golden that ships inside jax as a case `jax.FILE.VARIABLE`. They come from a wheel file of jax, from a
+release such as 0.12.0.1, whose environment is built if it is missing, or from the installed jax. They are read as
+literals: no code of the wheel is run, and no jax is imported. Each has a bare module, so its envelope is made as JAX's
+own test runner makes it. Its writer is the first release built on the day of the data or later. Its outputs are
+compared as JAX's own test compares them. golden.yaml records this under `origin`.
 
-None is run here: the matrix does that next. One that is refused is named with its file and line, and does not stop the
-others; the exit code is 2 then, and where there is none.
+No golden is run here; the matrix does that. A refused golden is printed with its file and line, and does not stop the
+others. The exit code is 2 if one is refused, or if there is none.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from export_core.releases import Calendar
 from export_core.releases.stable_targets import stable_targets
 from studies.from_jax.jax_data import WHOLE, DataError, DataRecord, JaxData, find_data, read_data
 
-CASES = "jax"  # What the name of each case begins with.
+CASES = "jax"  # The first part of each case's name.
 
 LEFT_OUT, REFUSED = "left out", "refused"
 
@@ -69,9 +69,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def store_goldens(source: str, goldens: Path, policy: Policy, *, quiet: bool = False) -> int:
-    """Store the goldens of what `find_data` finds in this folder, print what became of each, and return the exit code.
+    """Store the goldens that `find_data` finds, print the status of each, and return the exit code.
 
-    Raises `ExportCompatError` where there is no such jax.
+    Raises:
+        ExportCompatError: there is no such jax.
     """
     data = find_data(source, policy, partial(print, file=sys.stderr))
     counts: Counter[str] = Counter()
@@ -81,14 +82,14 @@ def store_goldens(source: str, goldens: Path, policy: Policy, *, quiet: bool = F
             print(f"{PREFIX}{imported.text}", file=sys.stderr)
         elif not quiet:
             print(imported.text)
-    numbers = ", ".join(f"{count} {what}" for what, count in counts.items())
+    numbers = ", ".join(f"{count} {status}" for status, count in counts.items())
     print(f"{plural(counts.total(), 'golden')} in jax {data.jax}: {numbers or 'none'}")
     # A wheel without goldens is most likely not the one that was meant.
     return 0 if counts and not counts[REFUSED] else 2
 
 
 class Imported(NamedTuple):
-    """What became of one golden of JAX: a `WriteStatus`, LEFT_OUT or REFUSED; and that in words."""
+    """The status of one golden of JAX, a `WriteStatus`, LEFT_OUT or REFUSED, and a line about it."""
 
     status: str
     text: str
@@ -97,7 +98,7 @@ class Imported(NamedTuple):
 def import_goldens(data: JaxData, store: GoldenStore, policy: Policy) -> Iterator[Imported]:
     """Store each golden of these data files, in order. One that is refused does not stop the others.
 
-    None of them is run: that its outputs belong to it is what JAX's own tests show.
+    None of them is run: JAX's own tests show that its outputs belong to it.
     """
     calendar = policy.calendar()
     promised = frozenset[str]().union(*map(stable_targets, calendar.versions()))
@@ -128,7 +129,7 @@ def _golden(
     inputs, outputs = _arrays(record, "inputs"), _arrays(record, "expected_outputs")
     artifact = read_bytes(encode(_envelope(record, platform, inputs, outputs), _FIELDS), record.place)
     check_read_whole(artifact, accepted)
-    # The custom calls that JAX keeps the golden for: some are on the stable list of later releases only.
+    # The custom calls that JAX's golden is about: some are on the stable list of later releases only.
     targets: list[str] = record.get("custom_call_targets", list)
     if not all(isinstance(target, str) for target in targets):
         raise DataError("custom_call_targets: expected texts")
@@ -142,13 +143,13 @@ def _golden(
             "comparison": "by what JAX's own test of this operation allows",
         },
     )
-    # An earlier release would be a writer whose own reading of the golden is a forward one.
+    # Not an earlier release, which would read a golden from its own future.
     versions = calendar.versions()
     jaxlib = next((version for version in versions if calendar.built(version) >= day), versions[-1])
     writer_jax = jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax
     built = calendar.built(jaxlib)
     writer = Writer(jax=writer_jax, jaxlib=jaxlib, built=built, python=UNKNOWN, platform=platform)
-    # No release wrote it, so its bytes contradict any writer: readers believe this one only of a golden that is listed.
+    # No release wrote these bytes, so they contradict any writer. Readers accept them only for goldens that are listed.
     if not is_jax_golden(artifact, writer):
         raise DataError(
             "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256, found another one. "
@@ -162,7 +163,7 @@ def _golden(
 
 
 def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
-    """Whether the same golden is stored, of whichever jax: its noise may have been measured since."""
+    """Return whether the same golden is stored, from any jax; its noise may have been measured since."""
     for golden in store.generations(manifest.case):
         stored = golden.manifest
         facts = [(one.writer, one.options, one.comparison) for one in (stored, manifest)]
@@ -174,7 +175,7 @@ def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
 
 
 def comparison_of(name: str, outputs: Sequence[Array]) -> Comparison:
-    """How JAX's test of a golden compares, by the operation in the name of its data file.
+    """Return how JAX's test of a golden compares, by the operation in the name of its data file.
 
     Factors that are unique only up to signs, phases or order are compared by their properties, as most of these tests
     do. The tolerances are those of tests/export_back_compat_test.py; tests without any have those of
@@ -194,17 +195,17 @@ def comparison_of(name: str, outputs: Sequence[Array]) -> Comparison:
 
 
 _FIELDS = (*fields_of(WIDE_NR_DEVICES), "nr_devices")
-"""Those that every jax reads since 0.4.24, the short count of devices with the wide one."""
+"""The fields that every jax since 0.4.24 reads, with both the short and the wide count of devices."""
 
 
 def _envelope(record: DataRecord, platform: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Envelope:
-    """The fields that `CompatTestBase.run_serialized` gives to the `Exported` that it makes."""
+    """Return an envelope with the fields of the `Exported` that `CompatTestBase.run_serialized` makes."""
     code = record.get("mlir_module_serialized", bytes)
     main = read_bytes(code, record.place).module.main
     if main is None:
         raise DataError("mlir_module_serialized: expected a function main, found none")
     in_avals = tuple(_avals("inputs", main.inputs, inputs))
-    _ = tuple(_avals("expected_outputs", main.outputs, outputs))  # only checked: the runner declares their sizes
+    _ = tuple(_avals("expected_outputs", main.outputs, outputs))  # a check only: the runner declares sizes, no symbols
     out_avals = tuple(Aval(output.dtype.name, output.shape) for output in outputs)
     devices = record.get("nr_devices", int) if "nr_devices" in record.fields else 1
     version = record.get("xla_call_module_version", int)
@@ -238,10 +239,12 @@ def _envelope(record: DataRecord, platform: str, inputs: Sequence[Array], output
 
 
 def _avals(key: str, types: Sequence[str], arrays: Sequence[Array]) -> Iterator[Aval]:
-    """The types of arrays, with a symbol where `main` leaves a dimension open.
+    """Yield the types of arrays, with a symbol where `main` has a dynamic dimension.
 
-    JAX's tests name the symbols. Here dimensions of one size have one: ``d3``. Raises `DataError` where `main` has
-    another type.
+    JAX's tests name the symbols. Here dimensions of the same size have the same symbol, such as ``d3``.
+
+    Raises:
+        DataError: `main` has another type.
     """
     if len(types) != len(arrays):
         raise DataError(f"{key}: expected {plural(len(types), 'array')}, as in main, found {len(arrays)}")

@@ -1,11 +1,11 @@
 """JAX's own test of each of its CPU goldens, in one process of a release: `python jax_verdicts.py PART [NAME…]`.
 
-Runs in the environment of a reader, which has absl-py beside it, and imports nothing of this project. Prints two lines
-of JSON for a golden: its name before it is run, and its verdict: pass, numerics, or an error with its message. Only
-those whose names have a part are run, and of these not the ones that are named.
+It runs in a reader's environment with absl-py, and imports nothing of this project. For each golden it prints two lines
+of JSON: its name before it is run, and then its verdict: pass, numerics, or an error with its message. It runs the
+goldens whose names contain PART, except those named NAME.
 
-The goldens and the runner are in the wheel of jax; the tests are not. What they check is written here once more, by
-properties, with their operands and tolerances. Source: tests/export_back_compat_test.py of JAX.
+The goldens and the runner are in the wheel of jax; the tests are not. Their checks are written here once more, with
+their operands and tolerances. Source: tests/export_back_compat_test.py of JAX.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ SYMBOLIC = {
     "stablehlo_dynamic_rng_bit_generator": (None, "b0, b1"),
     "stablehlo_dynamic_top_k": ("_, b",),
 }
-"""The symbolic shapes that these tests name; the data files have those of one call."""
+"""The symbolic shapes that these tests use; the data files have the shapes of one call."""
 
 
 class Runner(util.CompatTestBase):  # type: ignore[misc]  # mypy does not follow jax
-    """The golden of one test. Its replay is called from outside."""
+    """JAX's runner with one golden, and the checks of its test."""
 
     golden: util.CompatTestData
     kind: str
 
     def runTest(self) -> None:  # noqa: N802
-        """Nothing."""
+        """Do nothing: `verdict` calls the runner from outside."""
 
     def near(self, actual: Any, expected: Any) -> None:
         self.assertAllClose(np.asarray(actual), np.asarray(expected), rtol=RTOL[self.kind], atol=ATOL[self.kind])
 
     def operand(self, size: int) -> np.ndarray:
-        """The square matrix that the functions of these tests make themselves."""
+        """Return the square matrix that the functions of these tests make themselves."""
         return np.arange(size * size, dtype=DTYPES[self.kind]).reshape(size, size)
 
     def eig(self, run: Arrays, expected: Arrays) -> None:
@@ -101,15 +101,15 @@ class Runner(util.CompatTestBase):  # type: ignore[misc]  # mypy does not follow
         self.near(np.tril(matrix) @ run[0], right)
 
     def top_k(self, run: Arrays, expected: Arrays) -> None:
-        values, places = run
-        self.assertAllClose(values, np.take_along_axis(self.golden.inputs[0], places, -1))
+        values, indices = run
+        self.assertAllClose(values, np.take_along_axis(self.golden.inputs[0], indices, -1))
         self.assertAllClose(np.sort(values), np.sort(expected[0]))
 
     def plain(self, run: Arrays, expected: Arrays, **tolerances: float | None) -> None:
         self.assertAllClose(tuple(run), tuple(expected), **{"rtol": DEFAULT_RTOL, **tolerances})
 
     def check_of(self, name: str) -> Callable[[Arrays, Arrays], None]:
-        """What the test of a golden checks."""
+        """Return the check that JAX's test makes of a golden."""
         operation = name.split(".")[0].split("_")[1]
         if "top_k" in name:
             return self.top_k
@@ -121,7 +121,7 @@ class Runner(util.CompatTestBase):  # type: ignore[misc]  # mypy does not follow
 
 
 def named(value: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The goldens in a variable, each with its name and keys."""
+    """Yield the goldens in a variable, each with a name made of its keys."""
     if isinstance(value, dict) and "testdata_version" in value:
         yield name, value
     elif isinstance(value, dict):
@@ -130,7 +130,7 @@ def named(value: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def main() -> None:
-    """Run them in order."""
+    """Run all goldens in order."""
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_legacy_prng_key", "allow")
     for info in sorted(pkgutil.walk_packages(data.__path__), key=lambda info: info.name):
@@ -145,7 +145,7 @@ def main() -> None:
 
 
 def verdict(runner: Runner, name: str) -> dict[str, str]:
-    """What JAX's runner does with a golden after it has lowered the function anew, which needs the test's source."""
+    """Return the verdict of JAX's runner on a golden, without lowering anew, which would need the test's source."""
     try:
         shapes = SYMBOLIC.get(name.split(".")[0])
         results = tuple(np.array(result) for result in runner.run_serialized(runner.golden, polymorphic_shapes=shapes))

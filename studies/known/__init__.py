@@ -1,1 +1,1 @@
-"""Programs whose goldens show, by one entry each, what the knowledge base says of other runtimes."""
+"""Programs each of whose goldens shows one entry of the knowledge base about another runtime."""

@@ -1,7 +1,7 @@
-"""Small programs that show what the knowledge base says of other runtimes, with nothing beside it.
+"""Small programs, each of which shows one entry of the knowledge base about another runtime and nothing else.
 
-`nox -s knowledge` runs their goldens, which are beside this file, in the releases that an entry is about. They are no
-cases of tests/compat, which every reader is to run. The newest jax writes those of a new program:
+`nox -s knowledge` runs their goldens, in the folder of this file, in the releases that an entry is about. They are not
+in tests/compat, whose cases every reader has to run. The newest jax writes the golden of a new program:
 `pytest studies/known --goldens studies/known/golden --update-goldens`.
 """
 
@@ -17,7 +17,7 @@ from jax import lax
 
 MILLIONS = 3_000_000
 TIGHT = {"rtol": 2e-4, "atol": 0.0}
-"""Of a function in which the last bit of an input moves its result by more than what an entry says."""
+"""The tolerance of functions whose result moves more with the last bit of an input than by what an entry is about."""
 
 
 def ones(*shape: int, dtype: Any = np.float32) -> Any:
@@ -29,7 +29,7 @@ def floats(*numbers: float) -> Any:
 
 
 def repeated(x: Any, *shape: int) -> Any:
-    """An array of one number, in a form that no compiler folds: no golden holds millions of numbers."""
+    """Return an array of one number that no compiler computes in advance, so that no golden has millions of numbers."""
     return x * (lax.broadcasted_iota(np.int32, shape, 0) >= 0).astype(np.float32)
 
 

@@ -1,1 +1,1 @@
-"""How well numbers are judged: correct programs that must pass in every release, and planted errors that must not."""
+"""A measurement of how well numbers are judged: correct programs that must pass, and planted errors that must not."""

@@ -1,7 +1,7 @@
-"""How well numbers are judged: `python -m studies.numbers --work DIR`. `nox -s numbers` calls this.
+"""The command of the measurement: `python -m studies.numbers --work DIR`, which `nox -s numbers` calls.
 
-Writes sets of programs with several releases, reads them with others and as if on other processors, plants errors, and
-prints the false alarms and the misses of three rules. What is in the folder already is not written or read again.
+Several releases write sets of programs, others read them, also as if on other processors, and errors are planted. It
+prints the false alarms and the missed errors of three rules. What the folder has already is not written or read again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def measure(
     readers: str,
     again: bool,
 ) -> Findings:
-    """All steps, and what they show."""
+    """Do all steps, and return their findings."""
     groups = groups_of(sets, programs)
     collect.write(folders, groups, writers)
     across = PROCESSORS in sets
@@ -76,14 +76,14 @@ def measure(
 
 
 def write_page(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
-    """Replace what is between the marks of a page, all or nothing."""
+    """Replace the text between two marks of a page, atomically."""
     before, _, rest = page.read_text().partition(begin)
     _, _, after = rest.partition(end)
     write_whole(page, [f"{before}{begin}{text}\n{end}{after}".encode()])
 
 
 def as_json(found: tables.Data) -> bytes:
-    """The data as JSON, which has no infinity: null is what no number is."""
+    """Return the data as JSON, with null for infinity and NaN, which JSON does not have."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, dict):

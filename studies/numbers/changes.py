@@ -1,4 +1,4 @@
-"""Real changes of XLA that readers show, which are no false alarms: the programs, the releases and the reason."""
+"""Real changes of XLA, which are no false alarms: their programs, releases and reasons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from packaging.version import Version
 
 @dataclass(frozen=True)
 class Change:
-    """Programs whose numbers are others since a release, and why. Those between the two releases are not known."""
+    """A change of the numbers of some programs. In which release between the two it happened is not known."""
 
     programs: tuple[str, ...]
     last_before: str
@@ -17,7 +17,7 @@ class Change:
     reason: str
 
     def covers(self, program: str, writer: str, reader: str) -> bool:
-        """Whether writer and reader are on different sides of the change."""
+        """Return whether a program changes between this writer and this reader."""
         older, newer = sorted(map(Version, (writer, reader)))
         between = older <= Version(self.last_before) and newer >= Version(self.first_after)
         return program in self.programs and between
@@ -49,5 +49,5 @@ CHANGES = (
 
 
 def change_of(program: str, writer: str, reader: str) -> Change | None:
-    """The documented change that a cell shows, if there is one."""
+    """Return the documented change that a cell shows, if there is one."""
     return next((change for change in CHANGES if change.covers(program, writer, reader)), None)

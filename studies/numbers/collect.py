@@ -1,6 +1,6 @@
-"""The data of a measurement: goldens by several writers and what every reader answers, by the commands of the tool.
+"""The data of a measurement: goldens by several writers, and the outputs of every reader, made by the tool's commands.
 
-Each step leaves a mark in the folder with what decided it, and is not done again while that is the same.
+Each step writes a mark with the digest of its inputs into the folder, and is skipped as long as these are the same.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from studies.numbers.sets import ACROSS, NATIVE, OTHERS, PROCESSORS, Processor, 
 POLICY = Path(__file__).with_name("policy.yaml")
 PROCESSORS_POLICY = Path(__file__).with_name("processors.yaml")
 WRITTEN = (0, 1)
-"""Exit codes of a backfill: with 1 there are programs without a golden, which the findings name."""
+"""Exit codes of a backfill that are accepted: with 1 some programs have no golden, which the findings list."""
 JUDGED = (0, 1, 3, 4)
-"""Exit codes of a matrix that ran: what was broken is in its results."""
+"""Exit codes of a matrix that are accepted: its results have what is broken."""
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Where the data of a run is."""
+    """The folders with the data of a run."""
 
     work: Path
 
     def goldens(self, processor: Processor = NATIVE) -> Path:
-        """Goldens of all writers, written on a processor."""
+        """Return the folder with the goldens of all writers on a processor."""
         return self.work / "goldens" / processor.name
 
     @property
     def wrong(self) -> Path:
-        """What the programs answer with errors planted in them, by writer."""
+        """The folder with the outputs of programs that have planted errors, by writer."""
         return self.work / "wrong"
 
     @property
     def double(self) -> Path:
-        """What artifacts answer in double precision, by golden."""
+        """The folder with the outputs of artifacts in double precision, by golden."""
         return self.work / "double"
 
     @property
     def logs(self) -> Path:
-        """What the commands printed."""
+        """The folder with the output of the commands."""
         return self.work / "logs"
 
     @property
     def marks(self) -> Path:
-        """What is done, a file for each step."""
+        """The folder with a mark for each step that is done."""
         return self.work / "done"
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Goldens of a set by one writer, in several readers: where they were written and where they are read.
+    """One matrix: the goldens of a set by one writer in several readers, and the processors of both.
 
-    One of each set, so that what was read of one set is not read again when another one grows.
+    Each set has its own, so that one set is not read again when another one grows.
     """
 
     programs: str
@@ -79,19 +79,19 @@ class Replay:
 
     @property
     def name(self) -> str:
-        """The name of its folders."""
+        """The name of the matrix's folders."""
         return f"{self.programs}-{self.written.name}-{self.read.name}-{self.writer}"
 
     def results(self, folders: Folders) -> Path:
-        """The results of its matrix."""
+        """Return the folder with the results of the matrix."""
         return folders.work / "results" / self.name
 
     def outputs(self, folders: Folders) -> Path:
-        """What the readers answered, by reader, case, writer and call."""
+        """Return the folder with the readers' outputs, by reader, case, writer and call."""
         return folders.work / "outputs" / f"{self.written.name}-{self.read.name}"
 
     def goldens(self, folders: Folders) -> list[Golden]:
-        """What it replays: on other processors only what can show a difference there."""
+        """Return the goldens to replay: on another processor, only those that may differ there."""
         lapack = self.written.lapack or self.read.lapack
         across = self.written is not self.read
         return [
@@ -104,12 +104,12 @@ class Replay:
 
 
 def may_differ(golden: Golden, *, lapack: bool) -> bool:
-    """Whether a golden may answer otherwise on another processor: any may, or only those that call LAPACK."""
+    """Return whether a golden's outputs may differ on another processor: with `lapack`, only if it calls LAPACK."""
     return not lapack or any("lapack" in call for call in golden.manifest.custom_calls)
 
 
 def write(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> None:
-    """Goldens and wrong outputs by every writer, as many writers at once as there are cores."""
+    """Write the goldens and the wrong outputs of every writer, as many writers at once as there are cores."""
     _at_once([functools.partial(_write, folders, *step) for step in _steps(groups, writers)])
 
 
@@ -124,7 +124,7 @@ def _steps(groups: Sequence[Group], writers: Sequence[str]) -> list[tuple[Group,
 
 
 def missing(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> list[str]:
-    """The programs of which a writer has no golden, although it was asked for one."""
+    """Return the programs of which a writer should have a golden and has none."""
     goldens = GoldenStore(folders.goldens()).goldens()
     written = {(program_in(golden.manifest.case), golden.manifest.writer.jaxlib) for golden in goldens}
     asked = [(program_in(test), writer) for group, writer in _steps(groups, writers) for test in group.tests]
@@ -132,7 +132,7 @@ def missing(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -
 
 
 def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
-    """The goldens that were written here, written once more on other processors."""
+    """Write the goldens that were written here once more, as on other processors."""
     steps = []
     for processor in OTHERS:
         for writer in set(processor.written_by) & set(writers):
@@ -166,7 +166,7 @@ def _write(folders: Folders, group: Group, writer: str, processor: Processor = N
 
 
 def measure_noise(folders: Folders, *, again: bool) -> None:
-    """The noise of those goldens that have none, or of all by the rule of today, each as on its own processor."""
+    """Measure the noise of the goldens that have none, or of all again, each as on the processor that wrote it."""
     for processor in (NATIVE, *OTHERS):
         if (store := folders.goldens(processor)).exists():
             words = ["-m", "export_core", "goldens", "verify", "--noise", *(["--again"] if again else [])]
@@ -179,7 +179,7 @@ def measure_noise(folders: Folders, *, again: bool) -> None:
 def replays(
     sets: Sequence[str], groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool
 ) -> list[Replay]:
-    """What of these sets is read where: on this processor in `readers`, as `jaxexport matrix --readers` takes them."""
+    """Return the matrices to run: here in `readers`, as `jaxexport matrix` takes them, and across processors."""
     everyone = dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
     programs = [name for name in sets if name != PROCESSORS]
     read_by = tuple(readers.split(","))
@@ -197,22 +197,22 @@ def replays(
 
 
 def read(folders: Folders, replays: Iterable[Replay]) -> None:
-    """Replay what was written, a matrix for each set and writer, which uses all cores."""
+    """Run all matrices one after the other; each uses all cores."""
     for replay in replays:
         _read(folders, replay)
 
 
 def _read(folders: Folders, replay: Replay) -> None:
-    """One matrix. Outcomes of earlier runs are not used: they have no outputs."""
+    """Run one matrix, without cached outcomes, since these have no outputs."""
     goldens = replay.goldens(folders)
     if not goldens:
         return
-    # Not their noise: what readers answer does not depend on it.
+    # Without their noise, since outputs do not depend on it.
     files = [(one.id, sorted(item for item in one.manifest.files.items() if item[0] != NOISE)) for one in goldens]
     results = replay.results(folders)
 
     def matrix() -> None:
-        # One that was interrupted goes on: its plan is there already.
+        # An interrupted matrix continues with its plan.
         results.mkdir(parents=True, exist_ok=True)
         words = ["-m", "studies.numbers.saving", "matrix", "--goldens", folders.goldens(replay.written)]
         words += ["--results", results, "--writers", replay.writer, "--readers", ",".join(replay.readers)]
@@ -234,14 +234,14 @@ def _read(folders: Folders, replay: Replay) -> None:
 
 
 def _unfinished(results: Path, decided: str) -> bool:
-    """Whether an earlier matrix of the same goldens and readers was interrupted here."""
+    """Return whether an earlier matrix of the same goldens and readers was interrupted here."""
     mark = results / "decided"
     begun = mark.exists() and mark.read_text() == decided and (results / "plan.json").exists()
     return begun and not (results / "summary.json").exists()
 
 
 def _once(folders: Folders, name: str, decided: str, step: Callable[[], None]) -> None:
-    """Do a step, unless it was done for the same reasons; say how long it took."""
+    """Do a step, unless it was done with the same inputs, and print how long it took."""
     mark, digest = folders.marks / name, hashlib.sha256(decided.encode()).hexdigest()
     if mark.exists() and mark.read_text() == digest:
         return
@@ -261,11 +261,16 @@ def _at_once(steps: Sequence[Callable[[], None]]) -> None:
 def run(
     words: Sequence[str], log: Path, allowed: Sequence[int] = (0,), *, python: str = sys.executable, **variables: str
 ) -> None:
-    """A Python command in this checkout. Raises `SystemExit` where it ends with another code than those allowed."""
+    """Run a Python command in this checkout.
+
+    Raises:
+        SystemExit: it ends with an exit code that is not in `allowed`.
+    """
     given = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as file:
         done = subprocess.run([python, *words], cwd=ROOT, env=given, stdout=file, stderr=subprocess.STDOUT, check=False)
     if done.returncode not in allowed:
         last = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-        raise SystemExit(f"{' '.join([python, *words])[:500]} ended with {done.returncode}:\n{last}\n({log})")
+        problem = f"expected an exit code in {allowed}, found {done.returncode}"
+        raise SystemExit(f"{' '.join([python, *words])[:500]}: {problem}:\n{last}\n({log})")

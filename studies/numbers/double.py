@@ -1,4 +1,4 @@
-"""Who is nearer to float64, the reader of a golden or its writer: what tells a real change from a false alarm."""
+"""The errors of a golden's reader and writer from float64, which tell a real change from a false alarm."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ from export_core.releases import Release
 from studies.numbers.collect import POLICY, Folders
 
 CLEARLY = 4.0
-"""How many times as far as the writer a reader must be, to be wrong for real: by the largest error of each in the whole
-output. Another order of the same sums changes the largest of some hundred errors by less."""
+"""A reader is really wrong if its largest error in an output is more than this many times the writer's.
+
+Another order of the same sums changes the largest of some hundred errors by less."""
 
 LONGEST = 100
-"""Characters of why there is no reference."""
+"""The most characters of the reason why there is no reference."""
 
 
 @dataclass(frozen=True)
 class Farther:
-    """The largest errors of one output from float64, of both sides; of integers how many are others.
+    """The largest error of one output from float64, in reader and writer; for integers, the number that differ.
 
-    `least` is the error that is granted to any writer. `problem` says why there is no reference.
+    `least` is the error that any writer may have. `problem` is the reason why there is no reference.
     """
 
     output: str = ""
@@ -50,7 +51,7 @@ class Farther:
 
     @property
     def real(self) -> bool:
-        """Whether the reader is clearly farther than the writer: a change for real."""
+        """Whether the reader is clearly farther from double precision than the writer, so that it is no rounding."""
         return not self.problem and self.reader > CLEARLY * max(self.writer, self.least)
 
     def __str__(self) -> str:
@@ -60,13 +61,13 @@ class Farther:
 
 
 def farther(name: str, want: Leaf, got: Leaf, true: Leaf) -> Farther:
-    """An output of the writer and the reader beside that in double precision."""
-    what = f"{name} {want}"
+    """Compare an output of writer and reader with that in double precision."""
+    title = f"{name} {want}"
     if want.dtype not in FLOATS:
         reader, writer = (float((leaf.data != true.data).sum()) for leaf in (got, want))
-        # That one integer is chosen otherwise is no proof of anything.
-        return Farther(what, reader, writer, least=1.0)
-    return Farther(what, _error(got, true), _error(want, true))
+        # One different integer proves nothing: it may be a tie that is broken otherwise.
+        return Farther(title, reader, writer, least=1.0)
+    return Farther(title, _error(got, true), _error(want, true))
 
 
 def _error(leaf: Leaf, true: Leaf) -> float:
@@ -77,7 +78,7 @@ def _error(leaf: Leaf, true: Leaf) -> float:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a golden by its number, what a reader answered, and which outputs are called wrong."""
+    """A call of a golden by its number, the reader's outputs, and the numbers of those that are judged wrong."""
 
     number: int
     check: Check
@@ -86,7 +87,7 @@ class Call:
 
 
 class References:
-    """What artifacts answer in double precision, computed once each by the newest release. A context manager."""
+    """The outputs of artifacts in double precision, computed once each by the newest release. A context manager."""
 
     def __init__(self, folders: Folders) -> None:
         self._folder = folders.double
@@ -102,7 +103,7 @@ class References:
         self._environments.__exit__(*exception)
 
     def farther(self, golden: Golden, reader: Release, calls: Iterable[Call]) -> Iterator[Farther]:
-        """How far both sides are from float64, in each output of these calls that is called wrong."""
+        """Yield the errors of both sides from float64, for each output of these calls that is judged wrong."""
         for call in calls:
             exact = self._exact(golden, reader, call.number, call.check)
             if isinstance(exact, str):
@@ -114,15 +115,15 @@ class References:
                 yield farther(name, written[output], call.given[output], exact[output])
 
     def _exact(self, golden: Golden, reader: Release, number: int, check: Check) -> tuple[Leaf, ...] | str:
-        """The outputs in double precision, or why there are none; once computed, they stay in the folder.
+        """Return the outputs in double precision, or why there are none; once computed, they are stored in the folder.
 
-        By the newest release, or by the reader, where the newest refuses what is so old.
+        The newest release computes them, or the reader where the newest refuses an old artifact.
         """
-        place = self._folder / golden.folder.parent.parent.name / golden.id
-        stored, calendar = place / f"{number}.npz", self._policy.calendar()
+        folder = self._folder / golden.folder.parent.parent.name / golden.id
+        stored, calendar = folder / f"{number}.npz", self._policy.calendar()
         if stored.exists():
             return from_npz(stored)
-        place.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for release in (calendar.release(calendar.newest()), reader):
             if (stored, release) in self._failed:
                 continue

@@ -1,4 +1,4 @@
-"""What a measurement shows: false alarms and misses of each rule, by the set of the program and by processor."""
+"""The findings of a measurement: false alarms and missed errors of each rule, by set of programs and by processor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.stored_results import read_results
 
 @dataclass(frozen=True)
 class Cell:
-    """A correct reader's answer, judged. `farther`: of an alarm, for each call that differs."""
+    """The outputs of a correct reader, judged. `farther` has the errors from float64 of each call that differs."""
 
     replay: Replay
     program: str
@@ -37,22 +37,23 @@ class Cell:
 
     @property
     def change(self) -> Change | None:
-        """The documented change that it shows."""
+        """The documented change that the cell shows, if any."""
         return change_of(self.program, self.writer, self.reader)
 
     @property
     def false_alarm(self) -> bool:
-        """Whether it is called wrong, while nothing documents it and float64 does not show it."""
+        """Whether the cell is judged wrong, although no change is documented and float64 shows none."""
         shown = any(one.real for one in self.farther)
         return self.judged.fails and self.change is None and not shown
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A wrong answer, judged. `jumps`: an output that it is in jumps, by what the writer measured.
+    """Outputs with a planted error, judged.
 
-    `undecided`: rounding alone moves most elements of such an output by a tenth of its largest number, as the run that
-    wrote it said. `output` is that of an error in one output alone.
+    `jumps`: by the writer's measurement, one of the wrong outputs jumps. `undecided`: rounding alone moves most
+    elements of these outputs by a tenth of the largest number, as the run that wrote the golden reported. `output` is
+    the number of the output if only one is wrong.
     """
 
     program: str
@@ -69,8 +70,8 @@ class Planted:
 class Findings:
     """All cells and all planted errors.
 
-    `not_compared` counts the verdicts of cells that did not run, `not_written` says which program a writer has no
-    golden of, `inputs_only` those whose noise knows inputs and compilations only.
+    `not_compared` counts the verdicts of cells without outputs. `not_written` lists programs of which a writer has no
+    golden. `inputs_only` lists those whose noise was measured of inputs and compilations only.
     """
 
     cells: list[Cell] = field(default_factory=list)
@@ -81,12 +82,12 @@ class Findings:
 
     @property
     def correct(self) -> list[Cell]:
-        """Those on this processor in which nothing changed for real: here any alarm is false."""
+        """The cells without a documented change or another processor: any alarm in them is false."""
         return [cell for cell in self.cells if cell.change is None and cell.replay.read is cell.replay.written]
 
 
 def find(folders: Folders, replays: Sequence[Replay]) -> Findings:
-    """Judge what was collected."""
+    """Judge the collected outputs, and return the findings."""
     findings = Findings()
     with References(folders) as references:
         for replay in replays:
@@ -109,19 +110,19 @@ Calls = list[tuple[int, Check, tuple[Leaf, ...]]]
 
 
 def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple[Release, str, Calls]]]]:
-    """Each golden of a replay with, for each of its readers, the verdict of the matrix and what it answered."""
+    """Yield each golden of a matrix with the verdict and the outputs of each of its readers."""
     goldens = {golden.id: golden for golden in GoldenStore(folders.goldens(replay.written)).goldens()}
     found: dict[str, list[tuple[Release, str, Calls]]] = {}
     if not replay.results(folders).exists():  # it had nothing to replay
         return
     for result in read_results(replay.results(folders)):
         golden, jaxlib = goldens[result.golden], result.reader.jaxlib
-        place = replay.outputs(folders) / jaxlib / golden.folder.parent.name / golden.folder.name
+        folder = replay.outputs(folders) / jaxlib / golden.folder.parent.name / golden.folder.name
         checks = MatrixCell(golden, result.reader, "cpu").checks
         calls = [
             (number, check, from_npz(file))
             for number, check in enumerate(checks)
-            if check.outputs and (file := place / f"{number}.npz").exists()
+            if check.outputs and (file := folder / f"{number}.npz").exists()
         ]
         found.setdefault(golden.id, []).append((result.reader, result.verdict, calls))
     yield from ((goldens[name], cells) for name, cells in found.items())
@@ -149,7 +150,7 @@ def _judged(
 
 
 def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted]:
-    """Every error planted in the plain call of a golden. Errors that change no number are none."""
+    """Yield every error planted in the plain call of a golden, except those that change no number."""
     if golden.manifest.options.without_outputs:
         return
     case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
@@ -179,7 +180,7 @@ def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted
 
 
 def _from_outputs(expected: tuple[Leaf, ...], kind: str) -> tuple[Leaf, ...]:
-    """Outputs with an error; the one element that is wrong is in the first output with floats."""
+    """Return outputs with an error; a single wrong element is in the first output with floats."""
     outputs = []
     for leaf in expected:
         changed = leaf_of(FROM_OUTPUTS[kind](leaf.numpy())) if leaf.dtype in FLOATS else leaf

@@ -1,6 +1,6 @@
-"""Runs in a release's environment: calls functions one by one and saves what each answers, as FILE.npz.
+"""The program that calls functions one by one in a release's environment, and stores their outputs.
 
-`python -m studies.numbers.kernel_programs FILE`: needs jax and numpy only.
+`python -m studies.numbers.kernel_programs FILE` writes FILE.npz. It needs jax and numpy only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         _TABLE,
     ),
 }
-"""A function and its arguments each. Matrices of factorizations are 48 by 48, and all inputs are float32."""
+"""The functions by name, each with its arguments. Matrices of factorizations are 48 by 48; all inputs are float32."""
 
 
 def main(file: str) -> None:

@@ -1,7 +1,7 @@
-"""What each function answers with other kernels: `python -m studies.numbers.kernels`.
+"""The differences between kernels in the outputs of functions: `python -m studies.numbers.kernels`.
 
-Runs functions in the environments of releases, as the processor is and with environment variables that make OpenBLAS or
-XLA take it for another one. Prints how many elements have other bits, and how far off they are.
+It runs functions in the environments of releases, on this processor and with variables that make OpenBLAS or XLA take
+it for another one. It prints how many elements have other bits, and the largest error.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ COLUMNS = {
         {"XLA_FLAGS": f"--xla_cpu_max_isa={instructions}"} for instructions in ("AVX", "SSE4_2")
     ],
 }
-"""The variables of each run, by column of the table."""
+"""The environment variables of each run, by column of the table."""
 Outputs = Mapping[str, Sequence[Any]]
-"""What each function answers: its floating-point arrays."""
+"""The floating-point outputs of each function."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What another kernel changes in the answer of a function.
+    """The change that another kernel makes in the outputs of a function.
 
     `share` of the elements have other bits. `error` is the largest one, in units in the last place of the largest
     element of its output.
@@ -53,7 +53,7 @@ class Change:
 
 
 def compare(expected: Sequence[Any], found: Sequence[Any]) -> Change:
-    """The change from one answer of a function to another, over all arrays of it. The bits of 0 and -0 differ."""
+    """Return the change between two runs of a function, over all its outputs. The bits of 0 and -0 differ."""
     pairs = list(zip(expected, found, strict=True))
     changed = np.concatenate([_other_bits(want, got) for want, got in pairs])
     error = max(np.abs(want - got).max() / np.spacing(np.abs(want).max()) for want, got in pairs)
@@ -69,7 +69,7 @@ NO_CHANGE = "0"
 
 
 def text_of(changes: Iterable[Change]) -> str:
-    """Changes in a cell of the table: the range of the shares and the largest error; 0 where no bit changes."""
+    """Return the text of changes in the table: the range of shares and the largest error; 0 where no bit changes."""
     changes = list(changes)
     shares = sorted(change.share for change in changes)
     if not shares[-1]:
@@ -79,7 +79,7 @@ def text_of(changes: Iterable[Change]) -> str:
 
 
 def run(environment: Environment, variables: Mapping[str, str]) -> Outputs:
-    """What the functions answer in an environment, in a process of their own with these variables too."""
+    """Run the functions in an environment, in a new process with these variables, and return their outputs."""
     given = {**with_variables(environment, **variables).variables, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "outputs.npz"
@@ -94,10 +94,15 @@ def run(environment: Environment, variables: Mapping[str, str]) -> Outputs:
 
 
 def changes_in(environment: Environment) -> dict[str, dict[str, list[Change]]]:
-    """The changes in a release, by function and by column. Raises `SystemExit` where two equal runs differ."""
+    """Return the changes in a release, by function and by column.
+
+    Raises:
+        SystemExit: two equal runs differ.
+    """
     native, again = run(environment, {}), run(environment, {})
     if unsteady := [name for name in native if compare(native[name], again[name]).share]:
-        raise SystemExit(f"jaxlib {environment.release.jaxlib}: two runs alike have other bits: {', '.join(unsteady)}")
+        problem = f"expected the same bits in two equal runs, found others in {', '.join(unsteady)}"
+        raise SystemExit(f"jaxlib {environment.release.jaxlib}: {problem}")
     others = {column: [run(environment, variables) for variables in given] for column, given in COLUMNS.items()}
     return {
         name: {column: [compare(answer, one[name]) for one in ones] for column, ones in others.items()}
@@ -106,7 +111,7 @@ def changes_in(environment: Environment) -> dict[str, dict[str, list[Change]]]:
 
 
 def markdown(releases: Sequence[str], found: Sequence[Mapping[str, Mapping[str, Sequence[Change]]]]) -> str:
-    """The table, and what ran. The order of the releases is that of what was found in each."""
+    """Return the table, with a sentence of what ran. `found` has the changes of each release, in the same order."""
     ran = (
         f"On {instruction_set()}, jaxlib {', '.join(releases)}: the share of elements with other bits, from the least "
     )

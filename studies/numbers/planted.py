@@ -1,4 +1,4 @@
-"""Errors planted into the outputs that a writer saw: what a broken reader might have answered."""
+"""Errors that are planted into a writer's outputs, as a broken reader might compute them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL = 1e-3
 
 
 def small_signs(values: Array) -> Array:
-    """The sign of every small element turned."""
+    """Return the values with the sign of every small element changed."""
     wide = np.abs(_double(values))
     finite = np.isfinite(wide)
     largest = wide[finite].max(initial=0.0)
@@ -22,29 +22,29 @@ def small_signs(values: Array) -> Array:
 
 
 def one_element(values: Array) -> Array:
-    """One element off by a thousandth of itself. Which one is drawn, always the same."""
+    """Return the values with one element off by a thousandth of itself, chosen by the values' hash."""
     wide = np.abs(_double(values)).ravel()
-    places = np.flatnonzero(np.isfinite(wide) & (wide > 0))
-    if not len(places):
+    candidates = np.flatnonzero(np.isfinite(wide) & (wide > 0))
+    if not len(candidates):
         return values
-    place = np.random.RandomState(zlib.crc32(wide.tobytes()) % 2**32).choice(places)
+    index = np.random.RandomState(zlib.crc32(wide.tobytes()) % 2**32).choice(candidates)
     wrong = values.copy().ravel()
-    wrong[place] = (_double(wrong[place : place + 1]) * 1.001).astype(values.dtype)[0]
+    wrong[index] = (_double(wrong[index : index + 1]) * 1.001).astype(values.dtype)[0]
     return np.asarray(wrong.reshape(values.shape))
 
 
 def off_by_one(values: Array) -> Array:
-    """Every element where its neighbour was."""
+    """Return the values moved by one along the last axis."""
     return np.roll(values, 1, axis=-1) if values.ndim else values
 
 
 def swapped_axis(values: Array) -> Array:
-    """The last two axes stored in the other order."""
+    """Return the values with the last two axes swapped, in the same shape."""
     return np.swapaxes(values, -1, -2).reshape(values.shape) if values.ndim > 1 else values
 
 
 def flushed_denormals(values: Array) -> Array:
-    """Zeros where denormal numbers were."""
+    """Return the values with zero in place of denormal numbers."""
     if values.dtype.kind == "c":
         return values
     import ml_dtypes
@@ -55,27 +55,27 @@ def flushed_denormals(values: Array) -> Array:
 
 
 def zero_for_nan(values: Array) -> Array:
-    """Zeros where NaN was."""
+    """Return the values with zero in place of NaN."""
     return np.where(np.isnan(values), np.zeros((), values.dtype), values)
 
 
 def all_zero(values: Array) -> Array:
-    """Zeros everywhere."""
+    """Return zeros."""
     return np.zeros_like(values)
 
 
 def halved(values: Array) -> Array:
-    """Half of every element."""
+    """Return half of every element."""
     return (_double(values) / 2).astype(values.dtype)
 
 
 def signs_flipped(values: Array) -> Array:
-    """The sign of every element turned."""
+    """Return the values with every sign changed."""
     return (-_double(values)).astype(values.dtype)
 
 
 def ten_percent(values: Array) -> Array:
-    """Every element a tenth too large."""
+    """Return the values, each a tenth too large."""
     return (_double(values) * 1.1).astype(values.dtype)
 
 
@@ -85,7 +85,7 @@ FROM_EACH_OUTPUT: dict[str, Callable[[Array], Array]] = {
     "signs-flipped": signs_flipped,
     "ten-percent": ten_percent,
 }
-"""Coarse errors: each is planted in every output by itself, and none may pass."""
+"""Coarse errors: each is planted in one output at a time, and none may pass."""
 
 FROM_OUTPUTS: dict[str, Callable[[Array], Array]] = {
     "small-signs": small_signs,

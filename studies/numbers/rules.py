@@ -1,4 +1,4 @@
-"""What each rule says of the outputs of a call: that of this project, the fixed tolerances, numpy's defaults."""
+"""Three rules for the outputs of a call: that of this project, fixed tolerances, and numpy's defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from export_core.numbers.factorizations import FACTORIZATIONS
 from export_core.numbers.noise import FACTOR
 
 FACTORS = (1, 2, 3, 4, 6, 8, 16, 32)
-"""How many times its noise an element may be off, for the curve."""
+"""The multiples of its noise by which an element may be off, for the curve."""
 CPU = ("cpu", "cpu")
 
 
@@ -37,14 +37,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judge:
-    """The rules for a golden's calls: as the matrix has them, but that numbers are looked at in any case."""
+    """The rules for a golden's calls, as in the matrix, but numbers are always compared."""
 
     outputs: GoldenOutputs
     fixed: Comparison
 
     @classmethod
     def of(cls, golden: Golden) -> Judge:
-        """The judge of a golden. With compare="shape" its writer gave up the numbers; here they are compared."""
+        """Return the judge of a golden. Numbers are compared even if the golden has compare="shape"."""
         manifest = golden.manifest
         if manifest.comparison.compare == "shape":
             manifest = msgspec.structs.replace(manifest, comparison=Comparison())
@@ -53,13 +53,13 @@ class Judge:
         return cls(GoldenOutputs(replace(golden, manifest=manifest), "cpu", {}), fixed)
 
     def judge(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> Judged:
-        """The outputs of a call against those that the writer saw."""
+        """Judge the outputs of a call against the writer's."""
         difference = self.outputs.compare(check, expected, given)
         noise = difference.max_noise_error or 0.0
         fixed = compare_leaves(expected, given, Rules(comparison_of(check, self.fixed), platforms=CPU))
         return Judged(
             fails=not difference.ok,
-            # Integers have no noise: where nothing else fails, they do.
+            # Where no noise is exceeded, integers fail, which have no noise.
             largest=math.inf if not difference.ok and noise <= FACTOR else noise,
             fails_tolerance=not fixed.ok,
             fails_numpy=fails_numpy(expected, given),
@@ -67,7 +67,7 @@ class Judge:
         )
 
     def _wrong(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> tuple[int, ...]:
-        """Which outputs fail: those that do where all others are as they were written. Of factors, all."""
+        """Return the outputs that fail while all others have the writer's values; for factors, all outputs."""
         wrong = []
         for number, leaf in enumerate(given):
             alone = [*expected[:number], leaf, *expected[number + 1 :]]
@@ -77,7 +77,7 @@ class Judge:
 
 
 def worst(judged: Sequence[Judged]) -> Judged:
-    """What is said of several calls together."""
+    """Return the judgement of several calls together."""
     return Judged(
         any(one.fails for one in judged),
         max((one.largest for one in judged), default=0.0),
@@ -87,7 +87,7 @@ def worst(judged: Sequence[Judged]) -> Judged:
 
 
 def fails_numpy(expected: Sequence[Leaf], outputs: Sequence[Leaf]) -> bool:
-    """Whether numpy.testing.assert_allclose fails with its defaults, rtol 1e-7 and atol 0."""
+    """Return whether numpy.testing.assert_allclose fails with its defaults, rtol 1e-7 and atol 0."""
     for want, got in zip(expected, outputs, strict=True):
         actual, desired = (to_double(leaf.numpy()) if leaf.dtype in FLOATS else leaf.numpy() for leaf in (got, want))
         try:

@@ -1,7 +1,7 @@
-"""The command line, with readers whose outputs stay: `OUTPUTS=DIR python -m studies.numbers.saving matrix …`.
+"""The command line with readers whose outputs are stored: `OUTPUTS=DIR python -m studies.numbers.saving matrix …`.
 
-What each reader answers is copied to DIR/READER/CASE/WRITER/CALL.npz before it is judged, so that other rules can judge
-it too. CALL is the number of the call: 0 is the plain one.
+The outputs of each reader are copied to DIR/READER/CASE/WRITER/CALL.npz before they are judged, so that other rules can
+judge them too. CALL is the number of the call: 0 is the plain one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from export_core.readers.worker.protocol import Reply, Request, Worker
 
 
 class Saving:
-    """A worker whose cells' outputs are copied."""
+    """A worker that copies the outputs of its cells."""
 
     def __init__(self, worker: Worker, folder: Path) -> None:
         self._worker, self._folder = worker, folder
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Send a cell to the worker, and copy its outputs before anyone is told that it ran."""
+        """Send a cell to the worker, and copy its outputs before its reply is passed on."""
         reply: Future[Reply] = Future()
         self._worker.submit(request).add_done_callback(functools.partial(self._copy, request, reply))
         return reply
@@ -51,7 +51,7 @@ class Saving:
 
 
 def start(environment: Environment, slots: int) -> Saving:
-    """A worker of any environment."""
+    """Start a worker of an environment that copies outputs."""
     folder = Path(os.environ["OUTPUTS"]) / environment.release.jaxlib
     return Saving(start_worker(environment, slots), folder)
 

@@ -1,4 +1,4 @@
-"""What is measured: sets of programs, the releases that write each, and the processors on which they write and read."""
+"""The sets of programs that are measured, the releases that write each, and the processors of writers and readers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ CORPUS, HELD, HELD_NOW, REALS = "corpus", "heldout", "terms", "real"
 LIBRARIES, PROCESSORS = "libraries", "processors"
 SETS = (CORPUS, HELD, HELD_NOW, REALS, LIBRARIES, PROCESSORS)
 USUAL = (CORPUS, HELD, HELD_NOW, REALS, PROCESSORS)
-"""Without the libraries' programs: only young releases write them, and each takes as long as ten others."""
+"""The sets that are measured by default. Programs of libraries take ten times as long, and only young releases write
+them."""
 _SETS = {"programs-plain": REALS, "alarms": REALS, "programs-libraries": LIBRARIES, "programs-flax": LIBRARIES}
 """The set of a group of programs.yaml; of others it has the group's own name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Processor:
-    """A processor, as what XLA and OpenBLAS take this one for where a process has these variables.
+    """A processor for which XLA and OpenBLAS take this one in a process with these variables.
 
-    `lapack`: only artifacts that call LAPACK can show a difference. `written_by` are the releases that write these
-    `sets` there, which others read on this processor.
+    `lapack`: only artifacts that call LAPACK may differ there. `written_by` are the releases that write these `sets`
+    there, to be read on this processor.
     """
 
     name: str
@@ -56,11 +57,15 @@ OTHERS = (
     ),
 )
 ACROSS = ("0.9.2", "0.12.0.1")
-"""The releases that read across processors, and whose goldens of this processor are read on another one."""
+"""The releases that read goldens of another processor, and whose goldens are read on another."""
 
 
 def groups_of(sets: Sequence[str], programs: Sequence[str]) -> list[Group]:
-    """Return what releases write of these sets, on this processor: all programs, or those that are named."""
+    """Return the groups that releases write of these sets, on this processor: all programs, or those named.
+
+    Raises:
+        SystemExit: a named program is in none of the sets.
+    """
     groups = [group for group in choose("numbers") if _SETS.get(group.name, group.name) in sets]
     if not programs:
         return groups
@@ -80,7 +85,7 @@ def program_in(test: str) -> str:
 
 
 def set_of(case: str) -> str:
-    """Return the set that a case is of; "" where it is of none."""
+    """Return the set that a case belongs to; "" where it is of none."""
     return _sets_by_case().get(case, "")
 
 

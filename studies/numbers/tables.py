@@ -1,4 +1,4 @@
-"""The findings as data, as Markdown, and as lines for whoever looks for the reason."""
+"""The findings as data, as Markdown, and as lines for somebody who looks for the reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studies.numbers.sets import CORPUS, HELD, HELD_NOW, LIBRARIES, NATIVE, REAL
 from tools.marked import table
 
 WIDTH = 120
-"""Characters in a line of the docs."""
+"""The characters of a line in the docs."""
 TITLES = {
     CORPUS: "the corpus",
     HELD: "held out",
@@ -55,15 +55,15 @@ NARROW = {
     "rounded": "outputs that depend on what is rounded",
     "half": "models in half precision",
 }
-"""By `Program.narrow`."""
+"""The narrow types in programs, by `Program.narrow`."""
 Data = dict[str, Any]
 
 
 def data(findings: Findings) -> Data:
-    """All that the page shows, as JSON has it."""
+    """Return the data of the page, as its JSON file has them."""
     here = [cell for cell in findings.cells if cell.replay.read is cell.replay.written]
     across = [cell for cell in findings.cells if cell.replay.read is not cell.replay.written]
-    places = dict.fromkeys((cell.replay.written, cell.replay.read) for cell in across)
+    processor_pairs = dict.fromkeys((cell.replay.written, cell.replay.read) for cell in across)
     fine = [one for one in findings.planted if one.kind in KINDS]
     named = [one for one in fine if one.of_set == HELD_NOW and one.kind not in FROM_OUTPUTS]
     alarms = sorted((cell for cell in findings.cells if cell.judged.fails), key=lambda cell: -cell.judged.largest)
@@ -82,7 +82,7 @@ def data(findings: Findings) -> Data:
                 "read": read.title,
                 **_counts([cell for cell in across if (cell.replay.written, cell.replay.read) == (written, read)]),
             }
-            for written, read in places
+            for written, read in processor_pairs
         ],
         "alarms": [_alarm(cell) for cell in alarms],
         "planted": [
@@ -130,13 +130,14 @@ def _counts(cells: Sequence[Cell]) -> Data:
 
 def _alarm(cell: Cell) -> Data:
     replay = cell.replay
-    where = "" if replay.written is NATIVE and replay.read is NATIVE else f"{replay.written.name}-{replay.read.name}"
+    is_native = replay.written is NATIVE and replay.read is NATIVE
+    processors = "" if is_native else f"{replay.written.name}-{replay.read.name}"
     return {
         "program": cell.program,
         "set": cell.of_set,
         "writer": cell.writer,
         "reader": cell.reader,
-        "processors": where,
+        "processors": processors,
         "times_the_noise": cell.judged.largest,
         "float64": [str(one) for one in cell.farther],
         "counts_as": "false" if cell.false_alarm else "documented" if cell.change else "real",
@@ -154,7 +155,7 @@ def _caught(planted: Sequence[Planted]) -> Data:
 
 
 def _planted(planted: Sequence[Planted]) -> Data:
-    """Errors in outputs that jump apart from all others."""
+    """Count the caught errors, with those in outputs that jump apart."""
     return {
         **_caught([one for one in planted if not one.jumps]),
         "jumping": _caught([one for one in planted if one.jumps]),
@@ -162,7 +163,7 @@ def _planted(planted: Sequence[Planted]) -> Data:
 
 
 def _coarse(planted: Sequence[Planted]) -> Data:
-    """Coarse errors; apart those in outputs that are mostly rounding, as their writer was told, and that jump."""
+    """Count the caught coarse errors, with those in outputs that are mostly rounding, and in those that jump, apart."""
     shown = [one for one in planted if not one.undecided and not one.jumps]
     return {
         **_caught(shown),
@@ -173,7 +174,7 @@ def _coarse(planted: Sequence[Planted]) -> Data:
 
 
 def markdown(found: Data) -> str:
-    """What docs/evidence/numbers-measured.md shows of the data."""
+    """Return the part of docs/evidence/numbers-measured.md that shows the data."""
     parts = _what_ran, _cells, _alarms, _errors, _narrow, _coarse_errors, _curve, _changes
     return "\n\n".join(text for part in parts if (text := part(found)))
 
@@ -208,7 +209,7 @@ def _row(row: Data) -> tuple[str, ...]:
 
 
 def _alarms(found: Data) -> str:
-    """Every alarm, with what float64 says; those of documented changes are counted elsewhere."""
+    """Return every alarm with the errors from float64, except documented changes, which are counted elsewhere."""
     shown = [one for one in found["alarms"] if one["counts_as"] != "documented"]
     if not shown:
         return _paragraph("No cell is called wrong but for the documented changes below.")
@@ -230,7 +231,7 @@ def _alarms(found: Data) -> str:
 
 
 def _errors(found: Data) -> str:
-    """Errors that each rule catches, by kind."""
+    """Return the table of errors that each rule catches, by kind."""
     rows = [(KINDS[row["kind"]], *_shares(row)) for row in found["planted"]]
     rows.append(("**all**", *_shares(found["planted_in_all"])))
     heading = "caught errors", "number", f"noise, {FACTOR:g} times", "fixed rtol and atol"
@@ -238,7 +239,7 @@ def _errors(found: Data) -> str:
 
 
 def _narrow(found: Data) -> str:
-    """Named errors in the programs that were held out last, by the narrow types in them."""
+    """Return the table of errors in the programs that were held out last, by the narrow types in them."""
     rows = [(title, *_shares(found["planted_by_narrow"][narrow])) for narrow, title in NARROW.items()]
     return table(
         (
@@ -279,12 +280,12 @@ def _fraction(row: Data) -> str:
 
 
 def _shares(row: Data) -> tuple[str, ...]:
-    """The share that each rule catches."""
+    """Return the number of errors and the share that each rule catches."""
     return f"{row['errors']:,}", *(_percent(row, rule) for rule in ("noise", "fixed", "numpy"))
 
 
 def _percent(row: Data, rule: str) -> str:
-    """Rounded down: 100 % is all."""
+    """Return a share in percent, rounded down so that only all is 100 %."""
     return f"{100 * row[rule] // row['errors']} %" if row["errors"] else "–"
 
 
@@ -294,7 +295,7 @@ def _curve(found: Data) -> str:
 
 
 def _changes(found: Data) -> str:
-    """Real changes: how many cells show each, and what the rules say of them."""
+    """Return the documented changes: how many cells show each, and how many of them are beyond the noise."""
     return "\n\n".join(
         _paragraph(
             f"Left out of the false alarms, a documented change: {row['reason']} ({', '.join(row['names'])}). Of "
@@ -305,7 +306,7 @@ def _changes(found: Data) -> str:
 
 
 def details(findings: Findings, most: int) -> list[str]:
-    """The cells farthest from their golden and the errors that were missed, a line each."""
+    """Return the cells farthest from their golden and the errors that were missed, a line each."""
     ranked = sorted(findings.cells, key=lambda cell: -cell.judged.largest)[:most]
     missed = [planted for planted in findings.planted if not planted.judged.fails]
     return [*map(_line, ranked)] + [
@@ -320,9 +321,9 @@ def _line(cell: Cell) -> str:
     alarm = _alarm(cell)
     why = "; ".join(alarm["float64"])
     judged = f"{', ' + alarm['counts_as'] if cell.judged.fails else ''}{': ' + why if why else ''}"
-    where = f" {alarm['processors']}" if alarm["processors"] else ""
+    processors = f" {alarm['processors']}" if alarm["processors"] else ""
     return (
-        f"{cell.judged.largest:8.3g} times the noise: {cell.program} {cell.writer} -> {cell.reader}{where} "
+        f"{cell.judged.largest:8.3g} times the noise: {cell.program} {cell.writer} -> {cell.reader}{processors} "
         f"({cell.verdict}{judged})"
     )
 

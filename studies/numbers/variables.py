@@ -1,7 +1,7 @@
-"""A pytest plugin, `-p studies.numbers.variables`, that makes the process of a writer another processor.
+"""A pytest plugin, `-p studies.numbers.variables`, that lets a writer compile as for another processor.
 
-`jaxexport goldens backfill` passes no setting of XLA, rightly. This one takes them from NUMBERS_VARIABLES, before jax
-starts.
+`jaxexport goldens backfill` passes no settings of XLA on, by design. This plugin takes them from NUMBERS_VARIABLES,
+before jax starts.
 """
 
 from __future__ import annotations

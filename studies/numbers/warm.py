@@ -1,4 +1,4 @@
-"""What a reader imports before a program that calls LAPACK: readers up to 0.9.2 crash unless linear algebra was traced.
+"""The module that a reader imports before a program with LAPACK calls: up to 0.9.2 it would crash otherwise.
 
 See https://github.com/jax-ml/jax/issues/29610.
 """

@@ -1,6 +1,6 @@
-"""Runs in a writer's environment: every program with each error planted, its outputs as DIR/PROGRAM.KIND.npz.
+"""The program that runs every program with each planted error, in a writer's environment.
 
-`python -m studies.numbers.wrong DIR [PROGRAM…]`: needs jax and numpy only.
+`python -m studies.numbers.wrong DIR [PROGRAM…]` writes outputs to DIR/PROGRAM.KIND.npz. It needs jax and numpy only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Replays cells of a matrix without this package's workers, and says where their verdicts differ.
+"""A replay of a matrix's cells without this package's workers, which prints where verdicts differ.
 
 `python -m studies.runtimes.naive RESULTS --runtime tensorflow --cells 300`
 
 Each cell gets a new interpreter of its runtime's environment, which runs naive_calls.py: the calls as a user of that
 runtime writes them. Outputs are compared with the golden's, within its noise. A cell works, gives other numbers, or
-fails; a few have arguments that the runtime's own command does not take, and no verdict. Goldens for several devices
-are left out: a matrix does not run them. What is known is kept in a file beside the results, so an interrupted run
-continues. Ends with 1 where a verdict differs.
+fails. A few have no verdict, since the runtime's own command does not accept their arguments. Goldens for several
+devices are left out, since a matrix does not run them. Verdicts are stored in a file beside the results, so an
+interrupted run continues. The exit code is 1 where a verdict differs.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from export_core.releases.runtimes import runtime_readers
 ROOT = Path(__file__).parents[2]
 CALLS = Path(__file__).with_name("naive_calls.py")
 CLASSES = {"pass": "works", "numerics": "numerics"}
-"""What a verdict of a matrix is here; all others fail, also what a binding cannot pass."""
+"""The names of a matrix's verdicts here; all others fail, also where a binding cannot pass an argument."""
 NOT_TAKEN = "sub-byte aligned element types cannot be indexed"
-"""What iree-run-module of some releases says of arguments with 4 bits, which its binding takes: no verdict."""
+"""The message of iree-run-module, in some releases, for arguments with 4 bits, which its Python binding accepts."""
 KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 SECONDS = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A golden in a reader, and what the matrix found."""
+    """A golden in a reader, with the matrix's verdict."""
 
     golden: Golden
     reader: str
@@ -62,7 +62,7 @@ class Cell:
 
 
 def main() -> int:
-    """Replay what is not known yet, and print where verdicts differ."""
+    """Replay the cells without a stored verdict, and print where verdicts differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, help="the folder of a matrix")
     parser.add_argument("--runtime", required=True, help="a runtime, or one release of it: iree==3.13.0")
@@ -113,7 +113,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def chosen(options: argparse.Namespace, goldens: Mapping[str, Golden]) -> list[Cell]:
-    """The first cells of a runtime in an order that has nothing to do with their names."""
+    """Return the first cells of a runtime, ordered by the hashes of their names."""
     rows = map(json.loads, lines_of(options.results / "results.jsonl"))
     cells = [
         Cell(goldens[row["golden"]], row["reader"]["runtime"], row["verdict"])
@@ -130,7 +130,7 @@ def devices_of(golden: Golden) -> int:
 
 
 def checks_of(golden: Golden) -> Iterator[Check]:
-    """The plain call, and those that need neither a mesh nor a derivative that the artifact lacks."""
+    """Yield the plain call, and those that need neither a mesh nor a derivative that the artifact lacks."""
     own = golden.manifest.options
     yield Check("", inputs="inputs.npz", outputs=None if own.without_outputs else "outputs.npz")
     for check in golden.manifest.checks:
@@ -139,7 +139,7 @@ def checks_of(golden: Golden) -> Iterator[Check]:
 
 
 def replay(cell: Cell, environment: Any, tolerances: Any) -> tuple[str, str]:
-    """Works, numerics or fails; and why."""
+    """Replay a cell; return works, numerics, fails or no verdict, and why."""
     golden, runtime = cell.golden, cell.reader.partition("==")[0]
     checks = list(checks_of(golden))
     with tempfile.TemporaryDirectory() as name:
@@ -152,10 +152,10 @@ def replay(cell: Cell, environment: Any, tolerances: Any) -> tuple[str, str]:
             done = subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             return "fails", f"still running after {SECONDS:g} s"
-        said = [json.loads(line) for line in done.stdout.splitlines() if line]
-        problem = f"ended with {done.returncode}: {done.stderr.strip()[-300:]}" if len(said) < len(checks) else ""
+        errors = [json.loads(line) for line in done.stdout.splitlines() if line]
+        problem = f"ended with {done.returncode}: {done.stderr.strip()[-300:]}" if len(errors) < len(checks) else ""
         wanted = GoldenOutputs(golden, "cpu", tolerances)
-        for check, call, error in zip(checks, calls, said, strict=False):
+        for check, call, error in zip(checks, calls, errors, strict=False):
             if check.refused is not None:
                 if error is None:
                     return "fails", f"{check.name}: expected a refusal"
@@ -174,7 +174,7 @@ def replay(cell: Cell, environment: Any, tolerances: Any) -> tuple[str, str]:
 
 
 def call_of(golden: Golden, check: Check, folder: Path, number: int) -> dict[str, Any]:
-    """A call in plain words, with its module in a file."""
+    """Return a call as plain data, with its module in a file."""
     envelope = golden.read_artifact().envelope
     assert envelope
     own = envelope.levels[check.vjp]
@@ -204,7 +204,7 @@ def plain_type(aval: Any) -> tuple[str, list[int | None]]:
 
 
 def found_in(path: Path, types: list[str], expected: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
-    """The outputs of a call as the comparators take them."""
+    """Return the outputs of a call in the form that comparators take."""
     import ml_dtypes
 
     leaves = []

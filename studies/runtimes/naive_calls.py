@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def read_inputs(path):
-    """The arrays of an inputs.npz, whose members are called NUMBER.DTYPE; keys are their data and float0 is bool."""
+    """Return the arrays of an inputs.npz, whose members are named NUMBER.DTYPE; keys are plain data, float0 is bool."""
     import ml_dtypes
     import numpy as np
 
@@ -29,7 +29,7 @@ def read_inputs(path):
 
 
 def platform_index(call):
-    """What a module for several platforms takes first: which of them it runs on."""
+    """Return the first argument of a module for several platforms: the index of the one that it runs on."""
     import numpy as np
 
     if len(call["platforms"]) == 1:
@@ -38,7 +38,7 @@ def platform_index(call):
 
 
 def settings():
-    """What the name of the reader has in brackets."""
+    """Return the settings that the name of the reader has in brackets."""
     return os.environ.get("JAXEXPORT_READER_SETTINGS", "").replace(";", " ").split()
 
 
@@ -46,7 +46,7 @@ def settings():
 
 
 def xla_call_module(call, arguments):
-    """As jax2tf calls it."""
+    """Call XlaCallModule as jax2tf does."""
     import inspect
 
     import tensorflow as tf
@@ -67,7 +67,7 @@ def xla_call_module(call, arguments):
 
 
 def tensorflow(call, arguments):
-    """Eagerly."""
+    """Call a module eagerly."""
     import tensorflow as tf
 
     return [tensor.numpy() for tensor in xla_call_module(call, [tf.constant(value) for value in arguments])]
@@ -78,7 +78,7 @@ def savedmodel(call, arguments):
     import tensorflow as tf
 
     tensors = [tf.constant(value) for value in arguments]
-    shapes = [call["inputs"][place][1] for place in call["kept"]]
+    shapes = [call["inputs"][index][1] for index in call["kept"]]
     specs = [
         tf.TensorSpec(shape, value.dtype, f"x{n}") for n, (shape, value) in enumerate(zip(shapes, tensors, strict=True))
     ]
@@ -116,7 +116,7 @@ NAMES_OF_IREE = {"bool": "i8", "complex64": "cf64", "complex128": "cf128", "bflo
 
 
 def iree(call, arguments):
-    """By IREE's commands, which take and write the bytes of arrays."""
+    """Call a module by IREE's commands, which read and write arrays as bytes."""
     import ml_dtypes
     import numpy as np
 
@@ -153,7 +153,7 @@ def name_in_iree(dtype):
 
 
 def nibbles(value):
-    """The bytes of an array, with two numbers of four bits in a byte."""
+    """Return the bytes of an array, with two numbers of four bits in a byte."""
     if value.dtype.name not in ("int4", "uint4"):
         return value.tobytes()
     halves = [byte & 15 for byte in value.tobytes()] + [0]
@@ -234,7 +234,7 @@ def signature_of(function):
 
 
 def pjrt(call, arguments):
-    """The client for the CPU. Arguments have no layout of their own: the module asks for none once this is through."""
+    """Call a module by the client for the CPU, without the layouts that it asks for, since arguments have none."""
     import types
 
     import numpy as np
@@ -269,7 +269,7 @@ def pjrt(call, arguments):
 
 
 def interpreter(call, arguments):
-    """StableHLO's reference interpreter: arrays are written as MLIR's text, and read from it."""
+    """Call a module by StableHLO's reference interpreter, which reads and writes arrays as MLIR's text."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy, stablehlo
 
@@ -295,7 +295,7 @@ def interpreter(call, arguments):
 
 
 def attribute_of(value):
-    """An array as an attribute; the binding cannot return complex ones from the parser."""
+    """Return an array as an attribute; a complex one is not parsed, since the binding cannot return it."""
     import numpy as np
     from jaxlib.mlir import ir
 
@@ -307,7 +307,7 @@ def attribute_of(value):
 
 
 def with_plain_results(module):
-    """The module, with each complex result as its two parts: the binding returns no complex arrays."""
+    """Return the module with each complex result as its two parts, since the binding returns no complex arrays."""
     from jaxlib.mlir import ir
 
     (main,) = (op for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
@@ -333,7 +333,7 @@ def with_plain_results(module):
 
 
 def as_text(value):
-    """An array as MLIR writes it, by its bits in hexadecimal; booleans as words."""
+    """Return an array as MLIR's text: its bits in hexadecimal, or booleans as words."""
     name = value.dtype.name
     family = f"complex<f{value.dtype.itemsize * 4}>" if name.startswith("complex") else ""
     short = name.replace("bfloat", "bf").replace("float", "f").replace("uint", "UI").replace("int", "i")
@@ -351,7 +351,7 @@ def as_text(value):
 
 
 def from_text(text, dtype):
-    """An array out of MLIR's text."""
+    """Return the array in MLIR's text."""
     import ml_dtypes
     import numpy as np
 
@@ -365,7 +365,7 @@ def from_text(text, dtype):
 
 
 def number_of(word, kind):
-    """A number as MLIR writes it: the bits of NaN and of infinities are hexadecimal."""
+    """Return the number in MLIR's text, which has the bits of NaN and infinities in hexadecimal."""
     import numpy as np
 
     word = word.strip()
@@ -413,12 +413,12 @@ def main():
     for call in job["calls"]:
         try:
             leaves = read_inputs(call["leaves"])
-            found = CALLS[job["runtime"]](call, [leaves[place] for place in call["kept"]])
+            found = CALLS[job["runtime"]](call, [leaves[index] for index in call["kept"]])
             Path(call["results"]).write_bytes(pickle.dumps([packed(value) for value in found]))
-            said = None
+            message = None
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-        results.write(json.dumps(said) + "\n")
+            message = f"{type(error).__name__}: {error}"
+        results.write(json.dumps(message) + "\n")
         results.flush()
     os._exit(0)
 

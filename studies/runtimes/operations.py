@@ -1,9 +1,9 @@
-"""Small programs, an operation and a dtype each, in runtimes that are not jaxlib: which run, with right numbers.
+"""The test of other runtimes with small programs, one for each operation and dtype: which run with right numbers.
 
-`nox -s operations` does all of it: the programs are exported by the jax that is installed here, into
-.nox/operations, and run in the environment of each reader, by its worker half and in a process each. What was seen is
-written into operations.json, and out of that, with record.json, export_core/knowledge/data/measured.json. A program that
-was run is not run again: remove the folder for that.
+`nox -s operations` exports the programs with the installed jax into .nox/operations. It runs each in every reader's
+environment, by its worker half in a process of its own, and writes the results into operations.json. From that and
+record.json it makes export_core/knowledge/data/measured.json. A program that has run is not run again until the folder
+is removed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SECONDS = 60
 
 
 def programs():
-    """Each program: a name, a function, its arguments, and the symbolic shapes of these, if any."""
+    """Yield each program: a name, a function, its arguments, and the symbolic shapes of these, if any."""
     import jax
     import jax.numpy as jnp
     import numpy as np
     from jax import lax
 
     def numbers(dtype, *shape, low=0.25):
-        """Positive numbers that are exact in every dtype, no two beside each other equal."""
+        """Return positive numbers that are exact in every dtype, where neighbours differ."""
         data = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7 + 1) * low
         return (
             data.astype(bool) if dtype == "bool" else jnp.asarray(data * (1 if dtype[0] in "fbc" else 4)).astype(dtype)
@@ -272,7 +272,7 @@ def programs():
 
 
 def write(folder: Path) -> None:
-    """Export each program, with what it gives here."""
+    """Export each program, with its arguments and its outputs here."""
     import jax
     import numpy as np
     from jax import export
@@ -326,7 +326,7 @@ def _wire(aval):
 
 
 def run(folder: Path, reader: str, half: Path) -> None:
-    """Run every program that was not run yet; a line of JSON for each."""
+    """Run every program that has not run yet, and append a line of JSON for each."""
     spec = importlib.util.spec_from_file_location("half", half)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -344,7 +344,7 @@ def run(folder: Path, reader: str, half: Path) -> None:
 
 
 def in_process(module, program) -> str:
-    """What a program gives in a process of its own: `works`, other numbers, what was raised, or a signal."""
+    """Run a program in a process of its own; return `works`, other numbers, an error or a signal, as text."""
     reads, writes = os.pipe()
     child = os.fork()
     if not child:
@@ -352,26 +352,26 @@ def in_process(module, program) -> str:
 
         signal.alarm(SECONDS)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        kept, said = os.memfd_create("stderr"), ""
-        os.dup2(kept, 2)
+        errors, result = os.memfd_create("stderr"), ""
+        os.dup2(errors, 2)
         try:
             found = module.run(program["call"], program["leaves"], lambda stage: None)
-            said = difference(found, program["expected"])
+            result = difference(found, program["expected"])
         except BaseException as error:
-            text = f"{error}\n{os.pread(kept, 20000, 0).decode(errors='replace')}"
+            text = f"{error}\n{os.pread(errors, 20000, 0).decode(errors='replace')}"
             lines = [line for line in text.splitlines() if "error:" in line or "op" in line] or [text]
-            said = f"fails: {re.sub(r'^.*?error: ', '', lines[0])[:200]}"
-        os.write(writes, said.encode())
+            result = f"fails: {re.sub(r'^.*?error: ', '', lines[0])[:200]}"
+        os.write(writes, result.encode())
         os._exit(0)
     os.close(writes)
-    said = os.read(reads, 65536).decode()
+    result = os.read(reads, 65536).decode()
     os.close(reads)
     _, status = os.waitpid(child, 0)
-    return said or f"signal {os.WTERMSIG(status)}"
+    return result or f"signal {os.WTERMSIG(status)}"
 
 
 def difference(found, expected) -> str:
-    """`works`, or how far results are from the expected ones."""
+    """Return `works`, or how results differ from the expected ones."""
     import numpy as np
 
     for one, other in zip(found, expected, strict=True):
@@ -394,23 +394,23 @@ def record(folder: Path) -> None:
     from export_core.artifact import read_bytes
     from export_core.artifact.bytecode.element_types import element_types
 
-    said: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for line in map(json.loads, path.read_text().splitlines()):
-            said.setdefault(line["name"], {})[path.stem] = line["said"]
+            results.setdefault(line["name"], {})[path.stem] = line["said"]
     lines = []
     for path in sorted(folder.glob("*.mlirbc")):
         name = pickle.loads(path.with_suffix(".pickle").read_bytes())["name"]
-        if any(text.startswith("signal") for text in said.get(name, {}).values()):
-            continue  # what ends other software is not kept here
+        if any(text.startswith("signal") for text in results.get(name, {}).values()):
+            continue  # a program that ends other software is not recorded
         types = element_types(read_bytes(path.read_bytes(), str(path)).module)
         operations = {operation: sorted(own) for operation, own in types.items()}
-        lines.append(f" {json.dumps(name)}: {json.dumps({'operations': operations, 'in': said.get(name, {})})}")
+        lines.append(f" {json.dumps(name)}: {json.dumps({'operations': operations, 'in': results.get(name, {})})}")
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def main() -> None:
-    """Export the programs, run them in all readers, and write what was seen."""
+    """Export the programs, run them in all readers, and write the results."""
     from export_core.readers.environment import ReaderEnvironments
     from export_core.readers.placement import Placement
     from export_core.releases import load_calendar

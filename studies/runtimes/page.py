@@ -1,4 +1,4 @@
-"""Writes the tables of docs/explanation/runtimes.md out of the record, the runtimes' own files and explained.yaml."""
+"""The tables of docs/explanation/runtimes.md, from the record, the runtimes' own files and explained.yaml."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ REASONS = (
     ("a choice between branches", "branches by platform", "export for one platform"),
     ("an operation|a loop|a transposed convolution|a reduction", "an operation", "write it with others"),
 )
-"""How what a refusal means begins, as a regular expression; the same in few words; and what to do about it."""
+"""The reasons of refusals: a regular expression for the beginning of their meaning, a short name, and what to do."""
 
 
 def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
-    """The page with its tables written anew."""
+    """Return the page with new tables."""
     tables = {
         "table": verdict_table(record),
         "promises": promise_table(record),
@@ -47,7 +47,7 @@ def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
 
 
 def verdict_table(record: Record) -> str:
-    """How many goldens ended how, in each reader."""
+    """Return a table of the goldens' verdicts in each reader."""
     writers = sorted({re.sub(r"-.*", "", golden.rpartition("/")[2]) for golden in record.goldens}, key=Version)
     shown = (Verdict.PASS, Verdict.NUMERICS, Verdict.REFUSED)
     rows = []
@@ -61,12 +61,12 @@ def verdict_table(record: Record) -> str:
 
 
 def newest_readers(record: Record) -> list[str]:
-    """The newest release of each runtime in the record, as it is by default."""
+    """Return the newest release of each runtime in the record, without settings."""
     return list({name.partition("==")[0]: name for name in record.readers if "[" not in name}.values())
 
 
 def promise_table(record: Record) -> str:
-    """What each runtime promises, and where it says so."""
+    """Return a table of each runtime's promise, with its source."""
     runtimes = known_runtimes()
     named = [runtimes[name] for name in dict.fromkeys(reader.partition("==")[0] for reader in record.readers)]
     rows = []
@@ -78,7 +78,7 @@ def promise_table(record: Record) -> str:
 
 
 def refusal_table(record: Record) -> str:
-    """Why artifacts are refused by the newest release of each runtime, and what to do."""
+    """Return a table of why the newest release of each runtime refuses artifacts, and what to do."""
     newest = newest_readers(record)
     rows = []
     for pattern, words, remedy in REASONS:
@@ -92,7 +92,7 @@ def refusal_table(record: Record) -> str:
 
 
 def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
-    """Why numbers differ, and in how many cells."""
+    """Return a table of why numbers differ, and in how many cells."""
     rows = []
     for one in explained:
         found = [
@@ -109,6 +109,6 @@ def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
 
 
 def first_fault(explained: Sequence[Explained]) -> str:
-    """The command that shows the first fault of a runtime with that runtime alone."""
+    """Return the command that shows the first fault of a runtime with that runtime alone."""
     cell = next(one.show for one in explained if one.show)
     return f"```sh\njaxexport explain '{cell}' --bundle bundle\n```"

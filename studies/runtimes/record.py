@@ -1,7 +1,7 @@
-"""What the goldens did in each runtime, as data: counts, the verdict of each golden, and whose fault other numbers are.
+"""The record of the goldens in each runtime: counts, the verdict of each golden, and why numbers differ.
 
-A record is made of the results of a matrix. It is small enough to be kept, so that the page can be written and checked
-without running anything.
+A record is made of the results of a matrix. It is small enough to be in the repository, so that the page can be written
+and checked without running anything.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ LETTERS = {
     Verdict.NOT_RUN: "-",
 }
 RUNTIMES = ("tensorflow", "savedmodel", "iree", "litert", "pjrt", "stablehlo")
-"""In the order of the page."""
-SEVERAL_DEVICES = "several devices"  # Refused before anything runs, so that no message of a runtime says so.
+"""The runtimes, in the order of the page."""
+SEVERAL_DEVICES = "several devices"  # Refused before anything runs, so no message of a runtime has it.
 UNKNOWN = " "  # of a golden that has no cell in this reader
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """What happened in a reader."""
+    """The goldens in one reader."""
 
     verdicts: str  # A letter of LETTERS for each golden, in the order of the record.
     refusals: dict[str, int]  # How many refusals have this meaning.
@@ -50,17 +50,17 @@ class Reader(msgspec.Struct, frozen=True):
     numerics: dict[str, str]  # How the numbers differ, by golden.
 
     def count(self, verdict: Verdict) -> int:
-        """How many cells ended so."""
+        """Return the number of cells with this verdict."""
         return self.verdicts.count(LETTERS[verdict])
 
     @property
     def cells(self) -> int:
-        """How many goldens have a cell."""
+        """The number of goldens with a cell."""
         return len(self.verdicts.replace(UNKNOWN, ""))
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The goldens of a run, and what happened to them in each reader."""
+    """The goldens of a run, and their verdicts in each reader."""
 
     tool: str
     as_of: str
@@ -69,7 +69,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why some goldens give other numbers in some readers."""
+    """An explanation of why some goldens give other numbers in some readers."""
 
     readers: tuple[str, ...]  # Globs of readers, such as iree==3.*.
     goldens: tuple[str, ...]  # Globs of goldens.
@@ -79,14 +79,14 @@ class Explained(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     show: str = ""  # A golden and reader of which `jaxexport explain --bundle` shows it with that runtime alone.
 
     def is_about(self, golden: str, reader: str) -> bool:
-        """Whether this explains a golden in a reader."""
+        """Return whether the explanation is about a golden in a reader."""
         return any(fnmatch.fnmatchcase(reader, pattern) for pattern in self.readers) and any(
             fnmatch.fnmatchcase(golden, pattern) for pattern in self.goldens
         )
 
 
 def record_of(folder: Path) -> Record:
-    """The record of a finished matrix, of its readers that are not jaxlib."""
+    """Return the record of a finished matrix, with its readers that are not jaxlib."""
     run = read_run(folder)
     results = [result for result in run.results if result.reader.runtime]
     goldens = tuple(sorted({result.golden for result in results}))
@@ -102,13 +102,13 @@ def record_of(folder: Path) -> Record:
 
 
 def order_of(reader: str) -> tuple[int, Version, str]:
-    """By runtime, then by release, the settings of which come last."""
+    """Return a key that sorts readers by runtime, then by release, then by settings."""
     runtime, version, settings = parts_of(reader)
     return RUNTIMES.index(runtime), Version(version), settings
 
 
 def reader_of(name: str, goldens: Sequence[str], results: Sequence[Result]) -> Reader:
-    """What happened in one reader."""
+    """Return the record of one reader."""
     letters = {result.golden: LETTERS[result.verdict] for result in results}
     refused = [meaning_of(runtime_of(name), result) for result in results if result.verdict is Verdict.REFUSED]
     return Reader(
@@ -125,28 +125,36 @@ def reader_of(name: str, goldens: Sequence[str], results: Sequence[Result]) -> R
 
 
 def meaning_of(runtime: Runtime, result: Result) -> str:
-    """What a refusal means, without what to do about it."""
+    """Return what a refusal means, without what to do about it."""
     refusal = runtime.refusal(f"{result.message}\n{result.stderr}")
     return refusal.meaning.partition(":")[0] if refusal else SEVERAL_DEVICES
 
 
 def write_record(record: Record, path: Path) -> None:
-    """Write it, a golden and a reader a line."""
+    """Write a record as JSON, with a line for each golden."""
     path.write_text(json.dumps(msgspec.to_builtins(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_record(path: Path) -> Record:
-    """Read it. Raises `msgspec.ValidationError` for another file."""
+    """Read a record.
+
+    Raises:
+        msgspec.ValidationError: the file is no record.
+    """
     return msgspec.json.decode(path.read_bytes(), type=Record)
 
 
 def load_explained(path: Path) -> list[Explained]:
-    """Read the explanations. Raises `msgspec.ValidationError` for a key or a word that is unknown."""
+    """Read the explanations.
+
+    Raises:
+        msgspec.ValidationError: a key or a word is unknown.
+    """
     return msgspec.yaml.decode(path.read_bytes(), type=list[Explained])
 
 
 def problems_of(record: Record, explained: Sequence[Explained]) -> list[str]:
-    """Numbers that differ and are not explained, and explanations of cells none of which gives other numbers."""
+    """Return the differences of numbers without an explanation, and the explanations without a difference."""
     differing = {
         (golden, name): message
         for name, reader in record.readers.items()

@@ -1,10 +1,10 @@
-"""This project's goldens in runtimes that are not jaxlib: `nox -s runtimes` runs them, and writes the record and page.
+"""The session that runs this project's goldens in other runtimes, and writes the record and the page.
 
 `nox -s runtimes [-- --readers tensorflow==2.21.0,… --only replay|record|page --results DIR] [-- MATRIX OPTIONS]`
 
-Results are in .nox/runtimes/results, so every other command can be asked about them: `jaxexport explain --results
-.nox/runtimes/results CELL`. Cells whose outcome is known are not run again: an interrupted session continues where it
-was. Ends with 1 where numbers differ and explained.yaml does not say whose fault that is.
+Results are in .nox/runtimes/results, so every other command can use them: `jaxexport explain --results
+.nox/runtimes/results CELL`. Cells with a cached outcome are not run again, so an interrupted session continues where it
+was. The exit code is 1 where numbers differ and explained.yaml does not explain it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ READERS = (
 
 
 def main() -> int:
-    """Replay, record, write the page; say what is not explained."""
+    """Replay, record, and write the page; print what is not explained."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readers", default=",".join(READERS), help="the releases, with commas")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the matrix")
@@ -53,11 +53,15 @@ def main() -> int:
 
 
 def replay(readers: str, results: Path, more: Sequence[str]) -> None:
-    """Run the matrix. Raises `SystemExit` where it did not end with a judgement."""
+    """Run the matrix.
+
+    Raises:
+        SystemExit: it ended without a judgement.
+    """
     command = [sys.executable, "-m", "export_core", "matrix", "--readers", readers, "--writers", ",".join(WRITERS)]
     done = subprocess.run([*command, "--results", str(results), *more], cwd=ROOT, check=False)
-    if done.returncode not in (0, 1, 3, 4):  # 3: a binding cannot be given every golden
-        raise SystemExit(f"jaxexport matrix ended with {done.returncode}")
+    if done.returncode not in (0, 1, 3, 4):  # 3: some goldens cannot be passed to a binding
+        raise SystemExit(f"jaxexport matrix: expected exit code 0, 1, 3 or 4, found {done.returncode}")
 
 
 if __name__ == "__main__":

@@ -1,3 +1,3 @@
-"""Fixtures of the tests of studies: those of all tests, and those of tests that replay."""
+"""The fixtures of the tests of studies: those that all tests share, and those for replays."""
 
 pytest_plugins = ["shared_fixtures", "replaying"]

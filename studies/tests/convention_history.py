@@ -1,7 +1,7 @@
 """The calling conventions of jax.export, version by version, and which of them each release writes.
 
-docs/reference/calling-conventions.md has the same two tables for people. Sources: JAX's export documentation for
-what changed and when; for who writes which, the minimum, default and maximum in the sources of the releases.
+docs/reference/calling-conventions.md has the same two tables. Sources: JAX's export documentation for the changes and
+their days; the minimum, default and maximum in the source code of the releases for what each writes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from packaging.version import Version
 
 
 class Convention(NamedTuple):
-    """One version: what it changed, and the day (2023-10-20, or a month of older ones) since when JAX can write it."""
+    """One version: its change, and the day since which JAX can write it, or the month of an older one."""
 
     version: int
     since: str
@@ -20,7 +20,7 @@ class Convention(NamedTuple):
 
 
 class Supported(NamedTuple):
-    """What jax releases from `jax` on write: the oldest version, the one nobody has to ask for, and the newest."""
+    """The versions that jax releases from `jax` on write: the oldest, the default, and the newest."""
 
     jax: str
     oldest: int

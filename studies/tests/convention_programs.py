@@ -1,9 +1,7 @@
-"""What a release does for test_conventions.py: `FOLDER [CASE …]` exports programs whose main takes something special.
+"""The program that a release runs for test_calling_conventions.py: `FOLDER [CASE …]` exports programs.
 
-One file for every jax since 0.4.24.
-
-The calling convention is that of the environment: JAX_EXPORT_CALLING_CONVENTION_VERSION, before jax 0.4.30
-JAX_SERIALIZATION_VERSION.
+Each has a main with special arguments. The file runs with every jax since 0.4.24. The calling convention is that of the
+environment: JAX_EXPORT_CALLING_CONVENTION_VERSION, before jax 0.4.30 JAX_SERIALIZATION_VERSION.
 """
 
 from __future__ import annotations
@@ -33,9 +31,9 @@ SINCE_0_4_30 = hasattr(api.Exported, "serialize")
 
 
 class Unordered(effects.Effect):
-    """An effect without a token.
+    """An effect without a token, which is serialized by the name of its class.
 
-    Serialized by the name of its class; those of jax itself come with callbacks, which cannot be.
+    jax's own effects come with callbacks, which cannot be serialized.
     """
 
     __str__ = __repr__ = lambda self: type(self).__name__
@@ -44,11 +42,11 @@ class Unordered(effects.Effect):
 
 
 class OrderedA(Unordered):
-    """One with a token."""
+    """An effect with a token."""
 
 
 class OrderedB(Unordered):
-    """Another one with a token."""
+    """Another effect with a token."""
 
 
 for kind in (Unordered, OrderedA, OrderedB):
@@ -79,7 +77,7 @@ def spec(*shape, dtype="float32"):
 
 
 def symbolic(text, *which):
-    """A specification for each list of dimension numbers in `which`."""
+    """Return a specification for each list of dimension numbers in `which`."""
     dims = api.symbolic_shape(text)
     return [spec(*(dims[number] for number in numbers)) for numbers in which]
 
@@ -146,8 +144,8 @@ CASES = {
 
 
 def main(folder: str, *chosen: str) -> None:
-    place = pathlib.Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    directory = pathlib.Path(folder)
+    directory.mkdir(parents=True, exist_ok=True)
     for name in chosen or CASES:
         make, vjp_order = CASES[name]
         try:
@@ -158,7 +156,7 @@ def main(folder: str, *chosen: str) -> None:
                 raise
             print(jax.__version__, name, "cannot be made:", type(error).__name__, str(error)[:80])
         else:
-            (place / f"{name}.jaxexport").write_bytes(data)
+            (directory / f"{name}.jaxexport").write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Print as JSON what the installed jax can put into an artifact. In a process of its own: tests register more."""
+"""The program that prints, as JSON, what the installed jax can put into an artifact.
+
+It has a process of its own, since tests register more.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from jax._src.interpreters import mlir
 
 
 def primitives() -> set[str]:
-    """Those with a rule to lower them, on all platforms or on one that can be exported for."""
+    """Return the primitives with a lowering rule for all platforms, or for one that can be exported for."""
     rules = [mlir._lowerings, *(mlir._platform_specific_lowerings[name] for name in ("cpu", "cuda", "rocm", "tpu"))]
     return {primitive.name for lowerings in rules for primitive in lowerings}
 

@@ -1,4 +1,4 @@
-"""The table of JAX's own goldens: a difference is a problem; and three goldens of the newest release agree."""
+"""The comparison with JAX's own test: differences are problems, and three goldens of the newest release agree."""
 
 import subprocess
 import sys
@@ -36,14 +36,14 @@ def test_two_verdicts_that_differ_are_a_problem(ours, theirs, agree):
     assert bool(problems) is not agree
 
 
-def test_a_golden_that_only_one_of_the_two_ran_is_a_problem():
+def test_a_golden_with_one_verdict_is_a_problem():
     cells = {"cpu_a.data": [one(Verdict.PASS)]}
     for results, theirs in ((cells, {}), ({}, {"cpu_a.data": "pass"})):
         rows, problems = agreement.compared(results, theirs, NEWEST)
         assert (len(rows), len(problems)) == (1, 1)
 
 
-def test_the_page_counts_its_rows_which_have_no_difference():
+def test_the_page_counts_its_rows_without_differences():
     rows = csv_rows(PAGE.with_suffix(".csv"))
     text = PAGE.read_text(encoding="utf-8")
     assert text == agreement.page(rows, text)
@@ -52,7 +52,7 @@ def test_the_page_counts_its_rows_which_have_no_difference():
     assert [row for row in on_cpu if row["JAX's own test"] != row["here"]] == []
 
 
-def test_goldens_are_counted_by_platform_and_those_of_the_cpu_by_file():
+def test_goldens_are_counted_by_platform_and_cpu_file():
     on_cpu = [("cpu_a.f32", "cpu", "pass", "pass", "2 pass"), ("cpu_a.f64", "cpu", "pass", "pass", "2 pass")]
     on_cuda = [("cuda_a.f32", "cuda", "", "error", "1 error"), ("cuda_b.f32", "cuda", "", "compiled", "1 compiled")]
     rows = [dict(zip(agreement.HEAD, row, strict=True)) for row in (*on_cpu, *on_cuda)]

@@ -1,4 +1,4 @@
-"""What `nox -s forecast_check`, `nox -s reader_check` and `nox -s fuzz` count: they end with 1 when they must."""
+"""The counts and exit codes of `nox -s forecast_check`, `nox -s reader_check` and `nox -s fuzz`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ GOOD = {(True, True): 5000, (False, False): 3000, (None, True): 3}
     ],
     ids=["true", "a false loads", "1 in 200", "more", "few releases", "nothing refused", "nothing"],
 )
-def test_the_forecast_holds_or_the_check_ends_with_1(table, releases, code, capsys):
-    assert forecast_check.told(Counter(table), releases, 400, 80, 1.0) == code
+def test_a_false_forecast_gives_exit_code_1(table, releases, code, capsys):
+    assert forecast_check.report(Counter(table), releases, 400, 80, 1.0) == code
     assert f'false "loads": {table.get((True, False), 0)};' in capsys.readouterr().out
 
 
@@ -45,13 +45,13 @@ def test_releases_of_a_check_are_spread_evenly_with_the_newest():
     assert forecast_check.chosen(versions[:5], 22) == versions[:5]
 
 
-def test_every_field_that_differs_is_found():
+def test_a_field_that_differs_is_reported():
     path = DATA / "0.12.0.1" / "platforms.jaxexport"
     envelope = read(path).envelope
     assert envelope is not None
-    said = reader_check.fields(envelope) | reader_check.walked(read(path).module)
-    assert reader_check.differences(path, [said])[1] == []
-    (wrong,) = reader_check.differences(path, [said | {"platforms": ["cpu"]}])[1]
+    ours = reader_check.fields(envelope) | reader_check.walked(read(path).module)
+    assert reader_check.differences(path, [ours])[1] == []
+    (wrong,) = reader_check.differences(path, [ours | {"platforms": ["cpu"]}])[1]
     assert wrong.startswith("platforms[0]: ")
 
 
@@ -87,7 +87,7 @@ def test_the_fuzzer_counts_other_errors_and_saves_the_bytes(error, broken, monke
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"some bytes"] * broken
 
 
-def test_the_fuzzer_counts_what_takes_too_much_time_or_memory(monkeypatch):
+def test_the_fuzzer_counts_slow_and_large_readings(monkeypatch):
     held = []
     monkeypatch.setattr(fuzz, "use", lambda data: None)
     monkeypatch.setattr(fuzz, "asked", lambda data: held.append(bytearray(3 * len(data) + fuzz.CONSTANT + 5000)))

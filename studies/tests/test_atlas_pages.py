@@ -1,4 +1,4 @@
-"""What the page of the atlas says of a break: the part of the corpus, whether JAX knows it, how to see it again."""
+"""The breaks on the atlas's page: their part of the corpus, JAX's issue, and the commands that repeat them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ CLOSED = "studies.corpus.regressions.fusions.test_rows_times_a_matrix"
         ("studies.corpus.harnesses.harnesses.test_harness.add", "harnesses", "JAX's harnesses"),
     ],
 )
-def test_a_case_is_of_one_part(case, part, label):
+def test_a_case_has_its_part_and_label(case, part, label):
     assert (part_of(case), label_of(case)) == (part, label)
 
 
-def test_the_link_of_a_closed_issue_is_in_the_docstring_of_its_program():
+def test_a_programs_docstring_has_its_closed_issue():
     assert closed_issue(CLOSED, REGRESSIONS) == "https://github.com/jax-ml/jax/issues/39103"
     assert closed_issue("tests.compat.test_rng.test_key", REGRESSIONS) == ""
 
 
-def test_a_break_has_its_issue_and_the_commands_that_show_it_again():
+def test_a_break_has_its_issue_and_repeating_commands():
     broken = [
         making.result(Verdict.NUMERICS, Judgement.BROKEN, case=CLOSED, message="output 0", writer=writer)
         for writer in ("0.9.2", "0.10.1")

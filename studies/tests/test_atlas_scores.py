@@ -50,7 +50,7 @@ def test_a_score_is_the_share_of_promised_cells_that_work():
     assert made.readers[0].causes == (("refused: ValueError: version _ is too old", 1),)
 
 
-def test_a_listed_failure_is_a_failure():
+def test_a_known_failure_counts_as_a_failure():
     (row,) = atlas(result(Verdict.CRASH, Judgement.KNOWN, reader="0.10.2")).readers
     assert (row.promised, row.kept) == (1, 0)
 
@@ -64,7 +64,7 @@ def test_known_issues_of_jax_are_counted_apart():
     assert score_row(row)[2:] == ("0.0", "-")
 
 
-def test_a_cell_that_was_not_run_says_nothing():
+def test_a_cell_that_was_not_run_is_not_scored():
     made = atlas(works("0.10.2"), result(Verdict.NOT_RUN, Judgement.INCOMPLETE, reader="0.11.0"))
     assert scores(made) == {"0.10.2": (1, 1, 0, 0)}
     assert made.cells == 2
@@ -75,11 +75,11 @@ def test_releases_are_in_the_order_of_their_build_dates():
     assert [row.reader.jaxlib for row in made.readers] == ["0.9.0", "0.8.3", "0.10.0"]
 
 
-def test_a_golden_lives_until_the_last_release_before_the_first_that_fails():
+def test_a_golden_lives_until_its_first_failing_release():
     made = atlas(
         *(works("0.9.2", case="a"), works("0.10.0", case="a"), fails("0.10.2", case="a"), works("0.11.0", case="a")),
         *(works("0.10.0", case="b"), works("0.11.0", case="b")),
-        fails("0.9.0", case="b"),  # before its writer: no part of its life
+        fails("0.9.0", case="b"),  # an older reader does not count
     )
     # From 2026-03-18 to 2026-04-16, and to 2026-07-16.
     assert lives(made) == [("0.9.2", 2, 1, 29, (29 + 120) / 2)]
@@ -88,17 +88,17 @@ def test_a_golden_lives_until_the_last_release_before_the_first_that_fails():
     assert made.ends == (end,)
 
 
-def test_no_release_is_to_blame_for_a_golden_that_fails_in_its_own_writer():
+def test_a_golden_failing_in_its_writer_has_no_lifetime():
     own = fails("0.9.2", Verdict.CRASH, case="a")
     assert lives(atlas(own, works("0.10.0", case="a"))) == []
     assert scores(atlas(own, works("0.10.0", case="a")))["0.9.2"] == (1, 0, 0, 0)
 
 
-def test_a_golden_that_only_its_writer_ran_has_no_life_yet():
+def test_a_golden_run_by_its_writer_has_no_lifetime():
     assert lives(atlas(works("0.9.2"))) == []
 
 
-def test_what_ends_goldens_is_counted_by_release_and_kind_of_message():
+def test_ends_are_counted_by_release_and_message_kind():
     made = atlas(
         fails("0.10.2", case="a", message="ValueError: version 3 is too old"),
         fails("0.10.2", case="b", message="ValueError: version 4 is too old"),
@@ -107,7 +107,7 @@ def test_what_ends_goldens_is_counted_by_release_and_kind_of_message():
     assert [(end.verdict, end.goldens) for end in made.ends] == [(Verdict.REFUSED, 2), (Verdict.CRASH, 1)]
 
 
-def test_new_bits_and_more_memory_are_those_of_the_release_that_brought_them():
+def test_new_bits_and_memory_count_for_the_first_release():
     def read(reader: str, bits: str, memory: int) -> Result:
         return works(reader, outputs=bits, as_written=bits == "a", cost=Cost(temp_bytes=memory))
 
@@ -122,13 +122,13 @@ def test_wrong_numbers_are_counted_outside_the_window_too():
     assert [row.wrong for row in made.readers] == [1]
 
 
-def test_nothing_less_than_all_is_100_percent():
+def test_percent_is_rounded_down_below_100():
     assert percent(9999, 10_000) == "99.9"
     assert percent(10_000, 10_000) == "100.0"
     assert percent(0, 7) == "0.0"
 
 
-def test_the_newest_release_is_first_and_neighbours_with_the_same_numbers_share_a_line():
+def test_newest_release_is_first_and_equal_rows_are_merged():
     late = fails("0.12.0", case="b", promised=False)
     crash = fails("0.11.0", Verdict.CRASH, case="a")
     kept = [works(reader, case=case) for reader in ("0.10.1", "0.10.2") for case in "ab"]

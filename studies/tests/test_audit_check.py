@@ -32,13 +32,13 @@ INSTALLED = Interpreter("installed", sys.executable, {**os.environ, "JAX_PLATFOR
 
 @pytest.fixture(scope="module")
 def written_again() -> dict[str, bytes]:
-    """Real modules, as the jaxlib here writes them in other versions and dialects."""
+    """Real modules that the installed jaxlib has written again, in other versions and dialects."""
     return rewritten(INSTALLED)
 
 
 @pytest.fixture(scope="module")
 def reader() -> Iterator[Reader]:
-    """The jaxlib here, which says what is in mutants."""
+    """The installed jaxlib, which lists the custom calls of mutants."""
     installed = Reader(INSTALLED)
     yield installed
     installed.close()
@@ -46,7 +46,7 @@ def reader() -> Iterator[Reader]:
 
 @pytest.fixture(scope="module")
 def checked(written_again: dict[str, bytes], reader: Reader) -> Callable[..., Counter[str]]:
-    """Checks so many mutants, and counts the answers by kind."""
+    """A function that checks a number of mutants, and counts the answers by kind."""
     mutants = mutants_of(written_again.values())
 
     def run(mutants_made: int, seed: int = 0) -> Counter[str]:
@@ -57,7 +57,7 @@ def checked(written_again: dict[str, bytes], reader: Reader) -> Callable[..., Co
     return run
 
 
-def test_stablehlo_that_jaxlib_loads_is_not_read_whole(written_again, reader):
+def test_the_audit_refuses_stablehlo_that_is_not_vhlo(written_again, reader):
     """Since 0.10 jaxlib reads the custom calls of bytecode that is not VHLO, in each of MLIR's versions."""
     modules = [data for name, data in written_again.items() if "stablehlo" in name]
     reader.send([(False, data) for data in modules])
@@ -65,7 +65,7 @@ def test_stablehlo_that_jaxlib_loads_is_not_read_whole(written_again, reader):
     assert {named(data) for data in modules} == {"not read whole"}
 
 
-def test_vhlo_of_each_bytecode_version_is_read_as_jaxlib_does(written_again, reader):
+def test_vhlo_of_each_bytecode_is_read_as_jaxlib_reads_it(written_again, reader):
     modules = [data for name, data in written_again.items() if "vhlo" in name]
     assert {data[4] >> 1 for data in modules} == {0, 1, 3, 4, 6}
     reader.send([(False, data) for data in modules])
@@ -78,7 +78,7 @@ def test_the_audit_names_every_call_that_jaxlib_finds(checked):
     assert counts["installed with calls"] > 30, counts
 
 
-def test_a_rule_for_dialects_taken_out_is_a_miss(checked, monkeypatch):
+def test_an_audit_without_the_dialect_rule_misses_calls(checked, monkeypatch):
     def without_dialects(parts: Tables) -> Iterator[Unread]:
         return (part for part in RULES(parts) if part.kind != "dialect")
 
@@ -86,12 +86,12 @@ def test_a_rule_for_dialects_taken_out_is_a_miss(checked, monkeypatch):
     assert checked(200)["installed misses"] > 0
 
 
-def test_an_audit_of_properties_alone_is_a_miss(checked, monkeypatch):
+def test_an_audit_of_properties_only_misses_calls(checked, monkeypatch):
     def properties(contents: Contents, op: Operation) -> dict[str, int]:
         attributes = op.attributes if op.properties < 0 else -1
         return PROPERTIES(contents, Operation(op.name, op.at, attributes, op.properties, op.location, op.depth))
 
     monkeypatch.setattr(unread, "unread_attributes", lambda module: iter(()))
     monkeypatch.setattr(Contents, "properties", properties)
-    # One mutant in some hundreds shows it; with the goldens of today, one of the first seed.
+    # One mutant in some hundreds shows it; with today's goldens, one of the first seed does.
     assert any(checked(200, seed)["installed misses"] for seed in range(9, 25))

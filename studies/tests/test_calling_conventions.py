@@ -1,4 +1,4 @@
-"""`main` takes and returns what the envelope says: no false alarm on what jax wrote, and every forgery is found."""
+"""The check that `main` takes and returns what the envelope declares: no false alarms, and forgeries are found."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOCS = (HERE.parents[1] / "docs" / "reference" / "calling-conventions.md").read_
 
 
 def exported_by(python: str | Path, folder: Path, *chosen: str, **variables: str) -> list[Path]:
-    """The programs of convention_programs.py that are chosen, or all that a release can export."""
+    """Export the chosen programs of convention_programs.py, or all, by a release; return the files."""
     command = [python, "-W", "ignore", PROGRAMS, folder, *chosen]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, **variables})
     return sorted(folder.glob("*.jaxexport"))
@@ -35,26 +35,26 @@ def exported_by(python: str | Path, folder: Path, *chosen: str, **variables: str
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory) -> dict[str, Path]:
-    """The artifacts of the jax that is installed here, by name."""
+    """The artifacts of the installed jax, by name."""
     return {path.stem: path for path in exported_by(sys.executable, tmp_path_factory.mktemp("fresh"))}
 
 
 def forged(path: Path, **fields: object) -> list[str]:
-    """What is said of an artifact whose envelope has other fields."""
+    """Return the problems of an artifact after these fields of its envelope are changed."""
     envelope = read(path).envelope
     assert envelope is not None
     assert check_main(read(path)) == []
     return check_main(read_bytes(encode(envelope._replace(**fields), {*envelope.slots, *fields})))
 
 
-def test_the_writers_of_each_convention_are_those_of_the_table():
+def test_writers_of_conventions_match_the_history_table():
     # The default differs between rows that write the same versions.
     rows = {Version(row.jax).release: (row.oldest, row.newest) for row in SUPPORTED}
     for first, row in rows.items():
         assert row == next(known for since, known in CONVENTIONS.items() if since <= first)
 
 
-def test_what_a_release_wrote_follows_its_calling_convention():
+def test_main_of_stored_artifacts_follows_its_convention():
     paths = [*FILES, *GOLDENS, *OLD]
     assert {str(path): problems for path in paths if (problems := check_main(read(path)))} == {}
 
@@ -64,7 +64,7 @@ def test_main_follows_its_convention_in_the_installed_release(fresh):
     assert {name: problems for name, path in fresh.items() if (problems := check_main(read(path)))} == {}
 
 
-def test_an_older_version_that_is_asked_for_is_followed(tmp_path):
+def test_main_follows_a_requested_older_convention(tmp_path):
     chosen = ("plain", "everything", "keys", "sharded_platforms", "nested")
     paths = exported_by(sys.executable, tmp_path, *chosen, JAX_EXPORT_CALLING_CONVENTION_VERSION="9")
     assert {read(path).envelope.calling_convention_version for path in paths} == {9}
@@ -151,7 +151,7 @@ def test_an_older_version_that_is_asked_for_is_followed(tmp_path):
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
-def test_an_envelope_that_contradicts_main_gives_a_sentence(fresh, name, fields, sentence):
+def test_an_envelope_that_contradicts_main_is_reported(fresh, name, fields, sentence):
     assert sentence in forged(fresh[name], **fields)
 
 
@@ -161,7 +161,7 @@ def test_derivatives_are_checked_against_their_own_envelopes(fresh):
     assert problems == ["main of the VJP of order 1 takes 2 arrays, and the envelope declares 0 kept arguments."]
 
 
-def test_there_are_as_many_leaves_and_shardings_as_avals(fresh):
+def test_wrong_counts_of_leaves_and_shardings_are_reported(fresh):
     envelope = read(fresh["plain"]).envelope
     number = len(envelope.out_avals)
     problems = forged(fresh["plain"], in_tree=envelope.in_tree._replace(children=()), out_shardings=())
@@ -174,7 +174,7 @@ def test_there_are_as_many_leaves_and_shardings_as_avals(fresh):
 def test_before_version_9_main_has_no_tokens():
     old = read(HERE / "conventions" / "8.jaxexport")
     inner = next(function for function in old.module.functions if function.name == "_wrapped_jax_export_main")
-    assert inner.inputs[3:5] == ("tensor<0xi1>", "tensor<0xi1>")  # what stood for the two tokens
+    assert inner.inputs[3:5] == ("tensor<0xi1>", "tensor<0xi1>")  # in place of the two tokens
     assert old.envelope.ordered_effects == ()
     assert check_main(old) == []
     assert forged(HERE / "conventions" / "8.jaxexport", ordered_effects=("an effect", "another")) == []
@@ -193,13 +193,13 @@ def test_shape_assertions_are_in_modules_since_version_7():
     assert [call.target for call in later.custom_calls] == ["shape_assertion"] * 3
 
 
-def test_a_version_that_is_not_known_here_raises_no_alarm():
+def test_a_newer_convention_is_not_checked():
     envelope = read(DATA / "0.12.0.1" / "key.jaxexport").envelope
     newer = envelope._replace(calling_convention_version=NEWEST + 1, module_kept_var_idx=())
     assert check_main(read_bytes(encode(newer))) == []
 
 
-def test_a_bare_module_declares_nothing():
+def test_a_bare_module_has_no_problems():
     assert check_main(read_bytes(read(DATA / "0.12.0.1" / "key.jaxexport").module.serialized())) == []
 
 
@@ -208,7 +208,7 @@ def test_dimension_variables_are_found_in_expressions():
     assert dimension_names(avals) == ("h", "w", "batch")
 
 
-def test_the_docs_have_the_same_history():
+def test_the_docs_list_the_same_conventions():
     rows = re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", DOCS, re.MULTILINE)
     expected = [
         (str(c.version), c.since, c.change, in_words(writable_by(c.version)), in_words(default_of(c.version)))
@@ -223,7 +223,7 @@ def in_words(span: tuple[str, str | None] | None) -> str:
     return f"{span[0]} on" if span[1] is None else f"{span[0]}, before {span[1]}"
 
 
-def test_the_docs_say_the_same_of_each_release():
+def test_the_docs_list_the_same_ranges_by_release():
     rows = re.findall(r"^\| (0\.\S+) \| (\d+) \| (\d+) \| (\d+) \|$", DOCS, re.MULTILINE)
     assert [(jax, *map(int, numbers)) for jax, *numbers in rows] == [
         (row.jax, row.oldest, row.default, row.newest) for row in SUPPORTED
@@ -237,7 +237,7 @@ def test_the_history_has_each_version_once_and_ranges_grow():
         assert before.newest <= after.newest
 
 
-def test_what_a_release_writes_is_found_by_its_number():
+def test_supported_by_finds_the_row_of_a_release():
     assert supported_by("0.4.13") is None
     assert supported_by("0.4.25").oldest == 6
     assert supported_by("0.6.2").newest == 9
@@ -258,14 +258,14 @@ print(jax.__version__, low, jax.config.values[unasked], high)
 """
 
 
-def said_by(python: str | Path) -> tuple[str, list[int]]:
+def conventions_of(python: str | Path) -> tuple[str, list[int]]:
     done = subprocess.run([python, "-W", "ignore", "-c", ASK], check=True, capture_output=True, text=True)
     jax, *numbers = done.stdout.split()
     return jax, [int(number) for number in numbers]
 
 
-def test_the_release_that_is_here_says_the_same_of_itself():
-    jax, numbers = said_by(sys.executable)
+def test_the_installed_jax_has_the_conventions_of_its_row():
+    jax, numbers = conventions_of(sys.executable)
     row = supported_by(jax)
     assert numbers == [row.oldest, row.default, row.newest]
     assert OLDEST <= row.oldest <= row.newest == NEWEST
@@ -273,7 +273,7 @@ def test_the_release_that_is_here_says_the_same_of_itself():
 
 @pytest.mark.weekly
 @pytest.mark.parametrize("version", ["0.4.30", "0.6.2", "0.7.0", "0.10.1"])
-def test_other_releases_follow_and_say_the_same(version, tmp_path):
+def test_other_releases_follow_and_have_their_conventions(version, tmp_path):
     from export_core.readers.environment import ReaderEnvironments
     from export_core.readers.placement import Placement
     from export_core.releases import load_calendar
@@ -283,6 +283,6 @@ def test_other_releases_follow_and_say_the_same(version, tmp_path):
     paths = exported_by(python, tmp_path)
     assert len(paths) >= 20
     assert [problem for path in paths for problem in check_main(read(path))] == []
-    jax, numbers = said_by(python)
+    jax, numbers = conventions_of(python)
     row = supported_by(jax)
     assert numbers == [row.oldest, row.default, row.newest]

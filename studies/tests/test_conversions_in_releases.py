@@ -27,7 +27,7 @@ GOLDENS = Path(__file__).parents[2] / "golden"
         ("test_shardings.test_four_devices/0.6.2-cpu", "0.12.0.1", "XLA's shardings written as named ones"),
     ],
 )
-def test_a_rewritten_artifact_is_taken(jaxexport, tmp_path, name, jaxlib, rewrite):
+def test_a_converted_artifact_passes_in_its_reader(jaxexport, tmp_path, name, jaxlib, rewrite):
     out = tmp_path / "out.jaxexport"
     artifact = GOLDENS / f"tests.compat.{name}" / "artifact.jaxexport"
     words = ("--for", jaxlib, "-o", str(out), "--goldens", str(GOLDENS), "--replace-custom-calls")
@@ -39,8 +39,8 @@ def test_a_rewritten_artifact_is_taken(jaxexport, tmp_path, name, jaxlib, rewrit
     assert any(rewrite in text for text in record.converted_from.rewrites)
 
 
-def test_factors_may_have_other_signs_than_those_of_the_golden(jaxexport, tmp_path):
-    """Another algorithm gives other signs: a golden that is compared element by element is compared as factors."""
+def test_converted_factors_are_compared_up_to_sign(jaxexport, tmp_path):
+    """Another algorithm gives other signs, so a golden that is compared by elements is compared as factors then."""
     (golden,) = GoldenStore(GOLDENS).generations("tests.compat.test_linear_algebra.test_svd")[-1:]
     plain = msgspec.structs.replace(golden.manifest, comparison=Comparison())
     GoldenStore(tmp_path / "golden").write(plain, golden.files())
@@ -50,7 +50,7 @@ def test_factors_may_have_other_signs_than_those_of_the_golden(jaxexport, tmp_pa
     assert "compared as factors of svd, which are unique up to sign" in ended.out
 
 
-def test_what_jax_cannot_lower_without_lapack_is_refused(jaxexport, tmp_path):
+def test_a_call_that_needs_lapack_is_not_replaced(jaxexport, tmp_path):
     folder = GOLDENS / "tests.compat.test_linear_algebra.test_schur" / "0.12.0.1-cpu"
     ended = jaxexport("convert", str(folder), "--for", "0.8.1", "-o", str(tmp_path / "out"), "--replace-custom-calls")
     assert ended.code == 1
@@ -58,7 +58,7 @@ def test_what_jax_cannot_lower_without_lapack_is_refused(jaxexport, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_calls_of_the_old_api_are_replaced_by_the_new_one(jaxexport, tmp_path):
+def test_custom_calls_of_the_old_api_are_replaced(jaxexport, tmp_path):
     out = tmp_path / "out.jaxexport"
     artifact = DATA / "0.4.30" / "cholesky.jaxexport"
     ended = jaxexport("convert", str(artifact), "--for", "0.12.0.1", "-o", str(out), "--replace-custom-calls")
@@ -66,8 +66,8 @@ def test_calls_of_the_old_api_are_replaced_by_the_new_one(jaxexport, tmp_path):
     assert {call.target for call in read(out).custom_calls} <= stable_targets("0.12.0.1")
 
 
-def test_a_release_between_exports_it_again(jaxexport, tmp_path):
-    """Derivatives stay: all three orders are compared with those of the golden."""
+def test_via_export_exports_again_by_a_release_between(jaxexport, tmp_path):
+    """The derivatives are exported too: all three orders are compared with those of the golden."""
     folder = GOLDENS / "tests.compat.test_derivatives.test_third_order" / "0.12.0.1-cpu"
     ended = jaxexport("convert", str(folder), "--for", "0.8.1", "-o", str(tmp_path / "out"), "--via", "export")
     assert ended.code == 0, ended.err
@@ -76,7 +76,7 @@ def test_a_release_between_exports_it_again(jaxexport, tmp_path):
     assert golden.manifest.converted_from.module_by == "0.8.2"
 
 
-def test_symbolic_dimensions_stay_when_it_is_exported_again(jaxexport, tmp_path):
+def test_exporting_again_preserves_symbolic_dimensions(jaxexport, tmp_path):
     out = tmp_path / "out.jaxexport"
     ended = jaxexport(
         *("convert", str(DATA / "0.6.2" / "symbolic.jaxexport"), "--for", "0.12.0.1", "-o", str(out), "--via", "export")

@@ -1,4 +1,4 @@
-"""Goldens of this repository in releases in which they crash, by the commands: since when, and by which operation."""
+"""The commands on goldens that crash in some releases: reduce finds the operation, bisect the release."""
 
 import signal
 import subprocess
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 CELL = ("--cases", "tests.compat.test_linear_algebra.test_svd", "--writers", "0.11.0", "--readers", "0.9.2")
 
 
-def test_a_crash_in_lapack_is_one_call_of_it(jaxexport, tmp_path):
-    """Until 0.9.2, LAPACK is not loaded in a process that has traced none of it. Ctrl-C loses nothing."""
+def test_a_lapack_crash_reduces_to_one_custom_call(jaxexport, tmp_path):
+    """Until 0.9.2, a process that has traced no LAPACK call has not loaded LAPACK. After Ctrl-C the run resumes."""
     folder = tmp_path / "reduced"
     words = ("reduce", *CELL, "--goldens", str(ROOT / "golden"), "-o", str(folder))
     with subprocess.Popen([sys.executable, "-m", "export_core", *words], stderr=subprocess.PIPE, text=True) as running:
@@ -41,12 +41,12 @@ def test_a_crash_in_lapack_is_one_call_of_it(jaxexport, tmp_path):
     assert written == f"written: {folder}"
     assert report.startswith("to report it: jaxexport explain ")
     golden = Golden(load_manifest(folder / "golden.yaml"), folder)
-    golden.verify()  # the golden's writer has said what is right
+    golden.verify()  # its writer has computed the outputs
     assert golden.manifest.writer.jaxlib == "0.11.0"
     assert len(golden.outputs()) == len(golden.read_artifact().envelope.out_avals)
 
 
-def test_the_release_that_mended_lapack_is_found(jaxexport, monkeypatch):
+def test_bisect_finds_the_release_that_fixed_lapack(jaxexport, monkeypatch):
     monkeypatch.chdir(ROOT)
     cell = "tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu in 0.9.2 on cpu"
     ended = jaxexport("bisect", cell, "--good", "0.10.0", "--as-of", "2026-11-22", "--json")

@@ -1,4 +1,4 @@
-"""Releases of all times write and read, old names stand for new ones, and the pages that say so are true."""
+"""Old and new releases as writers and readers, the old names of the export API, and the pages about both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HAS = """
 import importlib, inspect, sys, jax
 export = importlib.import_module(sys.argv[1])
 for name in sys.argv[2:]:
-    place, _, rest = name.partition(".")
+    kind, _, rest = name.partition(".")
     function, _, keyword = name.rstrip("=)").partition("(")
     if keyword:
         found = keyword in inspect.signature(getattr(export, function)).parameters
@@ -43,7 +43,7 @@ for name in sys.argv[2:]:
     print(name, found)
 """
 
-WHAT_OLD_RELEASES_WANT_ANOTHER_WAY = """
+PROGRAMS_THAT_OLD_RELEASES_EXPORT_OTHERWISE = """
 import jax, jax.numpy as jnp, numpy as np, pytest
 from jax.sharding import PartitionSpec
 
@@ -105,7 +105,7 @@ def test_every_release_has_written_and_read():
     assert all(list(row) == known for row in DATA["squares"].values())
 
 
-def test_a_square_is_a_pass_a_verdict_or_what_fails():
+def test_a_square_is_pass_a_verdict_or_failing_programs():
     cases = list(cross.PROGRAMS)
     passed, crashed = (making.result(each, case=cases[0]) for each in (Verdict.PASS, Verdict.CRASH))
     refused = [making.result(Verdict.REFUSED, case=case) for case in cases]
@@ -115,7 +115,7 @@ def test_a_square_is_a_pass_a_verdict_or_what_fails():
     assert cross.square([crashed, *refused[1:]]) == "error"
 
 
-def test_neighbours_that_do_alike_share_a_row_and_a_column():
+def test_releases_with_equal_squares_share_row_and_column():
     squares = {
         "1": dict.fromkeys("123", "pass"),
         "2": dict.fromkeys("123", "pass"),
@@ -134,27 +134,27 @@ def test_neighbours_that_do_alike_share_a_row_and_a_column():
     [(OLD, MIGRATION[0][1], 1), (FIRST_NEW, MIGRATION[0][2], 2), (NEWEST, MIGRATION[0][2], 2)],
     ids=[OLD, FIRST_NEW, NEWEST],
 )
-def test_a_release_has_the_names_of_its_time(release, module, column):
+def test_old_and_new_releases_have_their_names(release, module, column):
     names = [row[column] for row in NAMES]
     others = [row[3 - column] for row in NAMES] if release != FIRST_NEW else []  # which has both
     environment = ReaderEnvironments(CALENDAR).build(Placement(CALENDAR.release(release)))
     asked = [str(environment.python), "-W", "ignore", "-c", HAS, module, *names, *others]
     done = subprocess.run(asked, env=dict(environment.variables), capture_output=True, text=True, check=True)
     found = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
-    kept = {"jax_serialization_version"}  # jax2tf has it still
+    remaining = {"jax_serialization_version"}  # which jax2tf still uses
     assert {name for name in names if found[name] != "True"} == set()
-    assert {name for name in others if found[name] != "False"} <= kept
+    assert {name for name in others if found[name] != "False"} <= remaining
 
 
 @pytest.mark.weekly
-def test_three_releases_of_three_times_write_and_read(tmp_path):
+def test_old_middle_and_new_releases_write_and_read(tmp_path):
     asked = f"{OLD},{FIRST_NEW},{NEWEST}"
     folders = ["--goldens", tmp_path / "golden", "--results", tmp_path / "results"]
     command = [sys.executable, "-m", cross.__name__, "--writers", asked, "--readers", asked, *folders]
     done = subprocess.run(command, env=variables(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    said = "3 of 3 releases wrote what some release reads, 3 of 3 read what some release wrote."
-    assert said in " ".join(done.stdout.split())
+    sentence = "3 of 3 releases wrote what some release reads, 3 of 3 read what some release wrote."
+    assert sentence in " ".join(done.stdout.split())
     results = read_results(tmp_path / "results")
     assert len(results) == 3 * 3 * len(cross.PROGRAMS)
     assert {result.writer.jax for result in results} == {result.reader.jax for result in results} == {*asked.split(",")}
@@ -163,9 +163,9 @@ def test_three_releases_of_three_times_write_and_read(tmp_path):
 
 
 @pytest.mark.weekly
-def test_an_old_release_writes_under_its_own_names(tmp_path):
+def test_an_old_release_writes_with_its_old_names(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\nexport_devices = 2\n")
-    (tmp_path / "test_a.py").write_text(WHAT_OLD_RELEASES_WANT_ANOTHER_WAY)
+    (tmp_path / "test_a.py").write_text(PROGRAMS_THAT_OLD_RELEASES_EXPORT_OTHERWISE)
     (tmp_path / "export_compat.yaml").write_text(cross.POLICY.read_text())
     for words in (["goldens", "backfill", "--writers", OLD], ["matrix", "--readers", f"{OLD},{FIRST_NEW}", "--quiet"]):
         command = [sys.executable, "-m", "export_core", *words]
@@ -173,6 +173,6 @@ def test_an_old_release_writes_under_its_own_names(tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
     goldens = GoldenStore(tmp_path / "golden").goldens()
     assert {golden.manifest.writer.id for golden in goldens} == {f"{OLD}-cpu"}
-    assert len(goldens) == WHAT_OLD_RELEASES_WANT_ANOTHER_WAY.count("def test_")
+    assert len(goldens) == PROGRAMS_THAT_OLD_RELEASES_EXPORT_OTHERWISE.count("def test_")
     results = read_results(tmp_path / ".jaxexport")
     assert {(result.golden, result.message) for result in results if result.verdict != "pass"} == set()

@@ -1,7 +1,7 @@
 """Each golden here that crashes a reader has a public issue, and a release that fixed it.
 
-Which ones crash was recorded: in docs/evidence/surface.csv, docs/atlas/cells.csv.gz and studies/runtimes/record.json.
-A case of which neither is known is taken out of the repository, and no page says how to make one.
+Crashes are recorded in docs/evidence/surface.csv, docs/atlas/cells.csv.gz and studies/runtimes/record.json. A case
+without issue and fix is removed from the repository, and no page explains how to make one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ LISTED = (
     ),
 )
 SLOW = "test_large_programs.test_rank_8"
-"""It has millions of elements, which the interpreter cannot count in two minutes: no defect, and no crash."""
+"""A case with millions of elements, for which the interpreter takes longer than two minutes: no defect, no crash."""
 
 
 class Crash(NamedTuple):
@@ -73,9 +73,9 @@ class Crash(NamedTuple):
 
 
 def recorded() -> Iterator[Crash]:
-    """Yield the cells of this project's goldens that ended so, in all records.
+    """Yield the cells of this project's goldens that crashed or timed out, in all records.
 
-    What runtimes did was recorded of cases that were taken out since, too.
+    The record of runtimes also has cases that were removed since.
     """
     here = {golden.manifest.case for golden in GoldenStore(ROOT / "golden").goldens()}
     with (ROOT / "docs" / "evidence" / "surface.csv").open(newline="") as file:
@@ -130,10 +130,10 @@ def test_only_crashes_that_were_recorded_are_listed():
 
 
 @pytest.mark.parametrize("one", LISTED, ids=lambda one: f"{one.runtime}-{one.cases[0]}")
-def test_what_lacks_an_issue_or_a_fix_says_why(one):
+def test_an_entry_without_issue_or_fix_has_a_reason(one):
     assert bool(one.why) == (not one.issue or not one.fixed_in)
     assert not one.issue or PUBLIC.fullmatch(one.issue)
-    if one.runtime == "iree":  # what today's release does
+    if one.runtime == "iree":  # the newest release passes
         verdicts = RUNTIMES["readers"]["iree==3.13.0"]["verdicts"]
         of_today = dict(zip(RUNTIMES["goldens"], verdicts, strict=True))
         assert {letter for golden, letter in of_today.items() if f".{one.cases[0]}/" in golden} == {"p"}
@@ -152,18 +152,18 @@ def test_the_policy_expects_only_crashes_with_an_issue_and_a_fix():
 
 
 SLOW = {"stablehlo-large-arrays"}
-"""No crash, and no hang: an interpreter computes element after element, and a cell has two minutes."""
+"""Issues that are no crash and no hang: an interpreter computes one element at a time, and a cell has two minutes."""
 
 
-def test_a_known_issue_without_a_fix_is_of_no_golden_here():
+def test_no_golden_shows_a_crash_without_issue_and_fix():
     ending = [issue for issue in known_issues() if ENDS & {*issue.shown_by} and issue.id not in SLOW]
     without = {issue.id for issue in ending if not (issue.issue and issue.mended_in)}
     assert without == {"collectives-on-cuda", "cpu-4-bit-arrays-compile"}, "take its case out: no golden may show it"
     assert {crash.cause for crash in CRASHES} & without == set()
 
 
-def test_the_crashes_of_other_programs_are_those_of_closed_issues():
-    """A program of the corpus writes its golden anew, and crashes what a closed issue says, or what LAPACK does."""
+def test_corpus_programs_crash_only_by_known_issues():
+    """Programs of the corpus crash only the releases that a closed issue, or that of LAPACK, is about."""
     known = {issue.id: issue for issue in known_issues()}
     closed = {row["program"]: row for row in regressions()}
     for crash in of_the_atlas():
@@ -182,7 +182,7 @@ def regressions() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_program_of_an_issue_crashes_no_release_of_today():
+def test_programs_of_issues_do_not_crash_the_newest():
     for row in regressions():
         if any(ENDS & set(re.findall(r"\w+", what)) for what in list(row.values())[4:]):
             assert PUBLIC.fullmatch(row["issue"])

@@ -1,4 +1,4 @@
-"""The sample of JAX's harnesses: all primitives, the same in every run, and hardly another with more harnesses."""
+"""The sample of JAX's harnesses: it has all primitives, is the same in every run, and hardly changes with new ones."""
 
 from __future__ import annotations
 

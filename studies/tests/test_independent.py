@@ -1,4 +1,4 @@
-"""The matrix against ten lines that share no code with it: a new interpreter for each cell, the same verdicts.
+"""The matrix compared with ten lines that share no code with it: a new interpreter for each cell.
 
 By default a sample of cases in three readers; JAXEXPORT_INDEPENDENT=all takes every case in eight (many minutes).
 """
@@ -45,7 +45,7 @@ def independent_verdict(cell: Cell, python: Path) -> set[str]:
     ).returncode
     if code < 0:
         return {f"crash by signal {-code}"}
-    # Whether an exception is a refusal is a table's word, which ten lines do not have.
+    # Only the table of refusals tells a refusal from an error, and ten lines do not have it.
     return {0: {Verdict.PASS}, 42: {Verdict.NUMERICS}}.get(code, {Verdict.ERROR, Verdict.REFUSED})
 
 
@@ -53,7 +53,7 @@ def independent_verdict(cell: Cell, python: Path) -> set[str]:
 def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     policy = load_policy(ROOT / "export_compat.yaml")
     whole = os.environ.get("JAXEXPORT_INDEPENDENT") == "all"
-    # Signs of factors are free, and ten lines do not know it: eigh, qr and svd count where they crash.
+    # Signs of factors may differ, which ten lines do not accept: eigh, qr and svd are compared where they crash.
     cases = ("*",) if whole else ("*test_cholesky", "*test_qr", "*test_scan", "*test_top_k", "*test_random")
     readers = "0.6.2,0.7.2,0.8.1,0.9.2,0.10.2,0.11.0,0.11.2,0.12.0.1" if whole else "0.6.2,0.9.2,0.12.0.1"
     selection = Selection(readers=readers, cases=cases, writers=("0.9.2", "0.12.0.1"))

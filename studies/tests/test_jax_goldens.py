@@ -33,13 +33,13 @@ float32 = np.float32
 data_2025_04_02 = {}
 """
 MODULE = read(ARTIFACTS / "0.9.2" / "cholesky.jaxexport").envelope.mlir_module_serialized
-"""Of float32[4,4] -> float32[4,4], with a call of lapack_spotrf_ffi."""
+"""A module of float32[4,4] -> float32[4,4], with a call of lapack_spotrf_ffi."""
 MATRIX = "array([[4., 0., 0., 0.], [0., 1e-3, 0., 0.], [0., 0., 9., 0.], [0., 0., 0., 1.]], dtype=float32)"
 ROOTS = MATRIX.replace("4.", "2.").replace("1e-3", "-0.5").replace("9.", "3.")
 
 
 def golden(**changes: str) -> str:
-    """The text of a golden of that module."""
+    """Return the text of a golden of `MODULE`."""
     fields = {
         "testdata_version": "1",
         "platform": "'cpu'",
@@ -57,7 +57,7 @@ def golden(**changes: str) -> str:
 
 @pytest.fixture
 def store_goldens(monkeypatch, capsys, tmp_path):
-    """Runs the study with these words, in a folder without a policy."""
+    """A function that runs the study with some words, in a folder without a policy."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> Ended:
@@ -68,18 +68,18 @@ def store_goldens(monkeypatch, capsys, tmp_path):
 
 @pytest.fixture
 def known(monkeypatch):
-    """The module of these goldens is one of JAX's own."""
+    """A table of JAX's own goldens that has `MODULE`."""
     days = verify.days_of_jax_goldens() | {sha256(MODULE): [datetime.date(2025, 4, 2)]}
     monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: days)
 
 
 def wheel(folder: Path, **files: str) -> str:
-    """A wheel of jax with these data files, by their names without the ending."""
+    """Make a wheel of jax with these data files, by their names without the ending."""
     modules = {f"{FOLDER}/{name.replace('__', '/')}.py": text for name, text in files.items()}
     return str(make_wheel(folder, "jax", "0.12.0.1", modules={f"{FOLDER}/__init__.py": "", **modules}))
 
 
-def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(store_goldens, jaxexport, tmp_path, known):
+def test_goldens_of_a_wheel_are_stored_with_their_data(store_goldens, jaxexport, tmp_path, known):
     qr = golden(platform="'tpu'", custom_call_targets="['Qr', 'of_nobody']", nr_devices="")
     path = wheel(
         tmp_path,
@@ -140,7 +140,7 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_read_is_named_with_its_file_and_line(store_goldens, known, tmp_path):
+def test_unreadable_data_is_named_with_file_and_line(store_goldens, known, tmp_path):
     files = {f"data_{number}": f"{HEAD}{text}\n" for number, (text, _) in enumerate(REFUSED.values())}
     path = wheel(tmp_path, cpu_good=f"{HEAD}data = {golden()}", **files, no_python="data = dict(\n)]", deep="(" * 999)
     code, out, err = store_goldens(path, "--goldens", "golden", "--quiet")
@@ -157,7 +157,7 @@ def test_what_cannot_be_read_is_named_with_its_file_and_line(store_goldens, know
     assert [one.manifest.case for one in GoldenStore(Path("golden")).goldens()] == ["jax.cpu_good.data"]
 
 
-def test_what_is_no_golden_of_jax_is_refused(store_goldens, tmp_path):
+def test_a_golden_with_an_unknown_hash_is_refused(store_goldens, tmp_path):
     path = wheel(tmp_path, cpu_forged=f"{HEAD}data = {golden()}")
     ended = store_goldens(path, "--goldens", str(tmp_path / "golden"))
     assert ended.code == 2
@@ -181,7 +181,7 @@ def test_an_import_that_finds_no_golden_is_an_error(store_goldens, tmp_path):
         ("9.9.9", None, "jaxlib 9.9.9 is not in the release calendar"),
     ],
 )
-def test_what_is_no_wheel_of_jax_and_no_release_is_refused(store_goldens, tmp_path, name, content, message):
+def test_a_source_that_is_no_wheel_or_release_is_refused(store_goldens, tmp_path, name, content, message):
     named = name if name == "9.9.9" else str(tmp_path / name)
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -218,7 +218,7 @@ def test_an_array_is_read_as_python_would_evaluate_it(array):
 
 @settings(max_examples=50)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-def test_no_file_makes_the_reader_fail(source):
+def test_any_bytes_give_records_or_errors(source):
     for found in read_data("a.py", source):
         assert isinstance(found, (DataRecord, DataError))
 
@@ -228,7 +228,7 @@ def installed(*names: str) -> list[tuple[str, Path]]:
     return [(name, folder / name) for name in names]
 
 
-def test_the_data_files_of_the_installed_jax_are_read_as_python_executes_them():
+def test_installed_data_files_are_read_as_python_runs_them():
     for name, path in installed("cpu_svd_lapack_gesdd.py", "tpu_Sharding.py", "stablehlo_dynamic_top_k.py"):
         variables = {key: value for key, value in runpy.run_path(str(path)).items() if key.startswith("data_")}
         records = list(read_data(name, path.read_bytes()))
@@ -269,7 +269,7 @@ def test_the_installed_jax_is_found_without_importing_it():
         ("pallas.mosaic_matmul.data_2024_09_24", [(64, 16)], "allclose", 1e-7),
     ],
 )
-def test_outputs_are_compared_as_the_test_of_their_operation_compares_them(name, shapes, compare, rtol):
+def test_outputs_are_compared_as_jaxs_own_test_does(name, shapes, compare, rtol):
     comparison = comparison_of(name, [np.zeros(shape, np.float32) for shape in shapes])
     amount = comparison.rtol if isinstance(comparison.rtol, float) else comparison.rtol["float32"]
     assert (comparison.compare, amount) == (compare, rtol)

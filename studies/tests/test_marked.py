@@ -1,4 +1,4 @@
-"""Tables that programs write into pages: each has its place there, and a table without a place is an error."""
+"""Tables that programs write into pages, each between its comments; a table without comments is an error."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tools.marked import csv_rows, csv_text, filled, table
 PAGE = "Before.\n<!-- a -->\nold\n<!-- end -->\n<!-- b, c -->\nkept\n<!-- end -->\n"
 
 
-def test_a_table_is_written_into_its_place_and_nothing_else_changes():
+def test_filled_replaces_only_the_named_table():
     made = filled(PAGE, {"a": table(("x", "y"), [(1, "z")])})
     assert made == PAGE.replace("old", "| x | y |\n| - | - |\n| 1 | z |")
     assert filled(PAGE, {"b, c": "new"}) == PAGE.replace("kept", "new")
 
 
-def test_a_table_without_a_place_is_an_error():
+def test_a_table_without_its_comments_is_an_error():
     with pytest.raises(KeyError, match="<!-- d -->"):
         filled(PAGE, {"a": "new", "d": "new"})
 

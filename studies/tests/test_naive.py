@@ -1,4 +1,4 @@
-"""The naive replay of runtimes: it reads MLIR's text as it is meant, and agrees with a matrix."""
+"""The naive replay of runtimes: it reads and writes MLIR's text, and agrees with a matrix."""
 
 import subprocess
 import sys
@@ -35,13 +35,13 @@ def test_an_array_is_written_by_its_bits():
     assert as_text(np.array([True, False])) == "dense<[true, false]> : tensor<2xi1>"
 
 
-def test_two_small_integers_are_in_a_byte():
+def test_two_int4_are_packed_into_a_byte():
     assert nibbles(np.array([1, -1, 2], ml_dtypes.int4)) == b"\xf1\x02"
 
 
 @pytest.mark.weekly
 @pytest.mark.parametrize("reader", ["stablehlo==0.12.0.1", "iree==3.13.0"])
-def test_it_agrees_with_a_matrix(tmp_path, reader):
+def test_the_naive_replay_agrees_with_a_matrix(tmp_path, reader):
     cases = ("*test_tiny_dtype*int4*", "*test_dtype*complex64*", "*test_random_key*rbg*", "*test_types_alone*")
     words = [word for case in cases for word in ("--cases", case)]
     matrix = ["export_core", "matrix", "--readers", reader, "--writers", "0.12.0.1", "--results", str(tmp_path), *words]

@@ -1,4 +1,4 @@
-"""The negative corpus: what `jaxexport` answers is what negative.json says, and the page shows that."""
+"""The negative corpus: `jaxexport` answers as negative.json records, and the page shows that."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MADE = corpus(OURS)
 
 
 @pytest.mark.parametrize("name", ARTIFACTS)
-def test_our_answer_is_the_recorded_one(name, jaxexport, tmp_path, monkeypatch):
+def test_inspect_and_audit_answer_as_recorded(name, jaxexport, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("it.jaxexport").write_bytes(MADE[name])
     for command in ("inspect", "audit"):
-        code, said = RECORDED[name][command]
+        code, message = RECORDED[name][command]
         done = jaxexport(command, "it.jaxexport")
         assert (done.code, "Traceback" in done.err) == (code, False)
-        assert said in (done.err + done.out)
-        assert bool(said) == (code != 0)
+        assert message in (done.err + done.out)
+        assert bool(message) == (code != 0)
 
 
 @pytest.mark.parametrize("name", [name for name in ARTIFACTS if RECORDED[name]["inspect"][0]])
-def test_what_is_not_read_is_not_converted(name, jaxexport, tmp_path, monkeypatch):
+def test_convert_refuses_what_inspect_refuses(name, jaxexport, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("it.jaxexport").write_bytes(MADE[name])
     done = jaxexport("convert", "it.jaxexport", "--for", "0.9.2", "-o", "out.jaxexport")
@@ -36,19 +36,19 @@ def test_what_is_not_read_is_not_converted(name, jaxexport, tmp_path, monkeypatc
     assert not Path("out.jaxexport").exists()
 
 
-def test_the_same_bytes_come_out_every_time():
+def test_the_corpus_is_made_of_the_same_bytes_again():
     assert corpus(OURS) == MADE
     assert len(set(MADE.values())) == len(MADE) >= 60
 
 
-def test_what_has_nothing_wrong_is_accepted_by_everybody():
+def test_controls_are_accepted_by_all_releases():
     for name in CONTROLS:
         row = RECORDED[name]
         assert row["inspect"] == row["audit"] == [0, ""]
         assert row["jax"] == {release: ["accepted", ""] for release in WRITERS}
 
 
-def test_no_artifact_ends_or_stops_a_release():
+def test_no_artifact_crashes_or_hangs_a_release():
     assert ended(RECORDED) == []
     for stage in ("died", "no end"):
         assert ended({"it": {"jax": {**RECORDED[CONTROLS[0]]["jax"], OURS: [stage, "call"]}}}) == ["it"]

@@ -29,7 +29,7 @@ HELD_OUT, FOR_TERMS = (list(map(sets.program_in, group.tests)) for group in choo
 
 @pytest.fixture
 def judged(tmp_path):
-    """Judges what a reader answers to a golden whose outputs are VALUES, with noise of 2^-10."""
+    """A function that judges a reader's outputs by a golden whose outputs are VALUES, with noise of 2^-10."""
     expected = [leaf_of(VALUES)]
     noise = noise_to_npz([(expected, (np.full((2, 2), 2.0**-10),))])
     content = files() | {OUTPUTS: to_npz(expected), NOISE: noise}
@@ -42,7 +42,7 @@ def test_every_kind_of_error_applies_to_a_program():
     assert semantic | set(planted.FROM_OUTPUTS) == set(tables.KINDS)
 
 
-def test_coarse_errors_are_wrong_everywhere():
+def test_coarse_errors_change_every_nonzero_element():
     for plant in planted.FROM_EACH_OUTPUT.values():
         changed = plant(VALUES)
         assert changed.dtype == VALUES.dtype
@@ -50,7 +50,7 @@ def test_coarse_errors_are_wrong_everywhere():
     assert set(tables.COARSE) == set(planted.FROM_EACH_OUTPUT)
 
 
-def test_ninety_programs_are_held_out_for_the_rule_of_terms():
+def test_ninety_programs_with_narrow_types_are_held_out():
     kinds = Counter(PROGRAMS[name].narrow for name in FOR_TERMS)
     assert sum(kinds.values()) >= 90
     assert set(kinds) == set(tables.NARROW)
@@ -59,20 +59,20 @@ def test_ninety_programs_are_held_out_for_the_rule_of_terms():
     assert plants["beside"] >= 81
 
 
-def test_at_least_64_programs_are_held_out_and_some_have_no_float_argument():
+def test_64_programs_are_held_out_20_without_floats():
     arguments = [PROGRAMS[name].arguments for name in HELD_OUT]
     without_floats = [given for given in arguments if all(np.asarray(one).dtype.kind in "iu" for one in given)]
     assert len(arguments) >= 64
     assert len(without_floats) >= 20
 
 
-def test_every_program_is_of_one_set_and_written_by_one_group():
+def test_every_program_is_in_exactly_one_group():
     groups = sets.groups_of([sets.CORPUS, sets.HELD, sets.HELD_NOW], [])
     tests = [test for group in groups for test in group.tests]
     assert sorted(map(sets.program_in, tests)) == sorted(PROGRAMS)
 
 
-def test_programs_that_the_atlas_doubts_are_real_programs():
+def test_doubted_programs_of_the_atlas_have_own_writers():
     plain, alarms = sets.groups_of([sets.REALS], [])
     assert alarms.writers
     assert set(alarms.tests) < set(plain.tests)
@@ -89,11 +89,11 @@ def test_programs_that_the_atlas_doubts_are_real_programs():
         ("tests.compat.test_models.test_attention", ""),
     ],
 )
-def test_a_case_is_of_a_set(case, of_set):
+def test_a_case_belongs_to_its_set(case, of_set):
     assert sets.set_of(case) == of_set
 
 
-def test_a_program_that_no_set_has_is_named():
+def test_an_unknown_program_is_named_in_the_error():
     with pytest.raises(SystemExit, match="found no_such_program"):
         sets.groups_of([sets.CORPUS], ["no_such_program"])
 
@@ -112,14 +112,14 @@ def test_denormal_numbers_become_zero():
     np.testing.assert_array_equal(planted.flushed_denormals(values), [0, 1, 0])
 
 
-def test_a_program_with_an_error_answers_otherwise(tmp_path):
+def test_a_planted_error_changes_the_outputs(tmp_path):
     wrong.main(tmp_path, ["mixed_scales"])
     (right,) = PROGRAMS["mixed_scales"].arguments
     (outputs,) = from_npz(tmp_path / "mixed_scales.constant.npz")
     np.testing.assert_array_equal(outputs.data, np.append(np.float32(1e6), np.float32(0.500002) * right))
 
 
-def test_an_error_of_nine_times_the_noise_fails_and_is_within_the_fixed_tolerance(judged):
+def test_nine_times_the_noise_fails_within_fixed_tolerance(judged):
     result = judged(VALUES + np.array([[0, 9 * 2.0**-10], [0, 0]], np.float32))
     assert (result.fails, result.wrong) == (True, (0,))
     assert result.largest == pytest.approx(9)
@@ -137,17 +137,17 @@ def leaves(*numbers):
 
 
 @pytest.mark.parametrize(("reader", "real"), [(1.25, False), (1.5, True)])
-def test_a_reader_five_times_as_far_from_double_precision_is_wrong_for_real(reader, real):
+def test_a_reader_far_from_double_precision_is_wrong(reader, real):
     assert double.farther("output 0", *leaves(1.0625, reader, 1.0)).real is real
 
 
-def test_one_integer_that_is_chosen_otherwise_is_no_proof():
+def test_one_different_integer_is_not_a_real_change():
     written, read = leaf_of(np.zeros(8, np.int32)), leaf_of(np.eye(8, dtype=np.int32)[0])
     found = double.farther("output 0", written, read, written)
     assert (str(found), found.real) == ("output 0 int32[8]: reader 1, writer 0 from float64", False)
 
 
-def test_an_alarm_without_a_reference_is_a_false_one():
+def test_an_alarm_without_a_reference_is_false():
     assert not double.Farther(problem="it has a mesh").real
 
 
@@ -157,14 +157,14 @@ def test_the_page_shows_the_data():
     assert f"{session.BEGIN}{tables.markdown(found)}\n{session.END}" in page.read_text(encoding="utf-8")
 
 
-def test_a_page_keeps_what_is_around_the_tables(tmp_path):
+def test_write_page_changes_only_text_between_marks(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{session.BEGIN}old\n{session.END}after\n")
     session.write_page(page, "new")
     assert page.read_text() == f"before\n{session.BEGIN}new\n{session.END}after\n"
 
 
-def test_a_table_of_another_command_on_the_page_stays(tmp_path):
+def test_write_page_leaves_tables_of_other_commands(tmp_path):
     page = tmp_path / "page.md"
     others = f"{session.BEGIN}a table\n{session.END}"
     page.write_text(f"{kernels.BEGIN}old\n{kernels.END}{others}")
@@ -172,27 +172,27 @@ def test_a_table_of_another_command_on_the_page_stays(tmp_path):
     assert page.read_text() == f"{kernels.BEGIN}new\n{kernels.END}{others}"
 
 
-def test_a_change_of_kernels_is_counted_by_bits_and_measured_at_the_largest_element_of_its_output():
+def test_a_kernel_change_has_its_share_and_largest_error():
     large, small = np.array([8, 1, 0, 2], np.float32), np.array([1, 0.5, 0.5, 0.5], np.float32)
     moved = np.array([8, 1 + 3 * np.spacing(large[0]), -0.0, 2], np.float32)
     assert kernels.compare([large], [moved]) == kernels.Change(share=0.5, error=3.0)
     assert kernels.compare([large, small], [moved, small]) == kernels.Change(share=0.25, error=3.0)
 
 
-def test_a_complex_element_is_one_element():
+def test_a_complex_element_counts_once():
     answer = np.array([4, 3j], np.complex64)
     moved = answer + np.array([2 * np.spacing(np.float32(4)), 0], np.complex64)
     assert kernels.compare([answer], [moved]) == kernels.Change(share=0.5, error=2.0)
 
 
-def test_changes_of_kernels_are_told_as_a_range_and_the_largest_error():
+def test_kernel_changes_are_printed_as_range_and_error():
     none, some, many = kernels.Change(0.0, 0.0), kernels.Change(0.25, 3.0), kernels.Change(0.5, 1.0)
     assert kernels.text_of([none, none]) == "0"
     assert kernels.text_of([many, some]) == "25–50 %, 3"
     assert kernels.text_of([some, some]) == "25 %, 3"
 
 
-def test_data_without_an_end_is_null_in_json():
+def test_infinity_is_null_in_json():
     assert json.loads(session.as_json({"times": [math.inf, 1.0]})) == {"times": [None, 1.0]}
 
 

@@ -1,4 +1,4 @@
-"""What the newest jax can put into an artifact has a case here, or a reason in tests/compat/not_covered.yaml."""
+"""All that the newest jax can put into an artifact has a case here, or a reason in tests/compat/not_covered.yaml."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def covered():
 
 @pytest.fixture(scope="module")
 def installed(covered):
-    """What the installed jax can write; skips the test unless it is at least as new as the newest writer."""
+    """All that the installed jax can write. The test is skipped if that jax is older than the newest writer."""
     newest = max((version for row in covered["formats"].values() for _, version in row.writers), key=Version)
     if Version(jaxlib := importlib.metadata.version("jaxlib")) < Version(newest):
         pytest.skip(f"jaxlib {jaxlib} is older than the newest writer, {newest}")
@@ -40,8 +40,8 @@ def test_what_jax_can_write_has_a_case_or_a_reason(section, installed, covered):
     assert not missing, f"write a case for each of these {section}, or give the reason in {coverage_page.NOT_COVERED}"
 
 
-def test_each_target_of_a_stable_list_has_test_data_or_a_reason(covered):
-    """JAX asks it of its own list; here, of the list of every release, whichever jax is here."""
+def test_each_stable_target_has_a_case_or_a_reason(covered):
+    """JAX tests this for its own list; this test takes the lists of all releases."""
     listed = {target: version for version in load_calendar().versions() for target in stable_targets(version)}
     missing = {*listed} - {*covered["targets"]} - coverage_page.exemptions("targets")
     named = {target: f"on the list of jax {listed[target]}" for target in missing}
@@ -50,7 +50,7 @@ def test_each_target_of_a_stable_list_has_test_data_or_a_reason(covered):
 
 
 @pytest.mark.parametrize("section", ["targets", "primitives", "effects"])
-def test_nothing_with_a_case_is_said_to_have_none(section, covered):
+def test_no_name_with_a_case_is_listed_as_not_covered(section, covered):
     both = coverage_page.exemptions(section) & set(covered[section])
     assert not both, f"delete them from {coverage_page.NOT_COVERED}"
 

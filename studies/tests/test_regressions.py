@@ -1,4 +1,4 @@
-"""The programs of closed issues: all are collected where their folder is named, each has a link of its own."""
+"""The programs of closed issues: each has a link of its own, and only a run that names their folder collects them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATE = re.compile(r"\((?:open|closed|merged)\): bad (?:in|between|up to) ")
 
 
 def programs() -> dict[str, str]:
-    """The docstring of each test, by file and name."""
+    """Return the docstring of each test, by file and name."""
     return {
         f"{path.name}::{node.name}": ast.get_docstring(node) or ""
         for path in sorted(FOLDER.glob("[!_]*.py"))
@@ -32,15 +32,15 @@ def programs() -> dict[str, str]:
     }
 
 
-def test_every_program_has_a_link_of_its_own_and_says_where_it_was_bad():
+def test_every_program_has_a_link_and_its_bad_releases():
     links = [LINK.search(text) for text in programs().values()]
     assert all(links), dict(zip(programs(), links, strict=True))
     assert len({link.group() for link in links if link}) == len(links) >= 30
     assert [name for name, text in programs().items() if not STATE.search(text)] == []
 
 
-def test_all_are_collected_where_their_folder_is_named_in_the_environment_of_a_writer():
-    # That has jax, pytest and this project, and not what the project's own tests need.
+def test_a_writers_environment_collects_all_programs():
+    # Such an environment has jax, pytest and this project, but not the packages of the project's own tests.
     bare = """if True:
         import sys
         from importlib.machinery import PathFinder
@@ -58,7 +58,7 @@ def test_all_are_collected_where_their_folder_is_named_in_the_environment_of_a_w
     assert sorted(found) == sorted(programs())
 
 
-def test_none_is_collected_with_the_other_tests():
+def test_a_run_of_other_tests_collects_no_program():
     collect = runpy.run_path(str(FOLDER / "conftest.py"))["pytest_collect_file"]
     elsewhere = SimpleNamespace(session=SimpleNamespace(isinitpath=lambda path: path == FOLDER.parent))
     for path in FOLDER.glob("[!_]*.py"):
@@ -66,14 +66,14 @@ def test_none_is_collected_with_the_other_tests():
         assert collect(path, elsewhere) is None
 
 
-def test_the_data_have_a_row_of_every_program_and_the_page_shows_them():
+def test_data_and_page_have_a_row_for_every_program():
     rows = csv_rows(regressions_table.DATA)
     assert [row["program"] for row in rows] == [name.replace(".py::", ".") for name in programs()]
     page = regressions_table.PAGE.read_text(encoding="utf-8")
     assert page == regressions_table.page(rows, page)
 
 
-def test_a_release_is_right_or_did_what_no_golden_expects():
+def test_a_row_has_right_or_the_bad_verdicts_of_a_release():
     def ran(verdict, stage=Stage.COMPARE, **cell):
         return making.result(
             verdict, case="studies.corpus.regressions.fusions.test_arctan_of_many", stage=stage, **cell

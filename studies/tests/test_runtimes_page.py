@@ -1,4 +1,4 @@
-"""The page of runtimes is what the session writes from its record, and every other number is explained."""
+"""The page of runtimes is what the session writes from its record, and every difference of numbers is explained."""
 
 import re
 
@@ -36,11 +36,11 @@ def test_the_page_is_short():
     assert len(words) <= MOST_WORDS
 
 
-def test_every_other_number_is_explained(record):
+def test_every_difference_of_numbers_is_explained(record):
     assert problems_of(record, load_explained(EXPLAINED)) == []
 
 
-def test_an_unexplained_number_and_an_explanation_of_nothing_are_problems(record):
+def test_missing_and_unused_explanations_are_problems(record):
     (name, reader), *_ = record.readers.items()
     planted = {"a.test_case/0.12.0.1-cpu": "output 0 differs"}
     readers = {name: msgspec.structs.replace(reader, numerics=planted)}

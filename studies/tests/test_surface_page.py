@@ -1,4 +1,4 @@
-"""docs/evidence/surface.md shows surface.csv, which says what a run of the matrix says."""
+"""The page docs/evidence/surface.md shows surface.csv, which has the outcomes of a run of the matrix."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_each_module_of_cases_has_goldens_by_two_writers():
 
 
 @pytest.mark.weekly
-def test_the_data_say_what_runs_say_today(tmp_path):
+def test_a_run_today_gives_the_recorded_outcomes(tmp_path):
     day = day_of(surface_page.PAGE.read_text(encoding="utf-8"))
     words = ["--cases", f"{CASE}*", "--writers", "0.9.2", "--readers", "0.12.0.1,0.10.0,0.8.1", "--as-of", day]
     command = [sys.executable, "-m", "export_core", "matrix", *words, "--results", str(tmp_path), "--quiet"]

@@ -1,1 +1,1 @@
-"""Real breaks, bisected and reduced: `nox -s why`."""
+"""Ten real breaks, bisected and reduced: `nox -s why`."""

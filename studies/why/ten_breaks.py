@@ -1,8 +1,8 @@
-"""Ten real breaks, asked why: `nox -s why` bisects and reduces each, and runs the bundles of three by uv alone.
+"""The session of ten real breaks: `nox -s why` bisects and reduces each, and runs the bundles of three by uv alone.
 
-Each break is a golden in a reader: goldens of this project, and those that studies/why/breaks.py exports with
-an older release. The program prints a row for each, and ends with 1 unless every edge is the known one, and every
-bundle fails as its cell does. `--docs FILE` writes the table there; `--only NAME,NAME` leaves out the others.
+Each break is a golden in a reader: goldens of this project, and those that studies/why/breaks.py exports with an older
+release. A row is printed for each. The exit code is 0 if each break begins in its known release, and every bundle fails
+as its cell does, else 1. `--docs FILE` writes the table into that page; `--only NAME,NAME` runs some breaks.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ HEAD = ("break", "golden in reader", "last good", "first bad", "operations")
 
 @dataclass(frozen=True)
 class Break:
-    """A golden in a reader; and the last good and the first bad release that are known, of which either may be older.
+    """A golden in a reader, with the known last good and first bad releases; either of them may be the older one.
 
-    `bundle` is how the script of its bundle ends: an exit status; None where it is not run.
+    `bundle` is the exit status of its bundle's script; None where that is not run.
     """
 
     name: str
@@ -62,13 +62,13 @@ BREAKS = (
     Break(
         *("bf16 accumulation", "*.test_bf16_accumulation", WRITER, "0.11.2", "0.11.1", "0.11.2"),
         words=("--by", "numbers"),
-        reduce=False,  # by the writer's noise it is no failure
+        reduce=False,  # within the writer's noise, so there is no failure to reduce
     ),
 )
 
 
 def main() -> None:
-    """Export what is missing, ask why of each break, print the table."""
+    """Export missing programs, bisect and reduce each break, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="some of the breaks, by their names, with commas")
     parser.add_argument("--docs", type=Path, help="write the table into this page")
@@ -80,7 +80,7 @@ def main() -> None:
     rows, problems = [], []
     for each in BREAKS:
         if not names or each.name in names:
-            row, found = asked(each)
+            row, found = examined(each)
             rows.append(row)
             problems += [f"{each.name}: {problem}" for problem in found]
             print(" | ".join(row), *found, sep="\n", file=sys.stderr, flush=True)
@@ -89,13 +89,13 @@ def main() -> None:
     if options.docs:
         options.docs.write_text(filled(options.docs.read_text(), {"breaks": text}))
     print(
-        "\n".join(problems) or f"{len(rows)} breaks: every edge is the known one, every bundle fails as its cell does"
+        "\n".join(problems) or f"{len(rows)} breaks begin in their known releases, every bundle fails as its cell does"
     )
     sys.exit(1 if problems else 0)
 
 
 def export_programs() -> None:
-    """Goldens of the programs that no golden of this project has, but for those of an earlier run."""
+    """Write the goldens of studies/why/breaks.py, unless an earlier run did."""
     if all(map(golden_folder, BREAKS)):
         return
     command = [sys.executable, "-m", "export_core", "goldens", "backfill", "--writers", WRITER, "--install", ".", "--"]
@@ -104,19 +104,20 @@ def export_programs() -> None:
 
 
 def golden_folder(one: Break) -> Path | None:
-    """The folder of goldens that has this break; None where its program has not been exported."""
+    """Return the folder of goldens that has this break; None where its program has not been exported."""
     return next((folder for folder in (ROOT / "golden", OWN) if any(folder.glob(one.case))), None)
 
 
-def asked(one: Break) -> tuple[list[str], list[str]]:
-    """A row of the table, and what is not as it is known."""
+def examined(one: Break) -> tuple[list[str], list[str]]:
+    """Bisect, reduce and bundle a break; return its row of the table, and differences from what is known."""
     goldens = golden_folder(one) or OWN
     cell = ["--cases", one.case, "--writers", one.writer, "--readers", one.reader, "--platforms", one.platform]
     cell += ["--goldens", str(goldens)]
     done = jaxexport("bisect", *cell, *one.words, "--json", "--quiet")
     problems = []
     if done.returncode:
-        problems.append(f"bisect ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
+        text = (done.stderr or done.stdout).strip()[-500:]
+        problems.append(f"bisect: expected exit code 0, found {done.returncode}: {text}")
         return [one.name, f"{one.case} by {one.writer} in {one.reader}", *["-"] * 3], problems
     found = json.loads(done.stdout)
     good, bad = found["last_good"]["jaxlib"], found["first_bad"]["jaxlib"]
@@ -133,38 +134,39 @@ def asked(one: Break) -> tuple[list[str], list[str]]:
 
 
 def reduction(one: Break, cell: list[str]) -> tuple[str, str]:
-    """Operations before and after, and what went wrong."""
+    """Reduce a break; return its number of operations before and after, and a problem or an empty text."""
     folder = WORK / "reduced" / one.name.replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     done = jaxexport("reduce", *cell, "--output", str(folder), "--quiet")
     match = REDUCED.search(done.stdout)
     if done.returncode or not match:
-        return "-", f"reduce ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}"
+        text = (done.stderr or done.stdout).strip()[-500:]
+        return "-", f"reduce: expected exit code 0, found {done.returncode}: {text}"
     return f"{match[1]} → {match[2]}", ""
 
 
 def run_bundle(one: Break, cell: list[str]) -> str:
-    """Run the script of a bundle by uv and Python alone. What went wrong; empty where it fails as the cell does."""
+    """Run the script of a bundle by uv and Python alone; return a problem, empty where it fails as the cell does."""
     folder = WORK / "bundles" / one.name.replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
     reduced = WORK / "reduced" / folder.name
     words = ["--reduced", str(reduced)] if reduced.is_dir() else []
     done = jaxexport("explain", *cell, "--bundle", str(folder), *words)
     if done.returncode:
-        return f"explain ended with {done.returncode}: {done.stderr.strip()[-500:]}"
+        return f"explain: expected exit code 0, found {done.returncode}: {done.stderr.strip()[-500:]}"
     others = ("PYTHON", "JAX", "XLA", "VIRTUAL")
     bare = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     uv = uv_command()
     command = [uv, "run", "--no-project", "--python", find_python("3.12", uv), SCRIPT]
     done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, check=False)
     if done.returncode not in (one.bundle, 128 - one.bundle if one.bundle and one.bundle < 0 else one.bundle):
-        return f"the bundle ended with {done.returncode}, expected {one.bundle}: {done.stderr.strip()[-500:]}"
+        return f"the bundle: expected exit status {one.bundle}, found {done.returncode}: {done.stderr.strip()[-500:]}"
     return ""
 
 
 def jaxexport(*words: str) -> subprocess.CompletedProcess[str]:
-    """The command, in this project."""
+    """Run `jaxexport` in this project."""
     command = [sys.executable, "-m", "export_core", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 

@@ -27,7 +27,7 @@ FIELDS = (
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     target = tmp_path_factory.mktemp("exported")
-    command = [sys.executable, STUDIES / "said_by_jax.py", target, *CASES]
+    command = [sys.executable, STUDIES / "jax_truth.py", target, *CASES]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     (made,) = target.iterdir()
     return made

@@ -155,7 +155,7 @@ def test_a_page_that_shows_something_else_fails(tmp_path):
     with pytest.raises(PrintedError, match=r"page\.md:7: "):
         check(read(path), make("empty", tmp_path / "wrong"))
     path.write_text(PAGE.format(shown="one").replace("exit: 3", "exit: 0"))
-    with pytest.raises(PrintedError, match="exit code 0 expected, 3 found"):
+    with pytest.raises(PrintedError, match="expected exit code 0, found 3"):
         check(read(path), make("empty", tmp_path / "code"))
 
 

@@ -1,4 +1,4 @@
-"""All tests of features run in an empty folder: no policy, no golden and no run is found there but the test's own."""
+"""All tests of features run in an empty folder, where only the test's own policy, goldens and runs are found."""
 
 import pytest
 

@@ -12,7 +12,7 @@ from export_core.knowledge.measured import MEASURED, Measured, measured
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms
 from export_core.releases.calendar_entries import shipped_entries
-from tools.measured_operations import seen, text_of
+from tools.measured_operations import recorded_runs, text_of
 
 GOLDENS = Path(__file__).parents[2] / "golden"
 TABLE = Measured(
@@ -29,7 +29,9 @@ def ahead(name, reader):
 
 
 def test_the_table_is_what_the_records_say():
-    assert Path(MEASURED).read_text(encoding="utf-8") == text_of(*seen()), "run `python -m tools.measured_operations`"
+    assert Path(MEASURED).read_text(encoding="utf-8") == text_of(*recorded_runs()), (
+        "run `python -m tools.measured_operations`"
+    )
 
 
 @pytest.mark.parametrize(

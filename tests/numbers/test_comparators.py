@@ -48,7 +48,7 @@ def says_nothing(expected, actual):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A folder with our_checks.py in it."""
+    """A project with comparators in our_checks.py, and a module that fails at its import."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "our_checks.py").write_text(CHECKS)
     (folder / "our_mistake.py").write_text("1 / 0")
@@ -70,7 +70,7 @@ def compared(user_code):
     return compared
 
 
-def test_a_users_function_decides_and_errors_are_still_reported(compared):
+def test_a_users_comparator_decides_and_errors_are_measured(compared):
     found = compared("Checks.same_set")
     assert (found.ok, found.max_abs_error, found.max_ulp) == (True, 1.0, 1 << 23)
     assert str(found) == "max abs error 1, max rel error 1, max ulp 8388608"
@@ -78,7 +78,7 @@ def test_a_users_function_decides_and_errors_are_still_reported(compared):
     assert (found.ok, str(found)) == (False, "our_checks:Checks.same_set: another set")
 
 
-def test_an_assertion_that_fails_is_what_is_wrong(compared):
+def test_a_failed_assertion_of_a_comparator_is_the_difference(compared):
     assert compared("asserts", actual=(1.0, 2.0)).ok
     found = compared("asserts")
     assert not found.ok
@@ -87,7 +87,7 @@ def test_an_assertion_that_fails_is_what_is_wrong(compared):
     assert str(compared("asserts_silently")).startswith("our_checks:asserts_silently: ")
 
 
-def test_other_shapes_never_reach_it(compared):
+def test_a_comparator_is_not_called_for_other_shapes(compared):
     assert compared("breaks", actual=(1.0,)).problem == "output 0: expected float32[2], got float32[1]"
 
 
@@ -99,10 +99,10 @@ def test_other_shapes_never_reach_it(compared):
         ("says_nothing", "compare='our_checks:says_nothing' returned ' ': expected None"),
     ],
 )
-def test_a_function_that_fails_or_returns_something_is_an_error(compared, name, message):
-    with pytest.raises(CompareError) as told:
+def test_a_comparator_that_raises_or_returns_nonsense_is_an_error(compared, name, message):
+    with pytest.raises(CompareError) as raised:
         compared(name)
-    assert str(told.value).startswith(message)
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -124,15 +124,15 @@ def test_a_function_that_fails_or_returns_something_is_an_error(compared, name, 
         ("our_checks:LIMIT", "compare='our_checks:LIMIT': expected a function (expected, actual), found int."),
     ],
 )  # fmt: skip
-def test_a_missing_function_is_an_error_with_the_searched_folder(user_code, name, message):
-    with pytest.raises(CompareError) as told:
+def test_a_missing_comparator_is_an_error_with_the_folder(user_code, name, message):
+    with pytest.raises(CompareError) as raised:
         user_code.check(name)
-    assert str(told.value).startswith(message)
+    assert str(raised.value).startswith(message)
     if "cannot import" in message:
-        assert "through PYTHONPATH" in str(told.value)
+        assert "through PYTHONPATH" in str(raised.value)
 
 
-def test_a_plan_imports_from_the_working_folder_or_fails(project, monkeypatch):
+def test_a_plan_imports_comparators_from_the_working_folder(project, monkeypatch):
     def plan(name):
         one = golden(comparison=Comparison(name))
         return make_plan([one], load_calendar(), Windows(), Selection(readers="0.12.0.1"), day("2026-11-21"))
@@ -144,7 +144,7 @@ def test_a_plan_imports_from_the_working_folder_or_fails(project, monkeypatch):
         plan("our_checks:gone")
 
 
-# --- code that does anything but compare ------------------------------------------------------------------------------
+# --- comparators that misbehave ---------------------------------------------------------------------------------------
 
 HOSTILE = {
     "sys.exit(0)": "SystemExit: 0",
@@ -187,22 +187,22 @@ def impatient(project):
         yield code
 
 
-# What ends or blocks the process is seen from outside, whenever it does: one such code at the import is enough.
+# Code that ends or blocks the process is noticed from outside, so that one such code at the import is enough.
 @pytest.mark.parametrize(
     ("when", "code"), [*((AT_IMPORT, code) for code in [*HOSTILE][:5]), *((AT_CALL, code) for code in HOSTILE)]
 )
-def test_code_that_ends_or_blocks_is_one_error(project, impatient, when, code):
+def test_a_comparator_that_ends_or_blocks_is_one_error(project, impatient, when, code):
     name = f"our_hostile_{len(list(project.iterdir()))}"
     (project / f"{name}.py").write_text(when.format(code=code))
     one = [leaf_of(np.ones(2, np.float32))]
-    with pytest.raises(CompareError) as told:
+    with pytest.raises(CompareError) as raised:
         impatient.compare(f"{name}:f", one, one)
-    assert str(told.value).startswith(f"compare='{name}:f'")
-    assert HOSTILE[code] in str(told.value)
+    assert str(raised.value).startswith(f"compare='{name}:f'")
+    assert HOSTILE[code] in str(raised.value)
     assert impatient.compare("our_checks:asserts", one, one) is None, "the next one is compared"
 
 
-def test_what_user_code_prints_or_reads_is_no_answer(tmp_path):
+def test_output_of_user_code_is_not_taken_for_an_answer(tmp_path):
     (tmp_path / "our_hostile.py").write_text(FORGING)
     one = [leaf_of(np.ones(2, np.float32))]
     with contextlib.closing(UserCode(tmp_path)) as user_code:
@@ -217,7 +217,7 @@ def test_one_process_serves_several_threads(compared):
         assert [found.ok for found in threads.map(compared, names)] == [True, False, False] * 4
 
 
-def test_closing_ends_a_comparison_that_would_not_end(tmp_path):
+def test_closing_ends_a_comparison_that_hangs(tmp_path):
     (tmp_path / "our_hostile.py").write_text(AT_CALL.format(code="signal.pause()"))
     one = [leaf_of(np.ones(2, np.float32))]
     user_code = UserCode(tmp_path)
@@ -230,7 +230,7 @@ def test_closing_ends_a_comparison_that_would_not_end(tmp_path):
         user_code.check("our_hostile:f")
 
 
-def test_a_comparator_sees_no_token_and_what_the_policy_names(tmp_path, monkeypatch):
+def test_a_comparator_sees_only_variables_of_the_policy(tmp_path, monkeypatch):
     (tmp_path / "our_spy.py").write_text(
         "import os\ndef f(expected, actual): return ' '.join({'CI_TOKEN', 'OURS'} & {*os.environ})"
     )

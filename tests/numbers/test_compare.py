@@ -1,4 +1,4 @@
-"""Comparing outputs with the writer's: what may differ, by how much, and how a difference is reported."""
+"""Comparison of outputs with the writer's: what may differ, by how much, and how a difference is reported."""
 
 import math
 
@@ -41,7 +41,7 @@ def f32(*values):
         (np.array([1], np.int8), np.array([1], ml_dtypes.int4), "output 0: expected int8[1], got int4[1]"),
     ],
 )
-def test_number_dtype_and_shape_must_be_the_same(expected, actual, problem):
+def test_count_dtype_and_shape_of_outputs_must_agree(expected, actual, problem):
     found = compared(expected, actual)
     assert (found.ok, found.problem, str(found)) == (False, problem, problem)
 
@@ -63,16 +63,16 @@ def test_integers_too_large_for_a_float_have_an_exact_error():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
-def test_nan_equals_nan_and_infinity_itself_and_nothing_else(dtype):
+def test_nan_and_infinity_equal_only_themselves(dtype):
     specials = np.array([NAN, INF, -INF, 1], dtype)
     same = compared(specials, specials)
     assert (same.ok, same.max_abs_error) == (True, 0.0)
-    for place, other in [(0, 1), (1, -INF), (1, NAN), (1, 1), (2, INF), (3, NAN), (3, INF)]:
+    for position, other in [(0, 1), (1, -INF), (1, NAN), (1, 1), (2, INF), (3, NAN), (3, INF)]:
         changed = specials.copy()
-        changed[place] = other
+        changed[position] = other
         found = compared(specials, changed, rtol=1.0, atol=1.0)
-        assert not found.ok, (place, other)
-        assert (found.worst.index, found.max_abs_error) == ((place,), INF)
+        assert not found.ok, (position, other)
+        assert (found.worst.index, found.max_abs_error) == ((position,), INF)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_nan_equals_nan_and_infinity_itself_and_nothing_else(dtype):
     ],
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
-def test_nan_and_infinity_on_one_side_have_a_line_of_their_own(dtype, expected, actual, line):
+def test_nan_or_infinity_on_one_side_is_reported_in_a_line(dtype, expected, actual, line):
     found = compared(np.array(expected, dtype), np.array(actual, dtype), rtol=1e9, ulp=2**40)
     assert (found.ok, found.masks) == (False, (line,))
     assert str(found).splitlines()[1] == f"  {line}"
     assert found.mismatched == sum(str(one) != str(other) for one, other in zip(expected, actual, strict=True))
 
 
-def test_only_nan_and_infinity_have_a_line_one_for_each_kind():
+def test_each_kind_of_nan_or_infinity_is_reported_once():
     assert compared(f32(1, NAN), f32(2, NAN)).masks == ()
     assert len(compared(f32(1, NAN, INF), f32(NAN, 1, -INF)).masks) == 3
     assert compared(f32(1, NAN), f32(NAN, NAN), compare="exact").masks == (
@@ -104,18 +104,25 @@ def test_only_nan_and_infinity_have_a_line_one_for_each_kind():
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_complex_specials_equal_themselves_and_do_not_crash(dtype):
+def test_complex_nan_and_infinity_equal_only_themselves(dtype):
     specials = np.array([complex(NAN, 1), complex(INF, NAN), complex(INF, -INF), complex(1, -INF), 2j], dtype)
     assert compared(specials, specials).ok
-    for place, other in [(0, 1), (1, 1), (2, complex(INF, INF)), (2, NAN), (3, complex(1, INF)), (4, complex(0, INF))]:
+    for position, other in [
+        (0, 1),
+        (1, 1),
+        (2, complex(INF, INF)),
+        (2, NAN),
+        (3, complex(1, INF)),
+        (4, complex(0, INF)),
+    ]:
         changed = specials.copy()
-        changed[place] = other
+        changed[position] = other
         found = compared(specials, changed)
-        assert (found.ok, found.mismatched, found.worst.index) == (False, 1, (place,)), (place, other)
+        assert (found.ok, found.mismatched, found.worst.index) == (False, 1, (position,)), (position, other)
 
 
 @pytest.mark.parametrize("dtype", [*DEFAULT_RTOL, "float8_e4m3fn", "float8_e5m2"])
-def test_without_atol_the_largest_element_is_the_measure(dtype):
+def test_without_atol_errors_are_relative_to_the_largest(dtype):
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     rtol = DEFAULT_RTOL.get(dtype, COARSE)
     for scale in (1.0, 2.0**-6):
@@ -124,13 +131,13 @@ def test_without_atol_the_largest_element_is_the_measure(dtype):
         assert not compared(expected, np.array([scale, scale * rtol * 1.5]).astype(kind)).ok
 
 
-def test_a_small_scale_is_no_free_pass():
+def test_small_values_are_not_accepted_as_equal():
     assert not compared(f32(1e-6, 2e-6), f32(1e-6, 3e-6)).ok
     assert not compared(f32(0.0), f32(1e-30)).ok
     assert compared(f32(0.0, INF, NAN), f32(0.0, INF, NAN)).ok, "what is not finite is no measure"
 
 
-def test_tolerances_that_are_given_are_taken_and_reported():
+def test_given_tolerances_are_used_and_reported():
     expected, actual = f32(1, 100), f32(1.05, 104)
     assert compared(expected, actual, rtol=0.05, atol=0.0).ok is True
     found = compared(expected, actual, rtol=0.0, atol=1.0)
@@ -138,7 +145,7 @@ def test_tolerances_that_are_given_are_taken_and_reported():
     assert compared(expected, actual, rtol=0.0, atol=4.0).ok
 
 
-def test_a_tolerance_by_dtype_leaves_the_others_their_default():
+def test_a_tolerance_for_one_dtype_leaves_other_defaults():
     half = np.array([1.0, 1.0], ml_dtypes.bfloat16)
     expected, actual = [f32(1, 1), half], [f32(1, 1.001), half * half.dtype.type(1.1)]
     assert not compared(expected, actual).ok
@@ -151,12 +158,12 @@ def test_a_tolerance_by_dtype_leaves_the_others_their_default():
 @pytest.mark.parametrize(
     ("platforms", "ok"), [((), False), (("cpu", "cpu"), False), (("cpu", "tpu"), True), (("tpu", "cpu"), True)]
 )
-def test_platforms_that_multiply_in_fewer_bits_may_differ_more(platforms, ok):
+def test_imprecise_platforms_have_a_wider_default(platforms, ok):
     assert compared(f32(1, 1), f32(1, 1.005), platforms).ok is ok
     assert not compared(np.array([1.0]), np.array([1.005]), platforms).ok, "float64 is not multiplied so"
 
 
-def test_what_the_policy_says_for_a_platform_holds_there():
+def test_the_policys_tolerance_applies_to_its_platform():
     policy = {"tpu": {"float32": Tolerance(rtol=0.1)}, "cpu": {"float32": Tolerance(rtol=0.0, atol=0.0)}}
     far, near = f32(1.05), np.nextafter(f32(1), 2)
     assert compared(f32(1), far, ("cpu", "tpu"), policy).ok
@@ -166,7 +173,7 @@ def test_what_the_policy_says_for_a_platform_holds_there():
     assert not compared(f32(1), near, ("cpu", "tpu"), policy, compare="exact").ok
 
 
-def test_ulps_alone_are_enough_and_leave_no_other_tolerance():
+def test_ulp_alone_replaces_the_default_tolerance():
     one = f32(1.0, 1e-20)
     four = (one.view(np.int32) + 4).view(np.float32)
     assert compared(one, four, ulp=4).ok
@@ -175,7 +182,7 @@ def test_ulps_alone_are_enough_and_leave_no_other_tolerance():
     assert not compared(f32(0.0, 1.0), f32(1e-8, 1.0), ulp=4).ok, "no tolerance relative to the largest element"
 
 
-def test_the_error_allowed_by_ulps_is_that_of_as_many_units():
+def test_a_limit_in_ulps_is_that_many_units():
     step = np.float32(2**-23)
     expected, actual = f32(1, 1, 1), f32(1, 1 + step, 1 + 3 * step)
     rule = Rule("float32", tolerance=tolerance_for("float32", Tolerance(ulp=4)))
@@ -188,17 +195,17 @@ def test_an_element_passes_by_ulps_or_by_rtol_and_atol():
     assert not compared(one, f32(1000.001, 1e-8), ulp=1, atol=1e-7).ok
     found = compared(one, f32(1001, 1), ulp={"float32": 1}, atol=1e-7)
     assert (found.ok, found.tolerance) == (False, "rtol 0, atol 1e-07, or 1 ulp (golden)")
-    assert compared(one, f32(1001, 1), ulp={"float64": 1}, rtol=1e-3).ok, "said of another dtype"
+    assert compared(one, f32(1001, 1), ulp={"float64": 1}, rtol=1e-3).ok, "the limit is for another dtype"
 
 
-def test_max_ulp_is_over_what_is_finite_on_both_sides():
+def test_max_ulp_counts_only_finite_pairs():
     assert compared(f32(1, INF, NAN), f32(np.nextafter(f32(1), 2)[0], -INF, 1)).max_ulp == 1
     assert compared(f32(NAN), f32(NAN)).max_ulp is None
     assert compared(np.array([1]), np.array([2])).max_ulp is None
     assert compared([f32(1), np.array([1])], [f32(1), np.array([1])]).max_ulp == 0
 
 
-def test_the_neighbour_of_the_largest_number_is_no_infinity():
+def test_infinity_is_not_within_an_ulp_of_the_largest_number():
     largest = np.finfo(np.float32).max
     assert not compared(f32(largest), f32(INF), ulp=1).ok
     assert not compared(f32(INF), f32(largest), ulp=1, rtol=0.5).ok
@@ -224,14 +231,14 @@ def test_a_difference_has_counts_errors_and_a_few_elements():
     ]
 
 
-def test_errors_are_of_all_outputs_details_of_the_first_bad_one():
+def test_details_are_of_the_first_wrong_output_errors_of_all():
     found = compared([f32(1), f32(1), f32(1)], [f32(1), f32(2), f32(9)])
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "complex64", ml_dtypes.bfloat16, ml_dtypes.int4])
 @pytest.mark.parametrize("how", ["allclose", "exact"])
-def test_every_shape_equals_itself_and_a_scalar_no_other(dtype, how):
+def test_arrays_of_every_shape_equal_themselves(dtype, how):
     for shape in ((), (0,), (2, 0, 3), (3,)):
         array = np.ones(shape, dtype)
         found = compared(array, array, compare=how)
@@ -240,7 +247,7 @@ def test_every_shape_equals_itself_and_a_scalar_no_other(dtype, how):
     assert (other.ok, other.worst.index, other.mismatched, other.total) == (False, (), 1, 1)
 
 
-def test_exact_looks_at_bits():
+def test_exact_compares_bits():
     assert compared(f32(0.0), f32(-0.0)).ok
     found = compared(f32(1.0, 0.0), f32(1.0, -0.0), compare="exact")
     assert (found.ok, found.mismatched, found.total, found.tolerance) == (False, 1, 2, "equal bits (golden)")
@@ -269,7 +276,7 @@ def test_prng_keys_and_float0_must_be_equal():
     st.floats(0, 1),
     st.floats(0, 100),
 )
-def test_tolerance_is_atol_plus_rtol_of_the_expected(expected, actual, rtol, atol):
+def test_the_limit_is_atol_plus_rtol_times_expected(expected, actual, rtol, atol):
     within = np.abs(actual - expected) <= atol + rtol * np.abs(expected)
     found = compared(expected, actual, rtol=rtol, atol=atol)
     assert found.ok == bool(within.all())
@@ -279,12 +286,12 @@ def test_tolerance_is_atol_plus_rtol_of_the_expected(expected, actual, rtol, ato
 
 
 @given(arrays.arrays(np.complex64, arrays.array_shapes(min_dims=0, max_side=3)), arrays.arrays(np.complex64, (2,)))
-def test_no_complex_numbers_crash_a_comparison(array, other):
+def test_comparing_any_complex_numbers_does_not_raise(array, other):
     assert compared(array, array).ok
     found = compared(other, other[::-1].copy())
     assert found.ok or str(found)
 
 
-def test_a_call_without_outputs_agrees_without_an_error():
+def test_calls_without_outputs_agree():
     found = compare_leaves([], [], Rules(Comparison()))
     assert (found.ok, found.max_abs_error, found.max_rel_error, found.mismatched) == (True, 0, 0, 0)

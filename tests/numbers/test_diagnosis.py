@@ -1,4 +1,4 @@
-"""What a difference looks like: planted patterns are recognised, not confused, and not seen where there is none."""
+"""Diagnosis of differences: planted patterns are recognised, not confused, and not found where there are none."""
 
 import time
 import zlib
@@ -30,7 +30,7 @@ def normal(rng, *shape):
 
 
 def narrowed(values, dtype):
-    """Rounded to a narrower type, and back."""
+    """Return the values rounded to a narrower type, in their own type."""
     if values.dtype.kind == "c":
         return narrowed(values.real, dtype) + 1j * narrowed(values.imag, dtype)
     if dtype == "tf32":
@@ -39,7 +39,7 @@ def narrowed(values, dtype):
 
 
 def product(one, other, dtype=np.float32):
-    """A float32 product of factors rounded to a type."""
+    """Return the float32 product of factors rounded to a type."""
     one, other = narrowed(one, dtype), narrowed(other, dtype)
     return (one.astype(np.float64) @ other.astype(np.float64)).astype(np.float32)
 
@@ -78,7 +78,7 @@ def rounding(rng, values):
 
 
 WRONG_SIGN = "the elements that differ have the wrong sign"
-# What it is to look like, how it is planted, and in which arrays.
+# For each pattern: the expected diagnosis, how the pattern is planted, and in which arrays.
 PLANTED = {
     "sign": (WRONG_SIGN, lambda rng, x: -x, SIGNED),
     "signs of small ones": (WRONG_SIGN, negated_small, SIGNED),
@@ -101,15 +101,15 @@ PAIRS = [(pattern, name) for pattern, (_, _, names) in PLANTED.items() for name 
 
 
 def limits(values):
-    """What may be allowed: by noise, by a tolerance relative to the largest element, or nothing."""
+    """Return possible limits of errors: by noise, by a tolerance relative to the largest element, and none."""
     if values.dtype.kind in "iu":
         return [None]
     sizes, step = np.abs(values.astype(complex)), float(ml_dtypes.finfo(values.dtype).eps)
     return [8 * step * sizes, 2 * step * (sizes + sizes.max()), None]
 
 
-def of(pattern, name, seed=0):
-    """Expected and actual values, with a pattern planted."""
+def planted_in(pattern, name, seed=0):
+    """Return expected and actual values, the actual ones with a pattern."""
     rng = np.random.default_rng([seed, zlib.crc32(f"{pattern} {name}".encode())])
     values = ARRAYS[name](rng)
     return values, np.asarray(PLANTED[pattern][1](rng, values))
@@ -120,19 +120,19 @@ def looks(expected, actual, limit=None):
 
 
 @pytest.mark.parametrize(("pattern", "name"), PAIRS)
-def test_a_planted_pattern_is_recognised_and_no_other(pattern, name):
-    expected, actual = of(pattern, name)
+def test_a_planted_pattern_is_recognised(pattern, name):
+    expected, actual = planted_in(pattern, name)
     text = PLANTED[pattern][0].format(last=expected.ndim - 1)
     diagnoses = [diagnose(expected, actual, limit) for limit in limits(expected)]
     assert {diagnosis.looks_like.startswith(text) for diagnosis in diagnoses if diagnosis != Diagnosis()} == {True}
 
 
 def test_patterns_are_not_confused_over_many_seeds():
-    """The confusion table: of every pattern in every array, what is said instead."""
+    """Count the confusions of every pattern in every array."""
     confused, named_wrongly, total = [], 0, 0
     for pattern, name in PAIRS:
         for seed in range(1, 6):
-            expected, actual = of(pattern, name, seed)
+            expected, actual = planted_in(pattern, name, seed)
             diagnosis = diagnose(expected, actual, limits(expected)[0])
             text = PLANTED[pattern][0].format(last=expected.ndim - 1)
             total += diagnosis != Diagnosis()
@@ -154,20 +154,20 @@ def test_patterns_are_not_confused_over_many_seeds():
         (np.float32([1.5, 2, 3]), np.float32([-1.5, 2, 3]), WRONG_SIGN),
     ],
 )
-def test_other_patterns(expected, actual, text):
+def test_rarer_patterns_are_recognised(expected, actual, text):
     assert looks(expected, actual).startswith(text)
 
 
 @pytest.mark.parametrize("planted", [-1, 2, 1.5])
 @pytest.mark.parametrize("value", [2.0, 0.25])
-def test_equal_values_fit_many_patterns_and_none_is_claimed(planted, value):
+def test_arrays_of_equal_values_show_no_pattern(planted, value):
     values = np.full((5, 5), value, np.float32)
     assert looks(values, values * np.float32(planted)) == ""
     assert looks(0 * values, values) == ""
 
 
 def computed(dtype):
-    """A product of float32 factors, and one of factors of a narrower type; of doubles, in float32."""
+    """Compute one product in full precision and in a narrower type. For float32, the full precision is double."""
     rng = np.random.default_rng(2)
     if dtype == "softmax of bfloat16":
         logits = 3 * normal(rng, 20, 31)
@@ -188,37 +188,37 @@ def computed(dtype):
         (np.float32, "float32"),
     ],
 )
-def test_what_is_computed_in_a_narrower_type_looks_like_it(dtype, text):
+def test_computing_in_a_narrower_type_is_recognised(dtype, text):
     assert text in looks(*computed(dtype))
 
 
-def test_parts_made_in_doubles_are_not_called_float32():
+def test_float32_is_not_diagnosed_for_a_float32_part():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((20, 20))
     assert "float32" in diagnose(values, narrowed(values, np.float32), None).looks_like
     assert "float32" not in diagnose(values, narrowed(values, np.float32), None, "float32").looks_like
 
 
-def test_one_element_that_is_a_little_off_is_neither_rounding_nor_lost_precision():
+def test_one_slightly_wrong_element_shows_no_pattern():
     values = normal(np.random.default_rng(2), 30, 30)
     off = values.copy()
     off[3, 4] *= np.float32(1.001)
     assert [looks(values, off, limit) for limit in limits(values)] == ["", "", ""]
 
 
-def test_another_constant_is_neither_rounding_nor_a_factor():
+def test_another_constant_in_a_formula_shows_no_pattern():
     values = normal(np.random.default_rng(2), 300)
     gelu, other = (0.5 * values * (1 + np.tanh(0.7978845 * (values + c * values**3))) for c in (0.0447, 0.04471))
     assert looks(gelu, other, 1e-7 * np.abs(gelu)).startswith("no pattern: errors of about")
 
 
-def test_errors_beside_a_large_element_are_not_rounding():
+def test_errors_beside_a_large_element_are_no_rounding():
     rng = np.random.default_rng(2)
     expected, actual = (np.concatenate([np.float32([1e6]), normal(rng, 200)]) for _ in range(2))
     assert looks(expected, actual, 1e-6 * np.abs(expected.astype(float))).startswith("no pattern: errors as large")
 
 
-def test_a_transposition_must_hold_for_elements_that_do_not_differ_too():
+def test_a_partial_transposition_is_not_diagnosed():
     values = normal(np.random.default_rng(2), 6, 6)
     some = np.where(np.arange(36).reshape(6, 6) % 7 < 2, values.T, values)
     assert "transposed" not in looks(values, some, 1e-6 * np.abs(values))
@@ -229,7 +229,7 @@ def test_exchanged_axes_of_a_batch_are_named():
     assert looks(values, values.swapaxes(1, 2)) == "axes 1 and 2 exchanged"
 
 
-def test_the_histogram_counts_every_element_once_and_a_small_array_has_none():
+def test_the_histogram_counts_every_element_once():
     assert diagnose(np.ones(10), -np.ones(10), None).histogram == ""
     expected = np.ones(20)
     actual = expected + np.array([0.0] * 10 + [0.5] * 3 + [5] * 2 + [50, 500, 5000, NAN, INF])
@@ -241,8 +241,8 @@ def test_the_histogram_counts_every_element_once_and_a_small_array_has_none():
     assert diagnose(np.zeros(20, int), np.arange(20), None).histogram == "errors: ≤1: 2 · 1–10: 9 · 10–100: 9"
 
 
-def test_a_million_elements_take_a_fraction_of_a_second():
-    """50 ms of one core where nothing else runs."""
+def test_diagnosing_a_million_elements_is_fast():
+    """It takes 50 ms of a core that runs nothing else."""
     values = normal(np.random.default_rng(2), 1000, 1000)
     wrong = garbage(np.random.default_rng(3), values)
     for shape in ((1000, 1000), (1_000_000,), (10, 100, 1000)):
@@ -264,7 +264,7 @@ ANY = st.one_of(
 
 @settings(max_examples=400)
 @given(ANY, st.sampled_from([None, 0.0, 1e-6, NAN, INF, -1.0]))
-def test_nothing_raises(expected, allowed):
+def test_diagnosing_any_arrays_does_not_raise(expected, allowed):
     for actual in (expected, np.flip(expected), np.zeros_like(expected), np.ones_like(expected)):
         limit = None if allowed is None else np.full(expected.shape, allowed)
         kind = diagnose(expected, actual, limit)
@@ -282,14 +282,14 @@ def test_narrow_dtypes_do_not_raise(dtype):
 
 @settings(max_examples=100)
 @given(arrays.arrays(np.float32, (4, 7), elements=st.floats(-1e3, 1e3, width=32)), st.sampled_from(["none", "noise"]))
-def test_equal_arrays_look_like_nothing(values, how):
+def test_equal_arrays_have_no_diagnosis(values, how):
     limit = None if how == "none" else 1e-6 * np.abs(values.astype(float))
     assert diagnose(values, values.copy(), limit) == Diagnosis()
 
 
 @settings(max_examples=100)
 @given(st.integers(0, 2**32), st.sampled_from(sorted(ARRAYS)))
-def test_garbage_is_never_given_a_pattern(seed, name):
+def test_garbage_is_never_diagnosed_as_a_pattern(seed, name):
     rng = np.random.default_rng(seed)
     expected = ARRAYS[name](rng)
     for limit in limits(expected):
@@ -297,7 +297,7 @@ def test_garbage_is_never_given_a_pattern(seed, name):
 
 
 def rounded(values):
-    """The values with errors of both signs in the last place."""
+    """Return the values with errors of both signs in the last bit."""
     signs = np.random.default_rng(5).choice([-1, 1], values.shape)
     return (values.astype(np.float64) * (1 + signs * 2.0**-22)).astype(np.float32)
 
@@ -307,18 +307,18 @@ def kind_of(expected, actual):
     return compare_leaves(*leaves, Rules(Comparison(rtol=1e-8))).kind
 
 
-def test_a_difference_is_rounding_only_if_every_output_that_differs_looks_like_it():
+def test_rounding_needs_every_wrong_output_to_look_like_it():
     values = normal(np.random.default_rng(2), 100)
     assert kind_of([values] * 3, [rounded(values), values, rounded(values)]).startswith(ROUNDING)
     assert kind_of([values] * 2, [rounded(values), -values]) == WRONG_SIGN
 
 
-def test_nan_beside_rounding_is_no_rounding():
+def test_nan_beside_rounding_is_not_called_rounding():
     values = normal(np.random.default_rng(2), 100)
     assert kind_of([values], [np.where(np.arange(100) == 7, np.nan, rounded(values)).astype(np.float32)]) == ""
 
 
-def test_a_message_says_what_a_difference_looks_like():
+def test_the_message_of_a_difference_has_its_diagnosis():
     values = normal(np.random.default_rng(2), 30)
     difference = compare_leaves([leaf_of(values)], [leaf_of(-values)], Rules(Comparison()))
     lines = str(difference).splitlines()

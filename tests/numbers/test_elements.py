@@ -1,4 +1,4 @@
-"""Distances in units in the last place, counted against every number of the narrow dtypes; digests of bits."""
+"""Distances in units in the last place (ulp), and digests of the bits of outputs."""
 
 import ml_dtypes
 import numpy as np
@@ -20,7 +20,7 @@ def kind(name):
 
 
 def numbers_of(name):
-    """Every finite number of a narrow dtype, in order; of two zeros one."""
+    """Return every finite number of a narrow dtype in order, with one zero."""
     dtype = kind(name)
     bits = np.arange(2 ** ml_dtypes.finfo(dtype).bits).astype(f"u{dtype.itemsize}").view(dtype)
     with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -31,12 +31,12 @@ def numbers_of(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_a_distance_counts_the_steps_between_narrow_numbers(name):
     numbers = numbers_of(name)
-    places = np.arange(len(numbers))
+    positions = np.arange(len(numbers))
     assert (ulp_distance(numbers[:-1], numbers[1:]) == 1).all()
     for start in (0, len(numbers) // 2, len(numbers) - 1):
         one = np.full(len(numbers), numbers[start])
-        assert (ulp_distance(one, numbers) == np.abs(places - start)).all()
-        assert (ulp_distance(numbers, one) == np.abs(places - start)).all()
+        assert (ulp_distance(one, numbers) == np.abs(positions - start)).all()
+        assert (ulp_distance(numbers, one) == np.abs(positions - start)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -54,7 +54,7 @@ def test_neighbours_are_one_apart_and_distances_symmetric(dtype, data):
 
 
 @given(FINITE, FINITE, FINITE)
-def test_distances_over_a_number_in_between_add_up(one, other, third):
+def test_distances_via_a_number_in_between_add_up(one, other, third):
     low, middle, high = (np.array(value) for value in sorted((one, other, third)))
     assert int(ulp_distance(low, high)) == int(ulp_distance(low, middle)) + int(ulp_distance(middle, high))
 
@@ -65,14 +65,14 @@ def test_the_two_zeros_are_equal_and_their_neighbours_two_apart():
     assert ulp_distance(one, other).tolist() == [0, 2]
 
 
-def test_the_ends_of_the_longest_line_do_not_overflow():
+def test_the_largest_distance_does_not_overflow():
     largest = np.finfo(np.float64).max
     assert int(ulp_distance(np.array(-largest), np.array(largest))) == 2 * (0x7FF0000000000000 - 1)
 
 
 @pytest.mark.parametrize(("dtype", "part"), [(np.complex64, np.float32), (np.complex128, np.float64)])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)], ids=str)
-def test_complex_numbers_are_as_far_as_their_farther_part(dtype, part, shape):
+def test_complex_numbers_have_the_distance_of_their_farther_part(dtype, part, shape):
     one = np.full(shape, 1 + 2j, dtype)
     near = part(1).view(f"i{part().itemsize}")
     other = np.full(shape, (near + 3).view(part) + 1j * np.nextafter(part(2), part(3)), dtype)
@@ -109,15 +109,15 @@ def test_other_outputs_have_another_digest(other):
     assert digest(quiet) != digest(nan)
 
 
-def test_a_digest_does_not_depend_on_how_arrays_lie_in_memory():
+def test_a_digest_does_not_depend_on_memory_layout():
     assert digest(np.asfortranarray(np.tile(HALVES, (3, 1)))) == digest(np.tile(HALVES, (3, 1)))
 
 
-def test_arrays_of_one_size_are_told_from_a_longer_one():
+def test_a_digest_depends_on_where_outputs_are_split():
     assert digest(HALVES[0, :1], HALVES[0, 1:]) != digest(HALVES[0, :2], HALVES[0, 2:])
 
 
-def test_every_kind_of_leaf_keeps_its_digest_in_a_file():
+def test_storing_outputs_in_a_file_preserves_their_digest():
     leaves = [leaf_of(np.zeros((2, 0), ml_dtypes.bfloat16)), leaf_of(np.complex64(1j)), leaf_of(np.array([True]))]
     leaves.append(key_leaf("key<fry>", np.arange(2, dtype=np.uint32)))
     assert bits_of(from_npz(to_npz(leaves))) == bits_of(leaves)

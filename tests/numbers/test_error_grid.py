@@ -1,4 +1,4 @@
-"""Where errors are in an array: a bounded grid whose parts show their worst element beside what is allowed."""
+"""The grid that shows where errors are in an array: each part has its worst element and the allowed error."""
 
 import msgspec
 import numpy as np
@@ -15,12 +15,12 @@ def compared(expected: np.ndarray, actual: np.ndarray, **how: object) -> Differe
     return compare_leaves([leaf_of(expected)], [leaf_of(actual)], Rules(Comparison(**how)))
 
 
-def test_a_short_line_has_a_part_for_each_element():
+def test_a_short_array_has_a_part_for_each_element():
     limit = np.array([0.1, 0.1, 0.1])
     assert error_grid(np.array([0.0, 0.5, 0.1]), limit) == ErrorGrid(1, 3, 1, 3, (0.0, 0.5, 0.1), (0.1, 0.1, 0.1))
 
 
-def test_a_part_shows_the_element_farthest_beyond_what_is_allowed():
+def test_a_part_shows_the_element_farthest_beyond_its_limit():
     errors, limit = np.ones(LONGEST_LINE * 2), np.full(LONGEST_LINE * 2, 10.0)
     errors[6], limit[6] = 0.5, 0.1  # smaller than its neighbour, and not allowed
     grid = error_grid(errors, limit)
@@ -29,46 +29,46 @@ def test_a_part_shows_the_element_farthest_beyond_what_is_allowed():
     assert {*grid.errors[:3], *grid.errors[4:]} == {1.0}
 
 
-def test_all_axes_but_the_last_are_rows():
+def test_all_axes_before_the_last_are_merged_into_rows():
     errors = np.zeros((2, 5, 40, 70))
     errors[1, 4, 39, 69] = 1.0
     grid = error_grid(errors, None)
     assert (grid.rows, grid.columns, grid.height, grid.width) == (MOST_ROWS, MOST_COLUMNS, 400, 70)
-    assert [place for place, error in enumerate(grid.errors) if error] == [MOST_ROWS * MOST_COLUMNS - 1]
+    assert [number for number, error in enumerate(grid.errors) if error] == [MOST_ROWS * MOST_COLUMNS - 1]
 
 
-def test_a_column_and_a_number_are_lines():
+def test_a_column_and_a_scalar_are_single_rows():
     assert error_grid(np.ones((3, 1)), None).rows == 1
     assert error_grid(np.ones(()), None) == ErrorGrid(1, 1, 1, 1, (1.0,), (0.0,))
 
 
-def test_what_is_not_finite_has_no_size():
+def test_infinite_errors_and_limits_are_left_out():
     grid = error_grid(np.array([np.inf, 0.25]), np.array([np.nan, np.inf]))
     assert (grid.errors, grid.allowed) == ((None, 0.25), (0.0, 0.0))
 
 
-def test_zeros_of_another_sign_have_no_picture():
+def test_zeros_of_another_sign_have_no_grid():
     difference = compared(np.array([0.0, 1.0]), np.array([-0.0, 1.0]), compare="exact")
     assert not difference.ok
     assert difference.grid is None
 
 
-def test_few_digits_still_tell_which_is_larger():
+def test_rounding_preserves_whether_an_error_is_allowed():
     grid = error_grid(np.array([1.00002, 1.00001]), np.array([1.00001, 1.00002]))
     assert grid.errors[0] > grid.allowed[0]
     assert grid.errors[1] <= grid.allowed[1]
 
 
-def test_only_a_difference_has_a_picture():
+def test_only_a_difference_has_a_grid():
     values = np.linspace(1, 2, 50, dtype=np.float32)
     assert compared(values, values).grid is None
     wrong = values.copy()
     wrong[20] += 0.5
     grid = compared(values, wrong).grid
-    assert [place for place, error in enumerate(grid.errors) if error > grid.allowed[place]] == [20]
+    assert [number for number, error in enumerate(grid.errors) if error > grid.allowed[number]] == [20]
 
 
-def test_a_large_array_stays_small():
+def test_the_grid_of_a_large_array_is_small():
     values = np.random.default_rng(0).normal(size=(1000, 1000)).astype(np.float32)
     wrong = values + np.float32(1)
     encoded = msgspec.json.encode(compared(values, wrong).grid)
@@ -77,7 +77,7 @@ def test_a_large_array_stays_small():
 
 
 @pytest.mark.parametrize("size", [(0, 0), (-1, -1), (1, 2), (17, 1), (1, 97)])
-def test_a_file_with_another_number_of_parts_is_refused(size):
+def test_a_stored_grid_with_missing_parts_is_refused(size):
     rows, columns = size
     parts = [1.0] * (1 if size[0] < 0 or size == (1, 2) else rows * columns)
     text = {"rows": rows, "columns": columns, "height": 1, "width": 1, "errors": parts, "allowed": parts}

@@ -1,4 +1,4 @@
-"""Factors of the same matrix pass, however they were turned; wrong ones do not, however close they look."""
+"""Comparison of factorizations: other factors of the same matrix pass, and wrong factors do not."""
 
 import sys
 
@@ -39,7 +39,7 @@ EACH = pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "com
 
 
 @EACH
-def test_eigenvectors_may_turn_and_may_not_be_wrong(dtype):
+def test_eigenvectors_may_change_sign_but_not_be_wrong(dtype):
     a = matrix(dtype)
     values, vectors = np.linalg.eigh(a + adjoint(a))
     turned = vectors * phases(dtype, 5)[:, None, :]
@@ -56,7 +56,7 @@ def test_eigenvectors_may_turn_and_may_not_be_wrong(dtype):
 @EACH
 @pytest.mark.parametrize("full", [False, True], ids=["thin", "full"])
 @pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
-def test_singular_vectors_may_turn_together_and_may_not_be_wrong(dtype, full, shape):
+def test_singular_vectors_may_change_sign_only_in_pairs(dtype, full, shape):
     u, s, vh = np.linalg.svd(matrix(dtype, *shape), full_matrices=full)
     turn = phases(dtype, s.shape[-1])
     u2, vh2 = u.copy(), vh.copy()
@@ -70,7 +70,7 @@ def test_singular_vectors_may_turn_together_and_may_not_be_wrong(dtype, full, sh
 
 @EACH
 @pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
-def test_q_and_r_may_turn_together_and_may_not_be_wrong(dtype, shape):
+def test_q_and_r_may_change_sign_only_together(dtype, shape):
     q, r = np.linalg.qr(matrix(dtype, *shape))
     turn = phases(dtype, q.shape[-1])
     q2, r2 = q * turn[:, None, :], np.conj(turn)[:, :, None] * r
@@ -84,11 +84,11 @@ def test_q_and_r_may_turn_together_and_may_not_be_wrong(dtype, shape):
     assert not compared([q, r], [q @ rotated, adjoint(rotated) @ r], "qr").ok, "R is triangular"
 
 
-def test_vectors_outside_the_product_must_be_orthonormal_too():
+def test_vectors_without_effect_must_be_orthonormal_too():
     values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
     stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
     assert not compared([values, vectors], [values, stretched], "eigh").ok
-    for shape, side in (((5, 3), 0), ((3, 5), 2)):  # the last vectors of a full factor meet no singular value
+    for shape, side in (((5, 3), 0), ((3, 5), 2)):  # the last vectors of a full factor belong to no singular value
         factors = list(np.linalg.svd(matrix("float64", *shape)))
         other = [factor.copy() for factor in factors]
         other[side][..., -1 if side else slice(None), slice(None) if side else -1] *= 2
@@ -99,7 +99,7 @@ def test_vectors_outside_the_product_must_be_orthonormal_too():
 
 
 def lu_of(a, prefer=max):
-    """(LU, pivots, permutation) with partial pivoting, as lax.linalg.lu has them; `prefer` chooses where rows tie."""
+    """Return (LU, pivots, permutation) as lax.linalg.lu does; `prefer` chooses among rows that tie for a pivot."""
     batch, (m, n) = a.shape[:-2], a.shape[-2:]
     out, pivots = a.copy(), np.zeros((*batch, min(m, n)), np.int32)
     order = np.tile(np.arange(m, dtype=np.int32), (*batch, 1))
@@ -117,7 +117,7 @@ def lu_of(a, prefer=max):
 
 @EACH
 @pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
-def test_rows_that_tie_for_a_pivot_may_be_taken_either_way(dtype, shape):
+def test_rows_that_tie_for_a_pivot_may_come_in_either_order(dtype, shape):
     a = np.round(matrix(dtype, *shape).real * 2).astype(dtype)
     a[..., :2, 0] = 9
     first, last = lu_of(a, min), lu_of(a, max)
@@ -127,25 +127,25 @@ def test_rows_that_tie_for_a_pivot_may_be_taken_either_way(dtype, shape):
 
 
 @EACH
-def test_wrong_factors_and_pivots_of_lu_are_seen(dtype):
+def test_wrong_factors_and_pivots_of_lu_are_found(dtype):
     a = matrix(dtype, 5, 4)
     right = lu_of(a)
     assert compared(right, lu_of(a * a.dtype.type(1)), "lu").ok
-    for place in range(3):
+    for number in range(3):
         wrong = [part.copy() for part in right]
-        wrong[place][1, 2] = (wrong[place][1, 2] + 1) % 5 if place else wrong[place][1, 2] * 1.01
-        assert not compared(right, wrong, "lu").ok, place
-        assert not compared(right, [*right[:place], np.zeros_like(right[place]), *right[place + 1 :]], "lu").ok
+        wrong[number][1, 2] = (wrong[number][1, 2] + 1) % 5 if number else wrong[number][1, 2] * 1.01
+        assert not compared(right, wrong, "lu").ok, number
+        assert not compared(right, [*right[:number], np.zeros_like(right[number]), *right[number + 1 :]], "lu").ok
     for out_of_range in (-1, 5, 99):
         pivots = right[1].copy()
         pivots[0, 0] = out_of_range
         assert not compared(right, [right[0], pivots, right[2]], "lu").ok
         assert not compared(right[:2], [right[0], pivots], "lu").ok
-    together = [right[0], right[1][::-1].copy(), right[2][::-1].copy()]  # belong together, but to the other matrix
+    together = [right[0], right[1][::-1].copy(), right[2][::-1].copy()]  # consistent, but of another matrix
     assert not compared(right, together, "lu").ok
 
 
-def test_a_factorization_without_pivoting_is_not_the_same():
+def test_an_lu_without_pivoting_differs():
     a = np.array([[1e-3, 1.0], [1.0, 1.0]])
     unpivoted = [np.array([[1e-3, 1.0], [1e3, 1 - 1e3]]), np.array([0, 1], np.int32), np.array([0, 1], np.int32)]
     found = compared(lu_of(a), unpivoted, "lu", rtol=1e-5)
@@ -153,7 +153,7 @@ def test_a_factorization_without_pivoting_is_not_the_same():
 
 
 @pytest.mark.parametrize(("below", "accepted"), [(0.99, True), (1.2, False), (1 + 0.98j, True), (1.6j, False)], ids=str)
-def test_elements_of_l_may_be_one_or_the_root_of_two(below, accepted):
+def test_elements_of_l_may_be_at_most_1_or_root_2_if_complex(below, accepted):
     a = np.array([[1, 1], [below, 1]])
     order = np.array([0, 1], np.int32)
     unpivoted = [np.array([[1, 1], [below, 1 - below]]), order, order]
@@ -161,7 +161,7 @@ def test_elements_of_l_may_be_one_or_the_root_of_two(below, accepted):
 
 
 def schur_of(blocks, seed=3):
-    """(T, Q) of a real matrix with these diagonal blocks, and something above them."""
+    """Return (T, Q) of a real matrix with these diagonal blocks, and random numbers above them."""
     size = sum(len(block) for block in blocks)
     random = np.random.default_rng(seed)
     upper, at = np.triu(random.standard_normal((size, size)), 1), 0
@@ -175,7 +175,7 @@ PAIR, TURNED = np.array([[1.0, 2.0], [-0.5, 1.0]]), np.array([[1.0, -0.5], [2.0,
 ONE = np.array([[3.0]])
 
 
-def test_schur_vectors_may_turn_and_the_pairs_of_rows_may_swap():
+def test_schur_vectors_may_change_sign_and_row_pairs_may_swap():
     triangle, vectors = schur_of([PAIR, ONE, PAIR * 2, ONE * 2])
     signs = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
     assert compared([triangle, vectors], [signs[:, None] * triangle * signs, vectors * signs], "schur").ok
@@ -186,7 +186,7 @@ def test_schur_vectors_may_turn_and_the_pairs_of_rows_may_swap():
     assert not compared([triangle, vectors], [triangle * (1 + 1e-6), vectors], "schur").ok
 
 
-def test_any_matrix_is_not_its_own_schur_form():
+def test_a_schur_form_must_be_triangular_by_blocks():
     triangle, vectors = schur_of([PAIR, ONE, ONE])
     full, unit = vectors @ triangle @ vectors.T, np.eye(4)
     assert str(compared([triangle, vectors], [full, unit], "schur")).startswith("schur: T below its blocks: 3 of 16")
@@ -231,7 +231,7 @@ def test_a_complex_schur_form_is_triangular(dtype):
 
 
 def eig_of(a):
-    """(w, V left, V right), as lax.linalg.eig gives them."""
+    """Return (w, V left, V right), as lax.linalg.eig does."""
     values, right = (part.astype(np.result_type(a, np.complex64)) for part in np.linalg.eig(a))
     left = adjoint(np.linalg.inv(right))
     return [values, left / np.linalg.norm(left, axis=-2, keepdims=True), right]
@@ -239,16 +239,16 @@ def eig_of(a):
 
 @EACH
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_eigenpairs_of_any_matrix_may_come_in_any_order_and_turn(dtype, count):
+def test_eigenpairs_may_come_in_any_order_and_phase(dtype, count):
     found = eig_of(matrix(dtype))[:count]
     order, turn = np.array([3, 0, 4, 1, 2]), phases(found[0].dtype.name, 5)[:, None, :]
     other = [found[0][..., order], *(part[..., order] * turn for part in found[1:])]
     assert not compared(found, other, "allclose").ok
     assert compared(found, other, "eig").ok
     assert not compared(found, [other[0] * other[0].dtype.type(1.01), *other[1:]], "eig").ok
-    for place in range(1, count):
-        for wrong in (np.zeros_like(other[place]), other[place] * 2, np.roll(other[place], 1, -1), found[place]):
-            assert not compared(found, [*other[:place], wrong, *other[place + 1 :]], "eig").ok, place
+    for number in range(1, count):
+        for wrong in (np.zeros_like(other[number]), other[number] * 2, np.roll(other[number], 1, -1), found[number]):
+            assert not compared(found, [*other[:number], wrong, *other[number + 1 :]], "eig").ok, number
 
 
 def test_conjugate_pairs_may_swap_only_with_their_vectors():
@@ -256,13 +256,13 @@ def test_conjugate_pairs_may_swap_only_with_their_vectors():
     at = [int(np.flatnonzero(values.imag == part)[0]) for part in (values.imag.max(), values.imag.min())]
     order = np.arange(3)
     order[at] = at[::-1]
-    nudged = values[order] + np.array([1e-14, -1e-14, 0])  # so that their real parts sort in another order
+    nudged = values[order] + np.array([1e-14, -1e-14, 0])  # changes the order of their real parts
     assert compared([values, left, right], [nudged, left[:, order], right[:, order]], "eig").ok
     assert not compared([values, left, right], [nudged, left[:, order], right], "eig").ok
     assert not compared([values, left, right], [nudged, left, right[:, order]], "eig").ok
 
 
-def test_eigenvalues_are_matched_best_and_without_scipy_where_each_has_a_nearest_one(monkeypatch):
+def test_eigenvalues_are_matched_with_the_least_error(monkeypatch):
     one, other = np.array([0.0, 1e-6, 1.0]), np.array([0.4e-6, -0.6e-6, 1.0])
     assert compared([one], [other], "eig", rtol=0.0, atol=0.7e-6).ok
     assert not compared([one], [other], "eig", rtol=0.0, atol=0.5e-6).ok
@@ -270,7 +270,7 @@ def test_eigenvalues_are_matched_best_and_without_scipy_where_each_has_a_nearest
     assert compared([np.array([1.0, 2.0, 3.0])], [np.array([3.0, 1.0, 2.0])], "eig").ok
 
 
-def test_nearly_dependent_vectors_are_allowed_a_limited_error():
+def test_nearly_dependent_vectors_have_a_limited_tolerance():
     values, vectors = np.array([1.0, 1.0 + 1e-12, 2.0]), np.eye(3)
     vectors[:, 1] = vectors[:, 0] + np.array([0, 1e-12, 0])
     assert compared([values, vectors], [values, vectors], "eig").ok
@@ -278,7 +278,7 @@ def test_nearly_dependent_vectors_are_allowed_a_limited_error():
 
 
 @EACH
-def test_columns_that_tie_for_a_qr_pivot_may_be_in_either_order(dtype):
+def test_columns_that_tie_for_a_qr_pivot_may_be_in_any_order(dtype):
     a = matrix(dtype, 5, 3)[0]
     a[:, 1] = a[:, 0] * (1 if "float" in dtype else 1j)
     a[:, 2] /= 10
@@ -291,7 +291,7 @@ def test_columns_that_tie_for_a_qr_pivot_may_be_in_either_order(dtype):
     assert not compared([q, r, order], [*unsorted, np.array([2, 0, 1], np.int32)], "qr").ok, "the diagonal of R grows"
 
 
-def test_of_a_matrix_without_full_rank_q_may_be_chosen():
+def test_q_of_a_rank_deficient_matrix_may_differ():
     a = np.array([[1.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 1.0, 5.0]])
     q, r = np.linalg.qr(a)
     r[1, 1] = 0.0
@@ -317,23 +317,23 @@ def factors_of(name, dtype="float64"):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_nothing_like_factors_passes(name):
+def test_constant_and_reversed_factors_fail(name):
     right = factors_of(name)
     assert compared(right, right, name).ok
     for what in (0, 1, np.nan, np.inf, -np.inf):
         filled = [np.full_like(part, what) if part.dtype.kind in "fc" else part for part in right]
         assert not compared(right, filled, name).ok, what
-    for place, part in enumerate(right if name != "schur" else []):  # both of the batch are the same there
-        assert not compared(right, [*right[:place], part[::-1].copy(), *right[place + 1 :]], name).ok
+    for number, part in enumerate(right if name != "schur" else []):  # both of the batch are the same there
+        assert not compared(right, [*right[:number], part[::-1].copy(), *right[number + 1 :]], name).ok
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
 @settings(max_examples=60)
 @given(data=st.data())
-def test_one_wrong_element_anywhere_is_seen(name, data):
+def test_one_wrong_element_of_any_factor_is_found(name, data):
     right = factors_of(name)
-    place = data.draw(st.integers(0, len(right) - 1))
-    part = right[place].copy()
+    number = data.draw(st.integers(0, len(right) - 1))
+    part = right[number].copy()
     index = tuple(data.draw(st.integers(0, size - 1)) for size in part.shape)
     if part.dtype.kind == "i":
         part[index] = (part[index] + 1) % 4
@@ -341,15 +341,15 @@ def test_one_wrong_element_anywhere_is_seen(name, data):
         wrong = data.draw(st.sampled_from(["nan", "inf", "off", "negative"]))
         off = part[index] + 1e-3 * np.abs(part).max()
         part[index] = {"nan": np.nan, "inf": np.inf, "off": off, "negative": -part[index]}[wrong]
-        if np.isclose(part[index], right[place][index], rtol=1e-6, atol=1e-12):
+        if np.isclose(part[index], right[number][index], rtol=1e-6, atol=1e-12):
             return  # the negative of nothing
-    assert not compared(right, [*right[:place], part, *right[place + 1 :]], name).ok
+    assert not compared(right, [*right[:number], part, *right[number + 1 :]], name).ok
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_each_matrix_of_a_batch_is_measured_by_itself(name):
+def test_each_matrix_of_a_batch_has_its_own_tolerance(name):
     right = factors_of(name)
-    large = {"eigh": 0, "eig": 0, "svd": 1, "qr": 1, "lu": 0, "schur": 0}[name]  # what the scale of the matrix is in
+    large = {"eigh": 0, "eig": 0, "svd": 1, "qr": 1, "lu": 0, "schur": 0}[name]  # the output with its scale
     right[large] = right[large].copy()
     right[large][0] *= 2.0**30
     if name == "lu":  # U has the scale, and L has none
@@ -361,7 +361,7 @@ def test_each_matrix_of_a_batch_is_measured_by_itself(name):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_factors_without_a_finite_value_agree_with_their_like(name):
+def test_factors_of_only_nan_agree_with_each_other_alone(name):
     right = factors_of(name)
     failed = [np.full_like(part, np.nan) if part.dtype.kind in "fc" else part for part in right]
     assert compared(failed, failed, name).ok, "LAPACK failed in both"
@@ -372,7 +372,7 @@ def test_factors_without_a_finite_value_agree_with_their_like(name):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_ulps_of_factors_are_those_of_the_largest_element(name):
+def test_ulp_of_factors_is_relative_to_the_largest_element(name):
     narrow = {"float64": "float32", "complex128": "complex64", "int32": "int32"}
     right = [part.astype(narrow[part.dtype.name]) for part in factors_of(name)]
     wrong = [part * part.dtype.type(1 + 2e-6) if part.dtype.kind in "fc" else part for part in right]
@@ -382,13 +382,13 @@ def test_ulps_of_factors_are_those_of_the_largest_element(name):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_factors_of_no_matrix_and_of_an_empty_one_agree(name):
+def test_factors_of_empty_matrices_agree(name):
     for shape in ((0, 4, 4), (2, 0, 0)):
         empty = [np.zeros([*shape[:1], *shape[1 : part.ndim]], part.dtype) for part in factors_of(name)]
         assert compared(empty, empty, name).ok, shape
 
 
-def test_vectors_count_the_less_the_closer_their_values_are():
+def test_eigenvectors_of_close_eigenvalues_may_mix():
     vectors = np.linalg.qr(np.random.default_rng(3).standard_normal((4, 4)))[0].astype(np.float32)
     swapped = vectors[:, [1, 0, 2, 3]]
     close, apart = np.float32([0.25, 0.250001, 0.5, 1]), np.float32([0.25, 0.2505, 0.5, 1])
@@ -396,7 +396,7 @@ def test_vectors_count_the_less_the_closer_their_values_are():
     assert not compared([apart, vectors], [apart, swapped], "eigh").ok
 
 
-def test_which_part_of_a_factorization_differs_is_reported():
+def test_the_message_names_the_part_that_differs():
     values, vectors = np.linalg.eigh(np.diag([1.0, 2.0]))
     found = compared([values, vectors], [values + 1, vectors], "eigh")
     assert str(found).splitlines()[0] == (
@@ -416,35 +416,35 @@ MEANINGS = {
 
 
 @pytest.mark.parametrize(("name", "meaning"), MEANINGS.items())
-def test_outputs_that_are_no_such_factors_are_an_error(name, meaning):
+def test_outputs_unlike_the_decompositions_are_an_error(name, meaning):
     for outputs, found in (
         ([np.zeros(3, np.float32), *[np.zeros((2, 7), np.float32)] * 4], f"float32[3]{', float32[2,7]' * 4}."),
         ([np.array([True])] * len(factors_of(name)), "bool[1]"),
-        ([np.zeros(3 + place, np.float32) for place in range(2 if name != "svd" else 3)], "float32[3], float32[4]"),
+        ([np.zeros(3 + number, np.float32) for number in range(2 if name != "svd" else 3)], "float32[3], float32[4]"),
     ):
-        with pytest.raises(CompareError) as told:
+        with pytest.raises(CompareError) as raised:
             compared(outputs, outputs, name)
-        assert str(told.value).startswith(f"compare={name!r}: expected the outputs {meaning}, found {found}")
+        assert str(raised.value).startswith(f"compare={name!r}: expected the outputs {meaning}, found {found}")
 
 
 def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
-    with pytest.raises(CompareError) as told:
+    with pytest.raises(CompareError) as raised:
         compared([np.zeros(1)], [np.zeros(1)], "scur")
     names = "allclose, exact, shape, eigh, eig, svd, qr, lu, schur"
     expected = f"compare='scur': expected one of {names}, or your own function as 'module:function'."
-    assert str(told.value) == f"{expected} Did you mean 'schur'?"
+    assert str(raised.value) == f"{expected} Did you mean 'schur'?"
     assert set(COMPARATORS) == {"allclose", "exact", "shape", *FACTORIZATIONS}
 
 
 def in_groups(expected, actual, *groups) -> Difference:
-    """Compared by default, with these groups of outputs said to be factors."""
+    """Compare with the default rules, with these groups of outputs as factors."""
     wanted, found = ([leaf_of(array) for array in side] for side in (expected, actual))
     return compare_leaves(
         wanted, found, Rules(Comparison()), factors=[FactorGroup(name, outputs) for name, outputs in groups]
     )
 
 
-def test_factors_among_other_outputs_may_turn_and_others_may_not():
+def test_only_outputs_of_a_factor_group_may_change_sign():
     a = matrix("float32")
     (left, values, right), (q, r) = np.linalg.svd(a), np.linalg.qr(a)
     groups = (("svd", (3, 1, 0)), ("qr", (4, 5)))
@@ -471,7 +471,7 @@ def test_vectors_that_are_not_orthonormal_are_compared_by_element():
     assert not in_groups([values, longer], [values, -longer], ("eigh", (0, 1))).ok
 
 
-def test_factors_of_a_batch_may_turn_and_other_shapes_may_not():
+def test_factors_of_a_batch_may_change_sign():
     a = matrix("float32").reshape(2, 1, 5, 5)
     values, vectors = np.linalg.eigh(a + adjoint(a))
     assert in_groups([values, vectors], [values, -vectors], ("eigh", (0, 1))).ok

@@ -1,4 +1,4 @@
-"""Noise as the measure of numbers: what is spread, what jumps, what an element may be off by, and what passes by it."""
+"""Comparison by noise: how it is measured, which elements jump, and which errors it allows."""
 
 import tracemalloc
 from dataclasses import replace
@@ -48,7 +48,7 @@ def float32(*values):
 
 
 @given(FLOATS, st.integers(0, 5))
-def test_inputs_move_by_a_unit_in_the_last_place(values, seed):
+def test_inputs_move_by_at_most_one_ulp(values, seed):
     moved = moved_by(1, leaf_of(values), np.random.default_rng(seed)).numpy()
     finite = np.isfinite(values)
     assert (ulp_distance(values, moved)[finite] <= 1).all()
@@ -57,7 +57,7 @@ def test_inputs_move_by_a_unit_in_the_last_place(values, seed):
     assert np.isfinite(moved[finite]).all()
 
 
-def test_inputs_move_at_all_and_the_same_for_a_seed():
+def test_moves_of_inputs_depend_on_the_seed():
     values = leaf_of(np.linspace(1, 2, 100, dtype=ml_dtypes.bfloat16))
     one, again, other = (moved_by(1, values, np.random.default_rng(seed)).data for seed in (1, 1, 2))
     assert (one == again).all()
@@ -75,8 +75,8 @@ def test_spread_is_the_largest_move_of_each_element():
     assert spread([keys], [[keys]]) == (None,), "no number"
 
 
-def test_a_wrong_sign_beside_a_large_element_is_seen():
-    """With a tolerance that follows the largest element it is not."""
+def test_a_wrong_sign_beside_a_large_element_is_found():
+    """A tolerance relative to the largest element does not find it."""
     expected = float32(1e6, 0.5, -0.25, 0.125)
     wrong = float32(1e6, -0.5, 0.25, -0.125)
     noise = [0.06, 3e-8, 1e-8, 1e-8]
@@ -85,26 +85,26 @@ def test_a_wrong_sign_beside_a_large_element_is_seen():
     assert judged(expected, wrong, None).ok
 
 
-def test_rounding_noise_that_should_be_zero_is_no_difference():
+def test_rounding_noise_around_zero_passes():
     noise = np.full(256, 8e-9)
     one, other = (np.random.default_rng(seed).normal(0, 4e-9, 256).astype(np.float32) for seed in (0, 1))
     assert judged(one, other, noise).ok
     assert not judged(one, other + np.float32(1e-6), noise).ok
 
 
-def test_a_zero_beside_noisy_elements_borrows_their_noise_and_a_few_lend_nothing():
+def test_a_quiet_element_borrows_noise_only_of_many_noisy_ones():
     assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), [0.0, 1e-3, 1e-3, 1e-3, 1e-3]).ok
     assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), [1e-3, *[0.0] * 9]).ok
 
 
 @pytest.mark.parametrize(("units", "ok"), [(FACTOR / 2, True), (2 * FACTOR, False)])
-def test_without_noise_a_few_units_in_the_last_place_are_left(units, ok):
+def test_an_output_without_noise_may_differ_by_a_few_ulps(units, ok):
     value = np.float32(1.0 + units * np.finfo(np.float32).eps)
     assert judged(float32(1.0), np.asarray([value]), [0.0]).ok is ok
 
 
-def test_outputs_of_eight_bits_are_equal_but_for_those_near_a_tie():
-    """A unit of float4 is half of the value: as noise of every element, it would let half of each number pass."""
+def test_outputs_of_eight_bits_must_be_equal_unless_they_jump():
+    """One ulp of float4 is half of the value. As noise of every element, it would allow half of each number."""
     expected = np.asarray([1, 2, 4, 6], ml_dtypes.float4_e2m1fn)
     for wrong in (expected.astype(np.float32) / 2, -expected.astype(np.float32), np.zeros(4)):
         assert not judged(expected, wrong.astype(expected.dtype), [0.0] * 4).ok
@@ -118,14 +118,14 @@ def test_outputs_of_eight_bits_are_equal_but_for_those_near_a_tie():
 @pytest.mark.parametrize(
     ("expected", "actual"), [(np.nan, 0.0), (0.0, np.nan), (np.inf, 1.0), (1.0, np.inf), (np.inf, -np.inf)]
 )
-def test_what_is_not_finite_must_be_the_same_however_large_the_noise(expected, actual):
+def test_nan_and_infinity_must_agree_whatever_the_noise(expected, actual):
     difference = judged(float32(expected), float32(actual), [1e30])
     assert (difference.ok, difference.max_noise_error) == (False, np.inf)
     same = judged(float32(expected), float32(expected), [1e30])
     assert (same.ok, same.max_noise_error) == (True, 0)
 
 
-def test_numbers_that_pass_say_by_which_rule():
+def test_a_pass_names_its_rule():
     assert judged(float32(1.0), float32(1.0), [0.0]).tolerance == "4 times the noise of each"
     assert judged(float32(1.0), float32(1.0), [0.0], rtol=0.5).tolerance == "rtol 0.5, atol 0.5 (golden)"
     assert judged(float32(1.0), float32(2.0), [0.0], compare="shape").tolerance == "shapes and dtypes"
@@ -141,13 +141,13 @@ OF_FLOAT32 = {"rtol": {"float32": 1e-3}}, {"tolerances": {"cpu": {"float32": Tol
 
 
 @pytest.mark.parametrize("asked", [{"rtol": 1e-3}, {"atol": 1e-3}, {"ulp": 100}, *OF_FLOAT32])
-def test_a_tolerance_that_is_asked_for_decides_alone(asked):
+def test_an_explicit_tolerance_replaces_the_noise(asked):
     off = float32(1.0 + 50 * np.finfo(np.float32).eps)
     assert [judged(float32(1.0), off, [0.0], **how).ok for how in ({}, asked)] == [False, True]
     assert not judged(float32(1.0), float32(1.5), [1.0], **asked).ok
 
 
-def test_what_a_strict_tolerance_refuses_within_the_noise_looks_like_rounding():
+def test_errors_within_the_noise_are_diagnosed_as_rounding():
     difference = judged(float32(1.0, 1.0), float32(1.0, 1.001), [0.001, 0.001], rtol=1e-8, atol=0.0)
     assert not difference.ok
     assert difference.kind == "rounding: within 4 times the noise that the writer measured"
@@ -155,18 +155,18 @@ def test_what_a_strict_tolerance_refuses_within_the_noise_looks_like_rounding():
 
 
 @pytest.mark.parametrize("asked", [{"rtol": {"float64": 1.0}}, {"tolerances": {"cuda": {"float32": Tolerance(1.0)}}}])
-def test_a_tolerance_of_something_else_leaves_the_noise(asked):
+def test_a_tolerance_for_another_dtype_leaves_the_noise_rule(asked):
     assert not judged(float32(1.0), float32(1.1), [0.0], **asked).ok
 
 
-def test_another_platform_may_multiply_with_less_precision():
+def test_another_platform_has_a_wider_noise_limit():
     expected, actual = float32(1.0, 0.5), float32(1.0005, 0.5)
     assert not judged(expected, actual, [0.0, 0.0]).ok
     assert judged(expected, actual, [0.0, 0.0], platforms=("cpu", "cuda")).ok
     assert not judged(expected, float32(1.01, 0.5), [0.0, 0.0], platforms=("cpu", "cuda")).ok
 
 
-def test_shape_compares_no_values_and_exact_is_exact_whatever_the_noise():
+def test_shape_and_exact_ignore_the_noise():
     others = float32(np.nan), float32(1.0, 2.0), np.float64([1.0])
     assert [judged(float32(1.0), other, [0.0], compare="shape").ok for other in others] == [True, False, False]
     assert not judged(float32(1.0), float32(1.0000001), [1.0], compare="exact").ok
@@ -178,27 +178,27 @@ def test_every_output_agrees_with_itself(values, noise):
 
 
 @given(FLOATS)
-def test_the_floors_never_take_noise_away(values):
+def test_floors_never_lower_the_noise(values):
     noise = np.abs(np.where(np.isfinite(values), values, 0.0)).astype(np.float64)
     with_floors = noise_with_floors(values, noise, "float32")
     assert (with_floors >= noise).all()
     assert (with_floors > 0).all()
 
 
-def test_noise_of_a_tenth_of_the_largest_number_shows_nothing():
+def test_noise_of_a_tenth_of_the_largest_number_is_undecided():
     def undecided(values, noise):
         return count_undecided(leaf_of(values), np.asarray(noise))
 
     assert undecided(float32(1.0, -2.0, np.inf, 0), [0.74, 0.05, 0.1, 0.3]) == 2
     assert undecided(float32(1, 1, 1, 1, 1), [0.0, 0.3, 0.3, 0.3, 0.3]) == 5, "lent noise neither"
-    assert undecided(float32(0, 0, 0), [0.0, 0.0, 0.0]) == 0, "it is zero in all runs"
+    assert undecided(float32(0, 0, 0), [0.0, 0.0, 0.0]) == 0, "all runs give zero"
     assert undecided(float32(0, 0, 0), [1e-9, 1e-9, 1e-9]) == 3
     tiny = np.asarray([6e-8, 0], np.float16)
     assert undecided(tiny, [0.0, 0.0]) == 2, "a floor of rounding is as large as denormal numbers"
 
 
-def test_more_elements_lend_more_since_the_largest_of_many_draws_is_larger():
-    """√(2 ln n) times the standard deviation, beside that of the 34 runs; small outputs lend what they have."""
+def test_noise_lent_by_more_elements_is_larger():
+    """The largest of n draws is about √(2 ln n) standard deviations, here relative to the 34 runs."""
 
     def judged_by(elements: int) -> float:
         return float(noise_with_floors(np.ones(elements, np.float32), np.ones(elements), "float32")[0])
@@ -208,18 +208,18 @@ def test_more_elements_lend_more_since_the_largest_of_many_draws_is_larger():
     assert judged_by(34**4) == pytest.approx(2.0)
 
 
-def test_the_factors_are_the_documented_ones():
+def test_constants_of_the_noise_rule_are_the_documented_ones():
     assert (FACTOR, FACTOR_OF_INPUTS) == (4, 8)
     assert (ULPS, SMOOTH, JUMPS, PART) == (64, 16, 128, 0.5)
     assert UNITS == ((2.0**-10, 1), (2.0**-7, 0.5), (1, 0))
 
 
-def test_the_scale_of_outputs_is_the_largest_finite_number_in_any_of_them():
+def test_the_scale_of_outputs_is_their_largest_finite_number():
     arrays = (float32(1, -5, np.inf), float32(2, np.nan), np.asarray([9], np.int32))
     assert [scale_of([leaf_of(array) for array in some]) for some in (arrays, arrays[::-1], arrays[2:])] == [5, 5, 0]
 
 
-def test_the_error_in_units_of_noise_is_that_of_the_worst_output():
+def test_max_noise_error_is_that_of_the_worst_output():
     want, noise = [leaf_of(float32(1, 1))] * 2, np.full(2, 2.0**-10)
     for first, second in ((1, 2), (2, 1), (0, 2), (0, 0)):
         got = [leaf_of(float32(1, 1 + times * 2.0**-10)) for times in (first, second)]
@@ -228,7 +228,7 @@ def test_the_error_in_units_of_noise_is_that_of_the_worst_output():
         assert found.max_noise_error == max(first, second)
 
 
-def test_integers_that_jump_may_be_off_by_their_noise_and_others_by_nothing():
+def test_only_integers_that_jump_may_differ():
     def integers(*values, noise=(0, 2, 0)):
         return judged(np.asarray((5, 5, 5)), np.asarray(values), noise)
 
@@ -261,13 +261,13 @@ TYPICAL, OF_INTEGERS = np.sqrt((1.0**2 + 0.1**2) / 2), np.sqrt((2.0**2 + 4.0**2)
         pytest.param([0, 0, 0], [1.0, 0.1, 0], [PART * 1.0, PART * TYPICAL, 0], 2, id="jump by what all jump by"),
     ],
 )
-def test_an_element_jumps_that_moves_out_of_proportion(near, far, expected, jumping):
+def test_an_element_that_moves_out_of_proportion_jumps(near, far, expected, jumping):
     ones = leaf_of(np.ones(len(near), np.float32))
     found, count = noise_and_jumps(ones, np.asarray(near, float), np.asarray(far, float))
     assert (list(found), count) == (pytest.approx(expected), jumping)
 
 
-def test_an_integer_jumps_when_it_ever_moved():
+def test_an_integer_that_ever_moved_jumps():
     found, jumping = noise_and_jumps(leaf_of(np.asarray([3, 3, 3])), np.array([0, 2.0, 0]), np.array([0, 0, 4.0]))
     assert (list(found), jumping) == (pytest.approx([0, PART * OF_INTEGERS, PART * 4]), 2)
 
@@ -307,7 +307,7 @@ def difference(expected, actual, *, comparison=Comparison(), platforms=("cpu", "
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_pieces_have_the_difference_of_the_whole(name, monkeypatch):
+def test_comparing_in_pieces_gives_the_same_difference(name, monkeypatch):
     expected, actual, how = CASES[name]
     whole = difference(expected, actual, **how)
     monkeypatch.setattr(compare, "PIECE", 7)
@@ -318,7 +318,7 @@ def test_pieces_have_the_difference_of_the_whole(name, monkeypatch):
     assert pieces.ok == (name != "one is off")
 
 
-def test_large_arrays_take_little_more_than_their_memory():
+def test_comparing_large_arrays_needs_little_memory():
     values = RANDOM.random(1 << 22, np.float32)
     how = {"noise": CallNoise((np.full(values.shape, 1e-9),))}
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Whether a golden's comparison can fail at all."""
+"""Goldens whose comparison can never fail."""
 
 import msgspec
 import numpy as np
@@ -40,7 +40,7 @@ def stored(root, *arrays, **changes):
         ((), {"comparison": Comparison("own:anything")}, ZEROS),
     ],
 )
-def test_what_compares_nothing_says_why(tmp_path, arrays, changes, why):
+def test_the_reason_why_a_golden_compares_nothing_is_found(tmp_path, arrays, changes, why):
     assert found(tmp_path, stored(tmp_path / "golden", *arrays, **changes)) == why
 
 
@@ -56,7 +56,7 @@ def test_what_compares_nothing_says_why(tmp_path, arrays, changes, why):
         ((np.zeros(3, np.float32),), {"comparison": Comparison(atol=1e-3)}),
     ],
 )
-def test_one_number_that_must_be_right_is_enough(tmp_path, arrays, changes):
+def test_one_compared_number_is_enough(tmp_path, arrays, changes):
     assert found(tmp_path, stored(tmp_path / "golden", *arrays, **changes)) == ""
 
 
@@ -69,7 +69,7 @@ def found(folder, made):
         user_code.close()
 
 
-def test_tolerances_of_the_policy_are_those_of_the_readers_platform(tmp_path):
+def test_the_policys_tolerance_counts_for_its_platform_alone(tmp_path):
     made, tolerances = stored(tmp_path), {"cuda": {"float32": Tolerance(rtol=1e30)}}
     assert nothing_compared(made, "cpu", tolerances) == ""
     assert nothing_compared(made, "cuda", tolerances) == ZEROS
@@ -80,7 +80,7 @@ def test_a_golden_without_outputs_compares_nothing():
     assert nothing_compared(made, "tpu", {}) == "the golden has no outputs (no TPU here)"
 
 
-def test_another_call_counts_and_a_derivative_does_not(tmp_path):
+def test_a_further_call_counts_and_a_derivative_does_not(tmp_path):
     (made,) = (stored(tmp_path, NAN),)
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
     for order, is_nothing in ((0, False), (1, True)):
@@ -89,7 +89,7 @@ def test_another_call_counts_and_a_derivative_does_not(tmp_path):
         assert bool(nothing_compared(type(made)(more, made.folder), "cpu", {})) is is_nothing
 
 
-def test_a_derivative_does_not_make_up_for_a_function_that_accepts_anything(tmp_path):
+def test_a_compared_derivative_does_not_excuse_the_function(tmp_path):
     made = stored(tmp_path / "golden", comparison=Comparison("own:anything"))
     (made.folder / "vjp1.npz").write_bytes(files()[OUTPUTS])
     manifest = msgspec.structs.replace(made.manifest, checks=(Check("vjp1", vjp=1, outputs="vjp1.npz"),))
@@ -108,7 +108,7 @@ def test_a_derivative_does_not_make_up_for_a_function_that_accepts_anything(tmp_
     ],
     ids=str,
 )
-def test_no_element_of_other_numbers_is_right(leaf):
+def test_other_leaf_differs_in_every_element(leaf):
     other = other_leaf(leaf)
     assert str(other) == str(leaf)
     assert other.data.dtype == leaf.data.dtype

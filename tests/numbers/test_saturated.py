@@ -1,4 +1,4 @@
-"""What is said of outputs at the bounds of what makes them, for exported functions that no smaller input helps."""
+"""Remarks on saturated outputs: all elements are at the bounds of a softmax, sigmoid, tanh or clamp."""
 
 from types import SimpleNamespace
 
@@ -25,8 +25,8 @@ def artifact_of(function, *arrays):
     return read_bytes(api.serialize(exported, 0), "an artifact")
 
 
-def said(function, *arrays):
-    """What is said of the only output of a function, by the plain run and the module alone."""
+def remarks_on(function, *arrays):
+    """Return the remarks on the only output of a function, from the plain run and the module alone."""
     output = leaf_of(np.asarray(jax.jit(function)(*arrays)))
     artifact = artifact_of(function, *arrays)
     seen = Seen([], [], [output], [], bounded=lambda numbers: bounded_outputs(artifact, numbers))
@@ -66,7 +66,7 @@ CLAMP = "the bounds of a clamp: choose inputs or bounds for which some are betwe
     ],
 )
 def test_a_saturated_output_is_named(function, text):
-    (remark,) = said(function, X)
+    (remark,) = remarks_on(function, X)
     assert text in remark
 
 
@@ -95,11 +95,11 @@ def test_a_saturated_output_is_named(function, text):
         lambda x: jnp.tanh(x),
     ],
 )
-def test_of_other_outputs_nothing_is_said_of_bounds(function):
-    assert not [text for text in said(function, X) if "bound" in text]
+def test_outputs_that_are_not_saturated_have_no_remark(function):
+    assert not [text for text in remarks_on(function, X) if "bound" in text]
 
 
-def test_the_module_is_read_for_outputs_at_few_values_only():
+def test_the_module_is_read_only_for_outputs_with_few_values():
     asked = []
 
     def bounded(numbers):

@@ -1,4 +1,4 @@
-"""What is said of outputs and inputs that show nothing, for functions of NumPy in place of programs."""
+"""Remarks on outputs and inputs that show nothing, with NumPy functions in place of programs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ COLUMNS = np.float32(1e4) * W
 
 
 def remarks(function: Callable[..., Any], *arrays: Any, used: Any = None, calls: Any = ()) -> dict[str, str]:
-    """What is said of a function of arrays, by leaf; `used` are the inputs that its program takes."""
+    """Return the remarks on a function of arrays, by leaf; `used` are the inputs that its program takes."""
 
     def outputs(leaves: Any) -> list[Leaf]:
         with np.errstate(all="ignore"):
@@ -110,11 +110,11 @@ SAME = "are the same with all of 16 other inputs too: choose inputs on which it 
         (lambda x, y: x + 0 * y, [X, X[::-1]], "input 1", NO_EFFECT),
     ],
 )
-def test_what_shows_nothing_is_named(function, arrays, leaf, text):
+def test_a_leaf_that_shows_nothing_has_a_remark(function, arrays, leaf, text):
     assert text in remarks(function, *arrays)[leaf]
 
 
-def test_an_input_that_the_program_does_not_take_is_named():
+def test_an_unused_input_has_a_remark():
     assert remarks(lambda x, y: x, X, W, used=[0]) == {
         "input 1": "no output depends on this input: is it meant to be unused?"
     }
@@ -159,15 +159,15 @@ KEY = key_leaf("key<fry>", np.asarray([0, 42], np.uint32))
         (lambda: np.arange(8.0), []),
     ],
 )
-def test_of_what_depends_on_its_inputs_nothing_is_said(function, arrays):
+def test_outputs_that_depend_on_their_inputs_have_no_remark(function, arrays):
     assert remarks(function, *arrays) == {}
 
 
-def test_a_further_call_that_gives_something_else_is_enough():
+def test_another_call_with_other_outputs_prevents_the_remark():
     assert remarks(lambda x: np.maximum(x, 0), -abs(X), calls=[[X]]) == {}
 
 
-def test_an_input_may_have_an_effect_in_a_further_call_only():
+def test_an_effect_in_another_call_prevents_the_remark():
     def scaled(x, y):
         return x + 0 * y
 
@@ -207,25 +207,25 @@ def test_other_inputs_are_of_the_same_kind(kind):
                 np.linalg.cholesky(values)
 
 
-def test_large_arrays_run_a_few_times_only():
+def test_large_arrays_are_run_only_a_few_times():
     runs = [run.kind for run, _ in other_runs([leaf_of(X)] * 3, range(3), 0)]
     assert runs == ["other", "other", "other", "small"]
 
 
-def test_many_inputs_change_in_groups():
+def test_many_inputs_are_changed_in_groups():
     alone = [run for run, _ in other_runs([leaf_of(X)] * 100, range(100), 1000) if run.kind == "alone"]
     assert len(alone) == 32
     assert sorted(number for run in alone for number in run.changed) == list(range(100))
 
 
-def test_leaves_with_one_text_share_a_line_and_constant_ones_have_none():
+def test_leaves_with_the_same_remark_share_a_line():
     found = [Remark(f"result[{number}]['x']", "why") for number in range(7)]
     assert remark_lines(found, ["result[6]"]) == ["result[0]['x'], result[1]['x'], result[2]['x'] and 3 more: why"]
     many = [Remark(str(number), str(number)) for number in range(20)]
     assert remark_lines(many)[-1] == "and 12 more remarks on leaves that show nothing"
 
 
-def test_a_name_stands_for_a_leaf_or_a_part_of_the_tree():
+def test_a_name_means_a_leaf_or_a_subtree():
     assert is_named("result['state'].mu[0]", ["result['state']"])
     assert not is_named("result['state_2']", ["result['state"])
     assert unknown_leaves(["args[0]", "args[1]"], ["args[0]['x']", "result"]) == ["args[1]"]

@@ -1,4 +1,4 @@
-"""Which outputs of a golden would not show a wrong number by their noise."""
+"""Outputs of a golden whose noise is so large that a wrong number would not show."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ SECOND = Check("vjp2", vjp=2, inputs=INPUTS, outputs="vjp2.npz")
 
 @pytest.fixture
 def made(tmp_path):
-    """Writes a golden with these outputs of each call."""
+    """The function that writes a golden with these outputs for each call."""
 
     def made(*arrays, checks=(DERIVATIVE,), **changes):
         outputs = to_npz([leaf_of(array) for array in arrays])
@@ -39,13 +39,13 @@ def made(tmp_path):
 
 
 def names(golden, jumping=None, **noise):
-    """The outputs that are undecided, and how many elements of each; by default the calls have all the same noise."""
+    """Return how many elements of each output are undecided. By default the calls have the same noise."""
     noises = {OUTPUTS: noise["plain"], "vjp1.npz": noise.get("vjp1", noise["plain"])}
     found = undecided_outputs(golden, noises, jumping or {})
     return {name: output.elements for name, output in found.items()}
 
 
-def test_an_output_whose_noise_is_as_large_as_its_numbers_is_undecided(made):
+def test_an_output_with_noise_as_large_as_itself_is_undecided(made):
     golden = made(ONES * 4, checks=(DERIVATIVE, SECOND))
     found = undecided_outputs(golden, {OUTPUTS: (LARGE * 3,), "vjp1.npz": (LARGE,), "vjp2.npz": (SMALL,)}, {})
     assert found == {
@@ -54,30 +54,30 @@ def test_an_output_whose_noise_is_as_large_as_its_numbers_is_undecided(made):
     }
 
 
-def test_a_second_derivative_is_by_the_cotangents_too(made):
+def test_second_derivatives_are_named_by_the_cotangent(made):
     arrays = (ONES,) * 4
     golden = made(*arrays, checks=(DERIVATIVE, SECOND))
     found = undecided_outputs(golden, {"vjp2.npz": (SMALL, SMALL, LARGE, SMALL)}, {})
     assert found["vjp2/2"].leaf == "derivative by the cotangent of result"
 
 
-def test_every_output_with_noise_counts_whatever_is_before_it(made):
+def test_outputs_are_numbered_including_those_without_noise(made):
     golden = made(COUNTS, ONES, COUNTS, ONES)
     assert names(golden, plain=(None, SMALL, LARGE, LARGE)) == {"3": 2, "vjp1/3": 2}
 
 
-def test_of_another_comparison_only_derivatives_are_looked_at(made):
+def test_only_derivatives_of_an_exact_golden_can_be_undecided(made):
     golden = made(ONES, comparison=Comparison(compare="exact"))
     assert names(golden, plain=(LARGE,)) == {"vjp1/0": 2}
 
 
-def test_factors_are_compared_by_what_they_must_satisfy(made):
+def test_factors_are_not_undecided_by_noise(made):
     three = Signature(("float32[2]",), ("float32[2]",) * 3, "((*,), {})", "(*, *, *)")
     golden = made(ONES, ONES, ONES, factors=(FactorGroup("qr", (0, 1)),), signature=three)
     assert names(golden, plain=(LARGE, LARGE, LARGE)) == {"2": 2, "vjp1/0": 2, "vjp1/1": 2, "vjp1/2": 2}
 
 
-def test_elements_that_jump_are_reported_by_themselves(made):
+def test_elements_that_jump_are_not_counted_as_undecided(made):
     golden = made(ONES, ONES)
     jumping = {"0": (1, 5), "1": (2, 5), "vjp1/1": (2, 5)}
     assert names(golden, jumping, plain=(LARGE, LARGE)) == {"0": 1, "vjp1/0": 2}
@@ -93,21 +93,21 @@ def test_elements_that_jump_are_reported_by_themselves(made):
         ([], True),
     ],
 )
-def test_a_golden_proves_nothing_where_half_of_every_output_is_undecided(made, elements, proves):
+def test_half_of_each_output_undecided_proves_nothing(made, elements, proves):
     undecided = {str(number): UndecidedOutput(count, of, 1.0, 1.0) for number, (count, of) in enumerate(elements)}
     assert proves_nothing(made(ONES, ONES, checks=()), undecided) is not proves
 
 
-def test_an_output_without_elements_is_not_counted_and_one_with_one_is(made):
+def test_empty_outputs_do_not_count_as_decided(made):
     undecided = {"0": UndecidedOutput(1, 1, 1.0, 1.0)}
     assert proves_nothing(made(ONES[:1], ONES[:0], checks=()), undecided)
     assert not proves_nothing(made(ONES[:0], checks=()), {})
 
 
-# --- what golden.yaml and noise.npz say -----------------------------------------------------------------------------
+# --- golden.yaml and noise.npz ----------------------------------------------------------------------------------------
 
 
-def test_a_record_of_noise_tells_whether_it_knows_inputs_only():
+def test_a_noise_record_shows_if_only_inputs_were_moved():
     by_older_version = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ("unoptimized", "fast_math"))
     not_rewritten = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), failed={"inside": "MLIRError: no"})
     nothing_rounded = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ())
@@ -120,12 +120,12 @@ def test_a_record_of_noise_tells_whether_it_knows_inputs_only():
 
 @pytest.fixture
 def chaotic(tmp_path):
-    """A golden whose stored noise is as large as its outputs; what its golden.yaml says of that is given."""
+    """The function that writes a golden with noise as large as its outputs, and with this record of it."""
 
-    def write(values=(1, 1, 1, 1), dtype=np.float32, noise=(0.0, 0.25, 0.25, 0.25), **said):
+    def write(values=(1, 1, 1, 1), dtype=np.float32, noise=(0.0, 0.25, 0.25, 0.25), **recorded):
         leaf = leaf_of(np.asarray(values, dtype))
         data = noise_to_npz([([leaf], (np.asarray(noise),))])
-        record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), **said)
+        record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), **recorded)
         content = {**files(), OUTPUTS: to_npz([leaf]), NOISE: data}
         return write_golden(GoldenStore(tmp_path / "golden"), manifest("t.chaos", noise=record), content)
 
@@ -140,7 +140,7 @@ JUMP = "elements jump: their last bit decides between distant values"
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("recorded", "text"),
     [
         ({}, SHOWN),
         ({"undecided_outputs": {}}, SHOWN),
@@ -153,8 +153,8 @@ JUMP = "elements jump: their last bit decides between distant values"
         ),
     ],
 )
-def test_what_cannot_be_decided_is_counted_in_the_files(chaotic, said, text):
-    assert undecided_in([chaotic(**said), golden("t.smooth")]) == [f"t.chaos/0.12.0.1-cpu: {text}"]
+def test_undecided_outputs_are_counted_from_the_files(chaotic, recorded, text):
+    assert undecided_in([chaotic(**recorded), golden("t.smooth")]) == [f"t.chaos/0.12.0.1-cpu: {text}"]
 
 
 def test_a_tolerance_of_another_type_does_not_hide_noise(chaotic):
@@ -174,7 +174,7 @@ def test_noise_that_cannot_be_read_is_reported(chaotic):
     assert text.startswith("t.chaos/0.12.0.1-cpu: its noise cannot be read: ")
 
 
-def test_a_record_names_a_few_outputs():
+def test_only_the_first_undecided_outputs_are_named():
     output = UndecidedOutput(1, 1, noise=1.0, largest=1.0, leaf="result")
     record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
     *named, more = outputs_to_name(record)

@@ -1,4 +1,4 @@
-"""The tolerance of a dtype between two platforms, and what a policy or marker may say about it."""
+"""The tolerance of a dtype between two platforms, and how a policy or marker sets it."""
 
 import subprocess
 import sys
@@ -22,18 +22,18 @@ from export_core.policy import PolicyError, load_policy
 NOTHING = Tolerance()
 
 
-def test_without_any_tolerance_the_default_of_the_dtype_holds():
+def test_the_default_tolerance_is_that_of_the_dtype():
     assert tolerance_for("float32", NOTHING) == (1e-5, None, None, "float32", {})
     assert tolerance_for("float8_e5m2", NOTHING).rtol == COARSE
 
 
 @pytest.mark.parametrize("pair", [("tpu",), ("cpu", "tpu"), ("tpu", "cpu"), ("cuda", "tpu")])
-def test_the_coarser_of_two_platforms_gives_the_default(pair):
+def test_the_coarser_of_two_platforms_sets_the_default(pair):
     assert default_rtol("float32", pair) == 1e-2
     assert default_rtol("float64", pair) == DEFAULT_RTOL["float64"]
 
 
-def test_no_platform_has_a_finer_default_or_an_unknown_name():
+def test_every_platform_default_is_coarser_than_the_dtypes():
     for platform, by_dtype in PLATFORM_RTOL.items():
         assert platform in PLATFORMS
         assert all(rtol > DEFAULT_RTOL[dtype] for dtype, rtol in by_dtype.items())
@@ -46,7 +46,7 @@ def test_no_platform_has_a_finer_default_or_an_unknown_name():
         (NOTHING, Tolerance(rtol=0.0), Tolerance(0.0)),  # a policy may be finer than the default
         (NOTHING, Tolerance(atol=0.5), Tolerance(1e-2, 0.5)),
         (NOTHING, Tolerance(ulp=4), Tolerance(0.0, None, 4)),
-        (Tolerance(rtol=1e-6), NOTHING, Tolerance(1e-6)),  # what is said is meant, on every platform
+        (Tolerance(rtol=1e-6), NOTHING, Tolerance(1e-6)),  # an explicit tolerance counts on every platform
         (Tolerance(rtol=1e-6), Tolerance(rtol=0.5), Tolerance(0.5)),
         (Tolerance(rtol=0.5), Tolerance(rtol=1e-6), Tolerance(0.5)),
         (Tolerance(rtol=1e-6, atol=0.1), Tolerance(atol=0.2, ulp=2), Tolerance(1e-6, 0.2, 2)),
@@ -54,7 +54,7 @@ def test_no_platform_has_a_finer_default_or_an_unknown_name():
         (Tolerance(ulp=8, atol=0.1), NOTHING, Tolerance(0.0, 0.1, 8)),
     ],
 )
-def test_the_wider_of_golden_and_policy_holds_before_any_default(golden, policy, held):
+def test_the_wider_of_golden_and_policy_tolerance_applies(golden, policy, held):
     tolerances = {"tpu": {"float32": policy, "float64": Tolerance(rtol=9.0)}, "cuda": {"float32": Tolerance(rtol=9.0)}}
     for platforms in (("cpu", "tpu"), ("tpu", "cpu")):
         allowed = tolerance_for("float32", golden, platforms, tolerances)
@@ -83,13 +83,13 @@ LINE = "export_compat.yaml:12"
         (Tolerance(atol=7, ulp=4), NOTHING, {"ulp": LINE}, f"rtol 0, atol 7 (golden), or 4 ulp ({LINE})"),
     ],
 )
-def test_a_tolerance_names_what_set_each_part(golden, policy, sources, words):
+def test_a_tolerance_names_the_source_of_each_part(golden, policy, sources, words):
     allowed = tolerance_for("float32", golden, ("tpu", "cpu"), {"tpu": {"float32": policy}}, sources)
     assert allowed.in_words(7.0) == words
 
 
 @pytest.mark.parametrize(
-    ("value", "whole", "kept"),
+    ("value", "whole", "expected"),
     [
         (0, False, 0.0),
         (np.float32(0.5), False, 0.5),
@@ -98,9 +98,9 @@ def test_a_tolerance_names_what_set_each_part(golden, policy, sources, words):
         ({"float8_e5m2": 1}, True, {"float8_e5m2": 1}),
     ],
 )
-def test_a_tolerance_is_a_number_or_one_for_each_dtype(value, whole, kept):
+def test_a_tolerance_is_a_number_or_one_for_each_dtype(value, whole, expected):
     found = read_amount(value, whole=whole)
-    assert found == kept
+    assert found == expected
     assert {type(each) for each in (found.values() if isinstance(found, dict) else [found])} <= {int, float}
 
 
@@ -119,18 +119,18 @@ def test_a_tolerance_is_a_number_or_one_for_each_dtype(value, whole, kept):
     ],
 )  # fmt: skip
 def test_any_other_tolerance_is_refused_with_the_reason(value, whole, message):
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as raised:
         read_amount(value, whole=whole)
-    assert str(told.value).startswith(message)
+    assert str(raised.value).startswith(message)
 
 
-def test_every_float_that_jax_has_can_have_a_tolerance():
+def test_every_float_dtype_of_jax_can_have_a_tolerance():
     from export_core.artifact.envelope.schema import DTYPES
 
     assert {name for name in DTYPES if "float" in name or "complex" in name} - {"float0"} == set(FLOATS)
 
 
-def test_a_policy_says_tolerances_by_platform_and_by_dtype(tmp_path):
+def test_a_policy_sets_tolerances_by_platform_and_dtype(tmp_path):
     path = tmp_path / "export_compat.yaml"
     path.write_text(
         "rtol: {float32: 1e-4}\natol: 1e-6\ntolerances: {tpu: {float32: {rtol: 1e-2}, bfloat16: {ulp: 2}}}\n"
@@ -154,14 +154,14 @@ def test_a_policy_says_tolerances_by_platform_and_by_dtype(tmp_path):
         ("tolerances: {tpu: {float32: {rotl: 2}}}", "tolerances.tpu.float32.rotl: unknown key. Did you mean `rtol`?"),
     ],
 )  # fmt: skip
-def test_a_policy_with_a_tolerance_that_cannot_be_is_refused(tmp_path, text, message):
+def test_a_policy_with_a_wrong_tolerance_is_refused(tmp_path, text, message):
     path = tmp_path / "export_compat.yaml"
     path.write_text(text)
-    with pytest.raises(PolicyError) as told:
+    with pytest.raises(PolicyError) as raised:
         load_policy(path)
-    assert message in str(told.value)
+    assert message in str(raised.value)
 
 
-def test_what_a_marker_reads_needs_no_numpy():
+def test_reading_a_markers_tolerances_needs_no_numpy():
     code = "import sys, export_core.base.tolerances; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

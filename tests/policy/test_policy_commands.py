@@ -1,4 +1,4 @@
-"""`jaxexport policy`: a first one from what is there, whether it is right, what holds and why."""
+"""`jaxexport policy`: init writes a first one, check finds its errors, show prints values and their origin."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_init_writes_a_policy_from_the_goldens(jaxexport, cwd):
     assert jaxexport("policy", "check").code == 0
 
 
-def test_init_writes_nothing_through_a_link(jaxexport, cwd):
+def test_init_does_not_write_through_a_symbolic_link(jaxexport, cwd):
     (cwd / "export_compat.schema.json").symlink_to("nowhere")
     jaxexport("policy", "init", code=0)
     assert (cwd / "export_compat.yaml").is_file()
@@ -59,14 +59,14 @@ def test_commented_parts_of_a_first_policy_are_valid(jaxexport, cwd):
 
 
 @pytest.mark.parametrize("name", ["export_compat.yaml", "pyproject.toml"])
-def test_a_policy_that_is_there_is_never_written_over(jaxexport, cwd, name):
+def test_init_never_overwrites_a_policy(jaxexport, cwd, name):
     text = "[tool.jaxexport]\n" if name == "pyproject.toml" else "goldens: mine\n"
     (cwd / name).write_text(text)
     assert_bad_input(jaxexport("policy", "init"), f"{name}: this project has a policy. Nothing was written")
     assert [(path.name, path.read_text()) for path in cwd.iterdir()] == [(name, text)]
 
 
-def test_what_has_expired_is_named_with_its_line(jaxexport, cwd):
+def test_check_names_expired_entries_with_their_line(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text(
         "known_failures:\n  - {cases: [a], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: m, "
         "reason: r,\n     owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}\n"
@@ -97,7 +97,7 @@ def test_show_names_the_origin_of_every_value(jaxexport, cwd):
     assert (shown.goldens, shown.windows.backward, len(shown.custom_call_changes)) == ("kept", 200, 1)
 
 
-def test_show_names_the_file_of_the_projects_releases(jaxexport, cwd):
+def test_show_names_the_file_with_the_projects_releases(jaxexport, cwd):
     (cwd / "export_releases.yaml").write_text("jaxlib:\n  0.13.0: {built: 2026-11-20}\njax: {}\n")
     assert (
         "\n# export_releases.yaml\nreleases:\n  jaxlib:\n    0.13.0:\n      built: 2026-11-20\n"
@@ -107,18 +107,18 @@ def test_show_names_the_file_of_the_projects_releases(jaxexport, cwd):
     assert "\n# export_compat.yaml:1, export_releases.yaml\nreleases:" in jaxexport("policy", "show").out
 
 
-def test_a_first_policy_that_cannot_be_made_leaves_no_file(jaxexport, cwd):
+def test_init_that_fails_leaves_no_file(jaxexport, cwd):
     golden = write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.12.0.1"))
     (golden.folder / "artifact.jaxexport").unlink()
     assert jaxexport("policy", "init").code != 0
     assert [path.name for path in cwd.iterdir()] == ["golden"]
 
 
-def test_the_schema_is_printed_for_editors(jaxexport, cwd):
+def test_show_prints_the_schema(jaxexport, cwd):
     assert jaxexport("policy", "show", "--schema").out.encode() == written("policy")
 
 
-def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, cwd):
+def test_show_prints_known_issues_as_a_loadable_table(jaxexport, cwd):
     printed = jaxexport("policy", "show", "--known").out
     assert printed.startswith("- id: lapack-cold-process\n  title: LAPACK calls crash in a fresh process\n  todo: ")
     (cwd / "own.yaml").write_text(printed)
@@ -129,7 +129,7 @@ def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, cwd):
         assert_bad_input(jaxexport(*command), "none.yaml: expected a table of known issues, found none")
 
 
-def test_stable_targets_without_a_golden_are_named_where_asked(jaxexport, cwd):
+def test_check_names_stable_targets_without_a_golden(jaxexport, cwd):
     store = GoldenStore(cwd / "golden")
     cholesky = Path(__file__).parents[1] / "artifact" / "data" / "0.12.0.1" / "cholesky.jaxexport"
     write_golden(store, manifest("t.a", "0.12.0.1"), {**files(), "artifact.jaxexport": cholesky.read_bytes()})

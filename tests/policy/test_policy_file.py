@@ -1,4 +1,4 @@
-"""What a policy file may have in it, and the errors of one that is wrong: file, line, key, and the nearest key."""
+"""Policy files: what they may contain, and the errors of a wrong one, with file, line, key and the nearest key."""
 
 import contextlib
 import copy
@@ -26,19 +26,19 @@ LOADED = yaml.safe_load(EVERYTHING)
 
 
 @pytest.fixture
-def said(load, tmp_path):
-    def said(text: str | bytes, name: str = "export_compat.yaml") -> str:
+def error_of(load, tmp_path):
+    def error_of(text: str | bytes, name: str = "export_compat.yaml") -> str:
         with pytest.raises(PolicyError) as error:
             load(text, name)
         return str(error.value).removeprefix(f"{tmp_path}/")
 
-    return said
+    return error_of
 
 
-# --- what it may say --------------------------------------------------------------------------------------------------
+# --- valid policies ---------------------------------------------------------------------------------------------------
 
 
-def test_everything_that_a_policy_can_say_is_read(load):
+def test_every_key_of_a_policy_is_read(load):
     policy = load(EVERYTHING)
     assert policy.window_lengths() == Windows(180, 21)
     assert policy.readers == "0.9.2,window"
@@ -54,18 +54,18 @@ def test_everything_that_a_policy_can_say_is_read(load):
     assert policy.known_issues == "known_issues.yaml"
 
 
-def test_what_the_page_about_policies_shows_is_read(load):
+def test_the_policies_of_the_docs_can_be_read(load):
     shown = (Path(__file__).parents[2] / "docs" / "reference" / "policy.md").read_text()
     policies = [load(text) for text in re.findall(r"```yaml\n(.*?)```", shown, re.DOTALL)]
     assert [bool(policy.known_failures) for policy in policies].count(True) == 1
 
 
-def test_what_summary_json_keeps_of_a_policy_is_that_policy(load):
+def test_a_policy_survives_a_round_trip_through_json(load):
     policy = load(EVERYTHING)
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
 
 
-def test_the_page_explains_the_default_windows_and_all_other_figures():
+def test_the_docs_explain_the_default_windows():
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "windows.md").read_text()
     windows, (backward, forward) = Policy().windows, STABLEHLO_YEARS
     for row in (
@@ -88,30 +88,30 @@ def test_the_page_explains_the_default_windows_and_all_other_figures():
 @pytest.mark.parametrize(
     ("length", "days"), [("180", 180), ("180 days", 180), ("'1 day'", 1), ("26 weeks", 182), ("1 week", 7)]
 )
-def test_a_window_is_days_with_or_without_the_word(load, length, days):
+def test_a_window_is_a_number_of_days_or_weeks(load, length, days):
     assert load(f"windows: {{backward: {length}, forward: {length}}}").windows == WindowDays(days, days)
 
 
-def test_platforms_without_modes_are_replayed_as_the_machine_can(load):
+def test_a_list_of_platforms_has_the_mode_auto(load):
     assert load("platforms: [cpu, tpu]").platforms == {"cpu": "auto", "tpu": "auto"}
 
 
-def test_a_quoted_date_a_mark_and_moved_lines_change_nothing(load):
+def test_quotes_a_byte_order_mark_and_lines_change_nothing(load):
     plain = load(EVERYTHING).without_locations()
     quoted = EVERYTHING.replace("added: 2026-10-01", 'added: "2026-10-01"')
     assert quoted != EVERYTHING
     assert load(b"\xef\xbb\xbf# moved\n" + quoted.encode()).without_locations() == plain
 
 
-def test_a_file_of_comments_is_the_default(load):
+def test_a_file_of_comments_is_the_default_policy(load):
     assert load("# nothing yet\n") == Policy()
 
 
-def test_anchors_spare_writing_the_same_twice(load):
+def test_yaml_anchors_can_be_used(load):
     assert load("rtol: &same {float32: 0.5}\natol: *same").atol == {"float32": 0.5}
 
 
-def test_a_pyproject_says_the_same_in_its_table(load):
+def test_a_policy_can_be_in_pyproject_toml(load):
     policy = load(
         """
         [tool.ruff]
@@ -138,10 +138,10 @@ def test_a_pyproject_says_the_same_in_its_table(load):
     assert policy.known_failures[0].location.endswith("pyproject.toml")
 
 
-# --- where it is ------------------------------------------------------------------------------------------------------
+# --- the policy's file ------------------------------------------------------------------------------------------------
 
 
-def test_a_project_has_its_policy_in_one_of_two_places(tmp_path):
+def test_a_project_has_its_policy_in_one_of_two_files(tmp_path):
     assert find_policy(tmp_path) == Policy()
     project = tmp_path / "pyproject.toml"
     project.write_text('[project]\ndependencies = ["pytest-jaxexport"]\n')
@@ -155,7 +155,7 @@ def test_a_project_has_its_policy_in_one_of_two_places(tmp_path):
 
 
 @pytest.mark.parametrize("broken", ["misnamed", "a dead link"])
-def test_a_policy_that_would_be_overlooked_is_an_error(tmp_path, broken):
+def test_a_misnamed_or_unreadable_policy_is_an_error(tmp_path, broken):
     if broken == "misnamed":
         (tmp_path / "export_compat.yml").write_text("goldens: kept")
     else:
@@ -166,7 +166,7 @@ def test_a_policy_that_would_be_overlooked_is_an_error(tmp_path, broken):
         find_policy(tmp_path)
 
 
-# --- what it may not say ----------------------------------------------------------------------------------------------
+# --- wrong policies ---------------------------------------------------------------------------------------------------
 
 ENTRY = """known_failures:
   - {cases: [a], writers: ["*"], readers: ["*"], verdict: crash, stage: run, message: m,
@@ -182,7 +182,7 @@ QUIRK = """quirks:
   - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,
      added: 2026-10-01, expires: 2026-12-01}
 """
-KNOWN_FAILURES = [  # what stands in the entry, what does instead, the line and what is said of the entry there
+KNOWN_FAILURES = [  # a text of the entry, what replaces it, the line of the error, and its message
     ("owner", "ownr", 3, ".ownr: unknown key. Did you mean `owner`?"),
     ("owner: o", "owner: o, place: x", 3, ".place: unknown key. "),
     ("reason: r, ", "", 2, ": expected the key `reason`, found none."),
@@ -272,7 +272,7 @@ RULES = [
          "1: retention.pinned[0].reason: expected text, found none."),
         ("unpromised: ' '", "1: unpromised: expected text, found none."),
         ("required: {cells: 2.0}", "1: required.cells: expected a whole number, found 2.0."),
-        *((ENTRY.replace(old, new), f"{line}: known_failures[0]{said}") for old, new, line, said in KNOWN_FAILURES),
+        *((ENTRY.replace(old, new), f"{line}: known_failures[0]{text}") for old, new, line, text in KNOWN_FAILURES),
         (ENTRY.replace("2026-12-30", "2026-12-31"), "found 2026-12-31, 91 days after it."),
         (ENTRY.replace("2026-10-01", "2026-02-30"),
          "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day "),
@@ -280,7 +280,7 @@ RULES = [
          "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
         (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
-        *((NUMBERS.replace(old, new), f"{line}: numbers[0]{said}") for old, new, line, said in RULES),
+        *((NUMBERS.replace(old, new), f"{line}: numbers[0]{text}") for old, new, line, text in RULES),
         ("reader_packages: [optax, 'op tax']",
          "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
         ("reader_packages:\n  - jax>=0.5",
@@ -305,8 +305,8 @@ RULES = [
     ],
     ids=lambda value: value[:40].replace("\n", " ") if isinstance(value, str) else None,
 )  # fmt: skip
-def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, message):
-    problem = said(text)
+def test_a_wrong_value_is_one_error_with_its_line(error_of, text, message):
+    problem = error_of(text)
     assert problem.startswith("export_compat.yaml:")
     assert message in problem
     assert "\n" not in problem
@@ -326,15 +326,15 @@ def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, messag
         ("[tool.ruff]", " expected a table [tool.jaxexport], found none."),
     ],
 )  # fmt: skip
-def test_a_pyproject_is_refused_for_the_same_values(said, text, message):
-    problem = said(text, "pyproject.toml")
+def test_wrong_values_in_pyproject_toml_are_refused_too(error_of, text, message):
+    problem = error_of(text, "pyproject.toml")
     assert problem.startswith("pyproject.toml:")
     assert message in problem
 
 
-def test_every_error_is_reported_in_the_order_of_the_lines(said, tmp_path):
+def test_errors_are_reported_in_the_order_of_their_lines(error_of, tmp_path):
     entry = ENTRY.replace("verdict: crash", "verdict: crahs").replace("owner: o, ", "").replace("reason", "raeson")
-    message = said(f"windows:\n  backward: [1]\nreaders: 0.12\n{entry}golden: here")
+    message = error_of(f"windows:\n  backward: [1]\nreaders: 0.12\n{entry}golden: here")
     assert message.replace(f"{tmp_path}/export_compat.yaml:", "").splitlines() == [
         "export_compat.yaml:2: windows.backward: expected a whole number or text such as '180 days', found [1].",
         "3: readers: expected text or a list, found 0.12. Put it in quotes.",
@@ -346,14 +346,14 @@ def test_every_error_is_reported_in_the_order_of_the_lines(said, tmp_path):
     ]
 
 
-def test_a_hundred_errors_are_counted_after_the_first_twenty(said):
-    lines = said("".join(f"key{number}: 1\n" for number in range(100))).splitlines()
+def test_errors_after_the_first_twenty_are_counted(error_of):
+    lines = error_of("".join(f"key{number}: 1\n" for number in range(100))).splitlines()
     assert len(lines) == 21
     assert lines[-1].endswith("export_compat.yaml: 80 more problems.")
 
 
-def test_what_msgspec_refuses_the_schema_explains():
-    """Neither of the two readers of a policy takes what the other refuses."""
+def test_the_schema_refuses_what_msgspec_refuses():
+    """A policy is read by the schema and by msgspec, which must agree."""
     wrong = [
         ("goldens", 1),
         ("goldens", datetime.date(2026, 1, 1)),
@@ -384,7 +384,7 @@ def test_what_msgspec_refuses_the_schema_explains():
 
 
 def keys_of(value: object, key: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every key of nested tables and lists."""
+    """Yield every key of nested tables and lists, as a path."""
     if key:
         yield key
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -399,7 +399,7 @@ TABLES = ({}, {"x": 1}, {"x": "x"}, {"cpu": "run"}, datetime.date(2026, 10, 1), 
 
 @settings(max_examples=50)
 @given(key=st.sampled_from(list(keys_of(LOADED))), value=st.sampled_from((*VALUES, *TABLES)))
-def test_a_wrong_value_is_found_by_both_readers_of_a_policy_or_by_neither(key, value):
+def test_the_schema_and_msgspec_agree_on_random_values(key, value):
     data = inner = copy.deepcopy(LOADED)
     for part in key[:-1]:
         inner = inner[part]
@@ -417,7 +417,7 @@ def test_a_wrong_value_is_found_by_both_readers_of_a_policy_or_by_neither(key, v
     st.text(max_size=60)
     | st.sampled_from(EVERYTHING.splitlines()).flatmap(lambda line: st.just(EVERYTHING.replace(line, line[:-1])))
 )
-def test_whatever_the_text_is_there_is_a_policy_or_a_clear_error(tmp_path_factory, text):
+def test_any_text_gives_a_policy_or_a_policy_error(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "some.yaml"
     path.write_text(text, encoding="utf-8", errors="replace", newline="")
     with contextlib.suppress(PolicyError):

@@ -1,4 +1,4 @@
-"""A quirk relaxes one golden, and no other; what it relaxes is shown, and it ends."""
+"""Quirks: each relaxes the comparison of one golden until it expires, and is reported."""
 
 import msgspec
 import pytest
@@ -19,7 +19,7 @@ QUIRK = Quirk(
 )  # fmt: skip
 
 
-def test_one_golden_is_relaxed_and_the_other_generations_are_not():
+def test_a_quirk_relaxes_its_golden_alone():
     goldens = [golden(CASE, "0.9.2"), golden(CASE, "0.10.1"), golden("t.g", "0.9.2")]
     found = apply_quirks(goldens, [QUIRK])
     assert [one.compared_as for one in found[1:]] == [one.compared_as for one in goldens[1:]]
@@ -28,7 +28,7 @@ def test_one_golden_is_relaxed_and_the_other_generations_are_not():
 
 
 @pytest.mark.parametrize(("location", "source"), [("ci/export_compat.yaml:3", "export_compat.yaml:3"), ("", "policy")])
-def test_a_relaxed_tolerance_names_the_line_that_relaxes_it(location, source):
+def test_a_relaxed_tolerance_names_the_line_of_its_quirk(location, source):
     (found,) = apply_quirks([golden(CASE, "0.9.2")], [msgspec.structs.replace(QUIRK, location=location)])
     assert found.compared_as.sources == {"rtol": source}
 
@@ -42,14 +42,14 @@ def test_a_relaxed_tolerance_names_the_line_that_relaxes_it(location, source):
         (0.5, {"float32": 1.0}, {"float32": 1.0}),
     ],
 )
-def test_a_quirk_by_dtype_leaves_the_other_dtypes_as_they_were(own, quirk, wanted):
+def test_a_quirk_for_one_dtype_leaves_the_others_unchanged(own, quirk, wanted):
     one = golden(CASE, "0.9.2", comparison=Comparison(rtol=own))
     (found,) = apply_quirks([one], [msgspec.structs.replace(QUIRK, rtol=quirk)])
     assert found.compared_as.comparison.rtol == wanted
 
 
 @pytest.mark.parametrize("compare", ["exact", "module:function"])
-def test_tolerance_for_a_comparator_without_one_is_an_error(compare):
+def test_a_quirk_for_a_comparator_without_tolerances_is_an_error(compare):
     one = golden(CASE, "0.9.2", comparison=Comparison(compare=compare))
     with pytest.raises(
         MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"
@@ -59,7 +59,7 @@ def test_tolerance_for_a_comparator_without_one_is_an_error(compare):
     assert found.compared_as.allow
 
 
-def test_what_a_quirk_relaxes_is_reported_as_accepted_with_its_end():
+def test_a_quirk_is_reported_as_accepted_with_its_end():
     found = accepted_in([golden(CASE, "0.9.2", options=Options(("cpu",)))], Policy(quirks=(QUIRK,)))
     assert found == [
         Accepted(
@@ -69,14 +69,14 @@ def test_what_a_quirk_relaxes_is_reported_as_accepted_with_its_end():
 
 
 @pytest.mark.parametrize(
-    ("case", "as_of", "said"),
+    ("case", "as_of", "problem"),
     [
         (CASE, "2026-12-01", None),
         (CASE, "2026-12-02", "expired on 2026-12-01; this is as of 2026-12-02. Extend or delete it."),
         ("another", "2026-11-21", "matches no golden of this run. Delete it."),
     ],
 )
-def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
+def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, problem):
     summary = summarize([result(case=case)], policy=Policy(quirks=(QUIRK,)), as_of=day(as_of))
-    wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
-    assert (summary.stale, summary.exit_code) == (wanted, 4 if said else 0)
+    wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {problem}"] if problem else []
+    assert (summary.stale, summary.exit_code) == (wanted, 4 if problem else 0)

@@ -1,4 +1,4 @@
-"""A cache folder of a test's own."""
+"""A fixture for a cache folder of the test's own."""
 
 from pathlib import Path
 

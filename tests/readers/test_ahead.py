@@ -1,6 +1,6 @@
-"""Spare processes, forked before their cell is known: one cell each; none outlives its worker or speaks for a cell.
+"""Spare processes, which a worker forks before their cell is known, and modules that it imports ahead.
 
-And modules that a worker imports ahead: those that earlier cells of its environment have imported.
+The modules imported ahead are those that earlier cells of its environment have imported.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
 class Started:
-    """A worker that has run two cells: the first said what to import, the second forked a spare."""
+    """A worker that has run two cells: the first noted what to import, and after the second a spare process waits."""
 
     def __init__(self, environment, golden, folder: Path) -> None:
         self.worker = ForkingWorker(environment)
@@ -61,13 +61,13 @@ def started(here, goldens, tmp_path):
 
 
 def children(pid: int) -> list[int]:
-    """The processes below this one that have not ended."""
+    """Return the child processes that have not ended."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in found if alive(int(child))]
 
 
 def only_child(pid: int) -> int:
-    """The process that is left when those whose cell is done have ended."""
+    """Wait until one child process is left, and return it."""
     return wait_for(lambda: children(pid)[1:] == [] and children(pid), "one process that waits")[0]
 
 
@@ -82,7 +82,7 @@ def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
-def test_a_spare_process_runs_one_cell_whose_time_begins_then(started):
+def test_a_spare_runs_one_cell_and_its_time_starts_then(started):
     assert threads(started.pid) == 1, "the worker itself stays cold"
     time.sleep(0.3)
     given = time.monotonic()
@@ -90,20 +90,20 @@ def test_a_spare_process_runs_one_cell_whose_time_begins_then(started):
     assert only_child(started.pid) != started.ahead
 
 
-def test_a_cell_with_settings_before_the_client_uses_no_spare(started, tmp_path):
+def test_a_cell_that_sets_up_its_own_client_uses_no_spare(started, tmp_path):
     (tmp_path / "own.py").write_text("import jax._src.xla_bridge\nassert not jax._src.xla_bridge._backends\n")
     assert started.run(devices=2).end == "ok"
     assert started.run(register=(("own", str(tmp_path / "own.py")),)).end == "ok"
     assert only_child(started.pid) == started.ahead
 
 
-def test_there_are_at_most_half_as_many_spares_as_cells(started):
+def test_at_most_half_as_many_spares_as_cells_wait(started):
     futures = [started.worker.submit(started.request) for _ in range(6)]
     assert {future.result(timeout=120).end for future in futures} == {"ok"}
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
-def test_a_spare_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path, cache):
+def test_a_spare_copies_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path, cache):
     started = Started(this_interpreter(here), goldens["waves"], tmp_path)
     unaware = own_bytes(started.ahead)
     assert started.run().end == "ok"
@@ -115,7 +115,7 @@ def test_a_spare_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, 
 
 
 def own_bytes(pid: int) -> int:
-    """How much of its memory a process shares with nobody."""
+    """Return how many bytes of its memory a process shares with no other."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty:"))
 
@@ -156,7 +156,7 @@ print(worker.written_pages([("no", "address")]))
 """
 
 
-def test_pages_are_copied_and_nothing_in_them_changes():
+def test_copying_pages_leaves_their_content_unchanged():
     printed = subprocess.run(
         [sys.executable, "-c", PAGES, str(PROGRAM)], capture_output=True, text=True, check=True
     ).stdout
@@ -170,7 +170,7 @@ def test_pages_are_copied_and_nothing_in_them_changes():
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stuck"])
-def test_a_spare_lost_before_its_cell_begins_blames_no_cell(started, how):
+def test_a_cell_passes_though_its_spare_was_lost_before(started, how):
     os.kill(started.ahead, how)
     reply = started.run(timeout=4.0)
     assert (reply.end, reply.stage, reply.signal) == ("ok", Stage.RUN, None)
@@ -181,13 +181,13 @@ def test_a_spare_lost_before_its_cell_begins_blames_no_cell(started, how):
 def test_a_spare_does_not_outlive_its_worker(started, how):
     if how == "killed":
         os.kill(started.pid, signal.SIGKILL)
-    else:  # what happens too when the coordinator is killed
+    else:  # as happens when the coordinator is killed
         started.worker._process.stdin.close()
     wait_for(lambda: not alive(started.ahead), "the end of the process that waited")
 
 
 @pytest.mark.parametrize(("platform", "left"), [("cpu", 1), ("cuda", 0)])
-def test_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tmp_path, platform, left):
+def test_a_cell_on_an_accelerator_ends_before_its_reply(here, goldens, tmp_path, platform, left):
     slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(1), leave(status))\n"
     (tmp_path / "slow.py").write_text(slow)
     worker = ForkingWorker(this_interpreter(here))
@@ -224,7 +224,7 @@ def start_ahead(client):
 
 
 @pytest.mark.parametrize(
-    ("fails", "said"),
+    ("fails", "message"),
     [
         (
             "raise RuntimeError('moved')",
@@ -234,7 +234,7 @@ def start_ahead(client):
     ],
     ids=["raises", "dies"],
 )
-def test_why_no_more_processes_are_started_ahead_is_said_once(here, goldens, tmp_path, fails, said):
+def test_the_reason_for_no_more_spares_is_noted_once(here, goldens, tmp_path, fails, message):
     half = tmp_path / "half.py"
     half.write_text(FAILS_AHEAD.format(half=str(JAXLIB_WORKER), fails=fails))
     environment = dataclasses.replace(this_interpreter(here), half=half)
@@ -246,7 +246,7 @@ def test_why_no_more_processes_are_started_ahead_is_said_once(here, goldens, tmp
     }
     (note,) = [note for note in notes if "ahead" in note]
     assert note.startswith(f"jaxlib {here.jaxlib}: no more processes are started ahead of their cells, which makes")
-    assert re.search(said, note, re.DOTALL)
+    assert re.search(message, note, re.DOTALL)
 
 
 # --- modules that cells import ----------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ MARKING = "import os, pathlib\npathlib.Path(os.environ['MARK']).write_text('impo
 
 @pytest.fixture
 def environment(here, tmp_path, cache) -> Environment:
-    """This interpreter with a module of ours to import, and a cache in which nothing is noted."""
+    """The environment of this interpreter, with this test's modules to import, and an empty cache."""
     (tmp_path / "marking.py").write_text(MARKING)
     (tmp_path / "threading_at_import.py").write_text(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
@@ -273,7 +273,7 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
         worker.close()
 
 
-def test_imports_of_the_first_cell_are_noted_for_the_next_worker(here, environment, goldens, tmp_path):
+def test_imports_of_the_first_cell_are_noted_for_later_workers(here, environment, goldens, tmp_path):
     plain = this_interpreter(here)
     notes = Path(prepare_notes(plain))
     notes.write_text("{")  # no notes
@@ -287,14 +287,14 @@ def test_imports_of_the_first_cell_are_noted_for_the_next_worker(here, environme
     assert ends(worker, goldens["waves"], tmp_path) == "ok"
 
 
-def test_a_worker_without_notes_imports_what_another_has_learned(environment, goldens, tmp_path):
+def test_a_worker_without_notes_uses_anothers(environment, goldens, tmp_path):
     new, other = tmp_path / "new", tmp_path / "other"
     new.mkdir()
     other.mkdir()
     notes = Path(prepare_notes(dataclasses.replace(environment, folder=new)))
     (other / notes.name).write_text('["marking", "no.such.module"]')
     share(new, [other, other])
-    # No folder: what is installed here is of no reader's environment, and its worker must not be checked as one.
+    # The environment has no folder, since this interpreter must not be checked as a reader's environment.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "prepare_notes", lambda _: str(notes))
         worker = ForkingWorker(environment)
@@ -305,13 +305,13 @@ def test_a_worker_without_notes_imports_what_another_has_learned(environment, go
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '"marking"', "\0", "[" * 2_000])
-def test_notes_that_are_none_are_no_notes(tmp_path, text):
+def test_damaged_notes_count_as_none(tmp_path, text):
     (tmp_path / "notes").write_text(text)
     assert read_notes(str(tmp_path / "notes")) == []
     assert read_notes(str(tmp_path)) == read_notes("") == []
 
 
-def test_without_a_folder_for_notes_cells_run_all_the_same(here, cache, goldens, tmp_path):
+def test_cells_run_without_a_folder_for_notes(here, cache, goldens, tmp_path):
     cache.parent.write_text("a file")
     plain = this_interpreter(here)
     assert prepare_notes(plain) == ""
@@ -322,7 +322,7 @@ def test_without_a_folder_for_notes_cells_run_all_the_same(here, cache, goldens,
     ("module", "problem"),
     [("threading_at_import", "the worker has 2 threads, so its forks could hang"), ("dying", "exit status 7")],
 )
-def test_a_note_that_the_worker_dies_of_is_dropped(environment, tmp_path, module, problem):
+def test_a_note_that_ends_the_worker_is_deleted(environment, tmp_path, module, problem):
     (tmp_path / "dying.py").write_text("import os\nos._exit(7)\n")
     half = tmp_path / "half.py"
     half.write_text("LEARNS_MODULES = True\ndef warm(): pass\ndef run(*_): pass\n")

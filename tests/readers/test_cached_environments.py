@@ -1,4 +1,4 @@
-"""Environments in the cache folder: listed, cleaned, never taken from under a process; and the cost of missing ones."""
+"""Environments in the cache folder: how they are listed, cleaned and locked, and what missing ones cost."""
 
 import datetime
 import errno
@@ -57,7 +57,7 @@ def run(*words: str) -> str:
     return done.output
 
 
-def test_each_is_listed_with_reader_platform_size_and_last_use(cache):
+def test_list_shows_reader_plugin_size_and_last_use(cache):
     made(cache, "jaxlib-0.12.0.1-libtpu-abc", days=3)
     made(cache, "writer-0.9.2-def")
     made(cache, "jaxlib-0.10.2-cuda12-run-0123", whole=False)
@@ -76,7 +76,7 @@ def test_each_is_listed_with_reader_platform_size_and_last_use(cache):
     assert "3 environments of 0.0 GB" in text
 
 
-def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
+def test_clean_with_yes_removes_environments_unused_for_days(cache):
     old, new = made(cache, "jaxlib-0.9.0-a", days=40), made(cache, "jaxlib-0.9.1-b")
     half = made(cache, "jaxlib-0.9.2-c", whole=False)
     assert "2 environments of 0.0 GB would be removed" in run("clean", "--dry-run")
@@ -90,7 +90,7 @@ def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
     assert not new.exists()
 
 
-def test_a_folder_that_somebody_else_made_stays(cache, tmp_path):
+def test_clean_leaves_folders_that_this_tool_did_not_make(cache, tmp_path):
     made(cache, "jaxlib-0.9.0-a", days=40)
     elsewhere = made(tmp_path, "jaxlib-0.9.0-b", days=40)
     (cache / "jaxlib-0.9.0-b").symlink_to(elsewhere)
@@ -119,14 +119,14 @@ def test_an_environment_is_marked_before_anything_is_installed(cache, monkeypatc
         build(Recipe("jaxlib-0.9.0", sys.executable, ("numpy",), ""), locks)
 
 
-def test_those_with_a_name_are_removed(cache):
+def test_clean_removes_environments_by_name(cache):
     first, second, other = (made(cache, name) for name in ("jaxlib-0.9.0-a", "writer-0.9.0-b", "jaxlib-0.9.1-c"))
     assert "2 environments of 0.0 GB would be removed" in run("clean", "--dry-run", "jaxlib-0.9.0-a", "writer-*", "*-b")
     run("clean", "jaxlib-0.9.0-a", "writer-*", "--yes")
     assert (first.exists(), second.exists(), other.exists()) == (False, False, True)
 
 
-def test_a_name_of_one_in_use_or_of_none_removes_nothing(cache):
+def test_clean_removes_nothing_in_use_or_unknown(cache):
     folder = made(cache, "jaxlib-0.9.0-a")
     with EnvironmentLocks() as locks:
         assert locks.take(folder)
@@ -140,7 +140,7 @@ def test_a_name_of_one_in_use_or_of_none_removes_nothing(cache):
     assert folder.exists()
 
 
-def test_one_in_use_stays_until_its_process_is_killed(cache):
+def test_an_environment_in_use_stays_until_its_process_ends(cache):
     folder = made(cache, "jaxlib-0.9.0-a", days=40)
     started = today()
     script = (
@@ -163,7 +163,7 @@ def test_one_in_use_stays_until_its_process_is_killed(cache):
     assert not folder.exists()
 
 
-def test_one_that_this_process_uses_stays_until_its_with_ends(cache):
+def test_an_environment_of_this_process_stays_while_locked(cache):
     folder = made(cache, "jaxlib-0.9.0-a")
     (cached,) = cached_environments()
     with filelock.FileLock(f"{folder}.lock"):  # as a builder has it
@@ -178,7 +178,7 @@ def test_one_that_this_process_uses_stays_until_its_with_ends(cache):
     assert remove(cached)
 
 
-def test_those_built_by_threads_stay_until_the_with_ends(cache, tmp_path):
+def test_environments_built_by_threads_stay_while_locked(cache, tmp_path):
     recipes = [
         Recipe(f"jaxlib-0.9.{number % 2}", sys.executable, (str(make_wheel(tmp_path, f"w{number % 2}", "1.0")),), "")
         for number in range(4)
@@ -194,7 +194,7 @@ def test_those_built_by_threads_stay_until_the_with_ends(cache, tmp_path):
 @pytest.mark.parametrize(
     ("number", "is_taken"), [(errno.ENOLCK, True), (errno.EAGAIN, False)], ids=["no locks", "removed"]
 )
-def test_an_environment_on_a_disk_without_locks_can_be_used(tmp_path, monkeypatch, number, is_taken):
+def test_an_environment_is_usable_on_a_disk_without_locks(tmp_path, monkeypatch, number, is_taken):
     def refuses(descriptor, how):
         raise OSError(number, os.strerror(number))
 
@@ -203,7 +203,7 @@ def test_an_environment_on_a_disk_without_locks_can_be_used(tmp_path, monkeypatc
         assert locks.take(tmp_path) is is_taken
 
 
-# --- those that are missing -------------------------------------------------------------------------------------------
+# --- missing environments ---------------------------------------------------------------------------------------------
 
 VERSIONS = ("9.0", "9.1", "9.2")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -215,7 +215,7 @@ ENVIRONMENTS = ReaderEnvironments(CALENDAR)
 PLACEMENTS = [Placement(CALENDAR.release(version)) for version in VERSIONS]
 
 
-def test_built_ones_are_counted_and_the_others_have_typical_sizes(cache):
+def test_missing_environments_cost_their_typical_sizes(cache):
     each = TYPICAL[""]
     assert expected_cost(ENVIRONMENTS, PLACEMENTS) == EnvironmentsCost(3, 0, 3 * each.megabytes, 3 * each.download)
     assert not cache.exists(), "nothing was built"
@@ -226,12 +226,12 @@ def test_built_ones_are_counted_and_the_others_have_typical_sizes(cache):
     assert expected_cost(ENVIRONMENTS, PLACEMENTS) == EnvironmentsCost(3, 1, 2 * each.megabytes, 2 * each.download)
 
 
-def test_one_environment_for_two_devices_is_counted_once():
+def test_an_environment_for_two_devices_is_counted_once():
     devices = [parse_targets((text,))["tpu"] for text in ("tpu=v5e", "tpu=v6e")]
     placements = [Placement(CALENDAR.release("9.0"), "tpu", Mode.COMPILE, device) for device in devices]
     assert expected_cost(ENVIRONMENTS, placements).needed == 1
 
 
-def test_what_nobody_has_measured_is_not_known():
+def test_an_unmeasured_size_counts_as_zero():
     cuda = Placement(CALENDAR.release("9.0"), "cuda", Mode.RUN, parse_targets(())["cuda"])
     assert expected_cost(ENVIRONMENTS, [cuda]) == EnvironmentsCost(1, 0, 0, TYPICAL["cuda12-run"].download, 1)

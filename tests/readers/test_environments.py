@@ -1,4 +1,4 @@
-"""A reader's environment holds a jax of its own and nothing of ours; one that fails says why.
+"""Environments of readers: how they are built, checked, found again and rebuilt, and which variables cells get.
 
 The hash of what is installed in this interpreter changes with everything that a cell can depend on.
 """
@@ -43,24 +43,24 @@ CHECK = "import sys, tiny; print(sys.prefix)"
 
 
 def build(*content: object, salt: str = "", **options: object) -> Built:
-    """Build by a recipe of this content; nobody uses it afterwards."""
+    """Build an environment by a recipe of this content, and release it."""
     with EnvironmentLocks() as locks:
         return module.build(Recipe(*content, salt=salt), locks, **options)
 
 
 @pytest.fixture
 def tiny(tmp_path) -> tuple[str]:
-    """A wheel made here, so that nothing is downloaded."""
+    """The requirement of a wheel that is made here, so that nothing is downloaded."""
     return (str(make_wheel(tmp_path, "tiny", "1.0")),)
 
 
-def test_a_reader_requires_its_jax_its_jaxlib_and_what_they_need():
+def test_a_reader_requires_jax_jaxlib_and_their_dependencies():
     newest = ("jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy", "flatbuffers")
     assert requirements(release("0.12.0.1"), load_calendar()) == newest
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
 
 
-def test_a_wheel_decides_the_environment_of_a_runtime_that_is_made_of_it(tmp_path):
+def test_a_local_wheel_changes_only_runtimes_made_of_it(tmp_path):
     sources = Sources(held=(read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.0.1")),))
     contents = {
         name: sources.content(runtime_readers(name, load_calendar())[0])
@@ -98,11 +98,11 @@ def test_a_rebuilt_local_wheel_makes_another_environment(tmp_path, name, version
 
 
 @pytest.mark.parametrize(("printed", "found"), [("", "nothing"), ("a line\n2.20.0\n", "2.20.0")])
-def test_the_last_line_of_a_check_is_the_version_of_the_runtime(printed, found, tmp_path, monkeypatch):
+def test_a_runtimes_version_is_the_last_line_of_its_check(printed, found, tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, printed, ""))
     (reader,) = runtime_readers("tensorflow==2.21.0", load_calendar())
-    said = rf"expected 2\.21\.0, found {found}\. Delete the folder"
-    with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match=said):
+    message = rf"expected 2\.21\.0, found {found}\. Delete the folder"
+    with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match=message):
         built.build(Placement(reader))
 
 
@@ -113,7 +113,7 @@ SECRETS = (
 )
 
 
-def test_cells_get_what_they_need_and_neither_settings_nor_secrets(monkeypatch):
+def test_cells_get_no_settings_and_no_secrets(monkeypatch):
     for name in (*SETTINGS, *SECRETS):
         monkeypatch.setenv(name, "s3cret")
     kernels = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "0x100"}
@@ -123,8 +123,8 @@ def test_cells_get_what_they_need_and_neither_settings_nor_secrets(monkeypatch):
     variables = cell_variables()
     assert {**needed, **kernels, "JAX_PLATFORMS": "cpu"}.items() <= variables.items()
     assert not [name for name, value in variables.items() if "s3cret" in value]
-    told = {name for name, value in writer_variables().items() if value == "s3cret"}
-    assert told == {*SECRETS}, "tests that write goldens are the project's own, and get all but settings"
+    passed_on = {name for name, value in writer_variables().items() if value == "s3cret"}
+    assert passed_on == {*SECRETS}, "tests that write goldens are the project's own, and get all but settings"
     assert kernels_in_words(variables) == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
     here = this_interpreter(release("0.12.0.1"))
     assert {**kernels, "PYTHONPATH": "s3cret"}.items() <= here.variables.items(), "here it is part of the interpreter"
@@ -146,13 +146,13 @@ def test_cells_get_what_they_need_and_neither_settings_nor_secrets(monkeypatch):
         ("aarch64", {}, None),
     ],
 )
-def test_the_other_kernels_run_on_this_processor(monkeypatch, processor, variables, other):
+def test_other_kernels_are_chosen_for_the_processor(monkeypatch, processor, variables, other):
     monkeypatch.setattr(hardware, "instruction_set", lambda: processor)
     assert hardware.other_openblas_core(variables) == other
 
 
 @pytest.mark.parametrize(
-    ("processor", "written", "variables", "used", "said"),
+    ("processor", "written", "variables", "used", "message"),
     [
         ("x86_64 AVX2", "x86_64 AVX2", {}, "x86_64 AVX2", ""),
         ("x86_64 AVX2", "", {}, "x86_64 AVX2", ""),
@@ -171,64 +171,64 @@ def test_the_other_kernels_run_on_this_processor(monkeypatch, processor, variabl
         ),
     ],
 )
-def test_processors_are_named_where_numbers_may_depend_on_them(monkeypatch, processor, written, variables, used, said):
+def test_processors_are_named_if_they_differ(monkeypatch, processor, written, variables, used, message):
     monkeypatch.setattr(hardware, "instruction_set", lambda: processor)
     assert hardware.instructions_used(variables) == used
-    assert hardware.processors(written, variables) == said
+    assert hardware.processors(written, variables) == message
 
 
-def test_the_policy_adds_variables_by_name(monkeypatch):
+def test_the_policy_passes_variables_by_name(monkeypatch):
     monkeypatch.setenv("MY_TOKEN", "s3cret")
     assert cell_variables(added=("MY_TOKEN", "MISSING"))["MY_TOKEN"] == "s3cret"
     assert "MISSING" not in cell_variables(added=("MY_TOKEN", "MISSING"))
     assert this_interpreter(release("0.12.0.1"), ("MY_TOKEN",)).variables["MY_TOKEN"] == "s3cret"
 
 
-def test_variables_that_decide_are_those_that_machines_share(monkeypatch):
+def test_variables_of_one_machine_do_not_decide(monkeypatch):
     variables = {"PATH": "/bin", "HOME": "/x", "LC_ALL": "C", "LD_LIBRARY_PATH": "/cuda", "MY_FLAG": "1"}
     assert deciding_variables(variables) == [("LD_LIBRARY_PATH", "/cuda"), ("MY_FLAG", "1")]
 
 
-def test_the_cache_folder_is_the_variables_or_the_users(cache, monkeypatch):
+def test_the_cache_folder_is_set_by_a_variable_or_the_users(cache, monkeypatch):
     assert cache_folder() == cache.parent
     monkeypatch.delenv("JAXEXPORT_CACHE")
     assert "jaxexport" in str(cache_folder())
 
 
-def test_an_environment_is_built_once_and_found_by_its_content(cache, tiny):
-    said: list[str] = []
-    first = build("empty", sys.executable, tiny, CHECK, announcement="about 7 MB", notify=said.append)
-    assert (Path(first.checked), said) == (first.folder, ["about 7 MB"])
+def test_an_environment_is_built_once_and_found_again(cache, tiny):
+    notes: list[str] = []
+    first = build("empty", sys.executable, tiny, CHECK, announcement="about 7 MB", notify=notes.append)
+    assert (Path(first.checked), notes) == (first.folder, ["about 7 MB"])
     stamp = (first.folder / "ready.json").stat().st_mtime_ns
-    assert build("empty", sys.executable, tiny, CHECK, announcement="nothing", notify=said.append) == first
-    assert said == ["about 7 MB"]
+    assert build("empty", sys.executable, tiny, CHECK, announcement="nothing", notify=notes.append) == first
+    assert notes == ["about 7 MB"]
     assert (first.folder / "ready.json").stat().st_mtime_ns == stamp
     assert build("empty", sys.executable, tiny, CHECK, salt="other").folder != first.folder
 
 
-def lost(file: Path) -> None:
+def lose(file: Path) -> None:
     file.unlink()
     (file.parent / "half").write_text("left by a killed build")
 
 
-def cut(file: Path) -> None:
-    """In place: by hard links, the installer's cache has lost it too."""
+def cut_in_place(file: Path) -> None:
+    """Cut a file in place, so that the installer's cache loses its content too, by the hard link."""
     os.truncate(file, 1)
 
 
 @pytest.mark.parametrize(
     ("breaks", "what"),
     [
-        (lost, "lib/python*/site-packages/tiny/__init__.py"),
-        (lost, "lib/python*/site-packages/tiny-1.0.dist-info/RECORD"),
-        (lost, "bin/python"),
-        (lost, "ready.json"),
-        (cut, "lib/python*/site-packages/tiny/__init__.py"),
-        (cut, "ready.json"),
+        (lose, "lib/python*/site-packages/tiny/__init__.py"),
+        (lose, "lib/python*/site-packages/tiny-1.0.dist-info/RECORD"),
+        (lose, "bin/python"),
+        (lose, "ready.json"),
+        (cut_in_place, "lib/python*/site-packages/tiny/__init__.py"),
+        (cut_in_place, "ready.json"),
     ],
     ids=["a file gone", "a record gone", "the interpreter gone", "killed", "a file cut", "half a note of the build"],
 )
-def test_a_damaged_environment_is_built_anew(cache, tiny, breaks, what):
+def test_a_damaged_environment_is_rebuilt(cache, tiny, breaks, what):
     first = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
     assert first.checked == "1.0"
     (file,) = first.folder.glob(what)
@@ -238,7 +238,7 @@ def test_a_damaged_environment_is_built_anew(cache, tiny, breaks, what):
     assert (module.damage_in(first.folder), list(first.folder.rglob("half"))) == ("", [])
 
 
-def test_an_environment_with_another_release_is_built_anew(cache, tmp_path):
+def test_an_environment_with_another_release_is_rebuilt(cache, tmp_path):
     wheels = make_wheel(tmp_path, "tiny", "1.0").parent
     recipe = ("tiny", sys.executable, ("tiny==1.0",), "import tiny; print(tiny.__version__)")
     options = ("--no-index", f"--find-links={wheels}")
@@ -263,7 +263,7 @@ NO_NOTES = ("null", "[]", "3", "{}", '{"checked": "", "lock": [1]}', '{"checked"
 
 
 @pytest.mark.parametrize("text", [*NO_NOTES, "[" * 3000])
-def test_a_note_of_a_build_of_another_shape_is_none(tmp_path, text):
+def test_a_malformed_note_of_a_build_counts_as_none(tmp_path, text):
     (tmp_path / "ready.json").write_text(text)
     with EnvironmentLocks() as locks:
         assert module.find_built(tmp_path, locks) is None
@@ -271,7 +271,7 @@ def test_a_note_of_a_build_of_another_shape_is_none(tmp_path, text):
 
 
 @pytest.mark.parametrize("checked", ["null", "", "[1, 2]"])
-def test_a_check_that_printed_something_else_is_an_error(tmp_path, monkeypatch, checked):
+def test_an_unreadable_answer_of_the_check_is_an_error(tmp_path, monkeypatch, checked):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, checked, ""))
     with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match="found something else"):
         built.build(Placement(release("0.12.0.1")))
@@ -283,12 +283,12 @@ def test_notes_of_builds_are_read_by_one_function():
     assert reading == ["installed.py"]
 
 
-def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_path):
+def test_a_build_that_fails_twice_names_both_reasons(cache, tiny, tmp_path):
     file = f"n = pathlib.Path({str(tmp_path / 'count')!r})"
     count = f"import pathlib; {file}; n.write_text(n.read_text() + 'x' if n.exists() else 'x')"
-    with pytest.raises(EnvironmentFailed) as told:
+    with pytest.raises(EnvironmentFailed) as raised:
         build("broken", sys.executable, tiny, f"{count}; raise ImportError('try ' + n.read_text())")
-    first, then = str(told.value).split("\nthen ")
+    first, then = str(raised.value).split("\nthen ")
     assert first.startswith("infrastructure: tried twice, first importing ")
     assert first.endswith("ImportError: try x")
     assert then.endswith("ImportError: try xx")
@@ -296,7 +296,7 @@ def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_
 
 
 @pytest.mark.parametrize("start_new_session", [False, True])
-def test_a_build_that_nobody_wants_ends_though_what_it_started_holds_its_pipes(cache, tiny, start_new_session):
+def test_a_stopped_build_ends_though_a_child_holds_its_pipes(cache, tiny, start_new_session):
     stopping = threading.Event()
     threading.Timer(1.0, stopping.set).start()
     sleeper = f"[sys.executable, '-c', 'import time; time.sleep(20)'], start_new_session={start_new_session}"
@@ -314,30 +314,30 @@ def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):
         build("hangs", sys.executable, tiny, "import time; time.sleep(60)")
 
 
-def test_a_long_wait_for_another_builder_is_reported_once(cache, tiny, monkeypatch):
+def test_waiting_long_for_another_builder_is_reported_once(cache, tiny, monkeypatch):
     monkeypatch.setattr(module, "LONG_WAIT_SECONDS", 0.3)
     folder = Recipe("taken", sys.executable, tiny, CHECK).folder
     folder.parent.mkdir(parents=True)
-    said: list[str] = []
+    notes: list[str] = []
     with filelock.FileLock(f"{folder}.lock", thread_local=False) as lock:
         threading.Timer(1.0, lock.release).start()
-        build("taken", sys.executable, tiny, CHECK, notify=said.append)
-    assert said == [f"waiting for another process that builds {folder}, and holds {folder}.lock"]
+        build("taken", sys.executable, tiny, CHECK, notify=notes.append)
+    assert notes == [f"waiting for another process that builds {folder}, and holds {folder}.lock"]
 
 
-def test_a_place_where_no_environment_can_be_built_is_reported(cache, tiny):
+def test_a_cache_folder_that_cannot_be_made_is_an_error(cache, tiny):
     cache.parent.write_text("a file where the folder should be")
     with pytest.raises(EnvironmentFailed, match=r"infrastructure: no environment can be built in .*environments: "):
         build("tiny", sys.executable, tiny, CHECK)
 
 
-def test_a_build_that_fails_says_the_reason_of_uv(cache):
-    with pytest.raises(EnvironmentFailed) as told:
+def test_a_failed_build_has_uvs_reason(cache):
+    with pytest.raises(EnvironmentFailed) as raised:
         build("missing", sys.executable, ("/nowhere/missing-1.0-py3-none-any.whl",), CHECK)
     failed = "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1: "
-    assert str(told.value).startswith(f"infrastructure: tried twice, and each time {failed}")
-    assert "missing-1.0" in str(told.value).partition(failed)[2]
-    assert "\n" not in str(told.value)
+    assert str(raised.value).startswith(f"infrastructure: tried twice, and each time {failed}")
+    assert "missing-1.0" in str(raised.value).partition(failed)[2]
+    assert "\n" not in str(raised.value)
 
 
 NO_NETWORK = """
@@ -374,7 +374,7 @@ ImportError: libmissing.so: cannot open shared object file
     ],
     ids=["offline", "no answer", "import"],
 )
-def test_the_reason_of_uv_is_in_the_first_line(printed, reason):
+def test_uvs_reason_is_found_in_its_output(printed, reason):
     assert module._reason(printed) == reason
 
 
@@ -393,7 +393,7 @@ def _fake(folder: Path) -> None:
     )
 
 
-def test_two_processes_build_the_same_environment_once(cache, tiny):
+def test_two_processes_build_one_environment_once(cache, tiny):
     script = (
         "from export_core.readers.build import EnvironmentLocks, Recipe, build\n"
         f"build(Recipe('empty', {sys.executable!r}, {tiny!r}, {CHECK!r}), EnvironmentLocks())"
@@ -404,7 +404,7 @@ def test_two_processes_build_the_same_environment_once(cache, tiny):
     assert json.loads(ready.read_text())["requirements"] == list(tiny)
 
 
-def test_a_message_of_uv_shows_no_password(cache, tmp_path):
+def test_messages_of_uv_are_shown_without_passwords(cache, tmp_path):
     nowhere = Recipe(
         "none", sys.executable, ("jaxexport-none",), CHECK, options=("--index=http://me:p/s3@127.0.0.1:9/x",)
     )
@@ -414,8 +414,8 @@ def test_a_message_of_uv_shows_no_password(cache, tmp_path):
     assert "s3" not in str(raised.value)
 
 
-def test_a_check_that_a_worker_makes_does_not_run(cache, tiny, monkeypatch, tmp_path):
-    """Such an environment is found by all others, and none of its packages was imported."""
+def test_no_check_runs_where_a_worker_checks(cache, tiny, monkeypatch, tmp_path):
+    """Such an environment is found again by builds with a check, and none of its packages was imported."""
     raises = ("tiny", sys.executable, tiny, "raise ImportError")
     with EnvironmentLocks() as locks:
         first = module.build(Recipe(*raises, expected="as expected"), locks)
@@ -430,12 +430,12 @@ def test_a_check_that_a_worker_makes_does_not_run(cache, tiny, monkeypatch, tmp_
         (runtime_readers("tensorflow==2.21.0", load_calendar())[0], True, ""),
     ],
 )
-def test_a_worker_of_jax_says_what_it_imported_in_place_of_a_check(reader, for_workers, expected):
+def test_only_workers_of_jax_replace_the_check(reader, for_workers, expected):
     environments = ReaderEnvironments(load_calendar(), for_workers=for_workers)
     assert environments._recipe(Placement(reader), module.CPython(sys.executable)).expected == expected
 
 
-def test_a_file_that_environments_share_is_read_once(tmp_path):
+def test_a_file_shared_by_environments_is_hashed_once(tmp_path):
     (tmp_path / "file").write_bytes(b"one")
     (tmp_path / "link").hardlink_to(tmp_path / "file")
     (tmp_path / "other").write_bytes(b"one")
@@ -447,7 +447,7 @@ def test_a_file_that_environments_share_is_read_once(tmp_path):
     assert installed.HashedFiles().digest(str(tmp_path / "link")) != one
 
 
-def test_what_is_built_again_is_read_again(cache, tiny):
+def test_files_of_a_rebuilt_environment_are_hashed_again(cache, tiny):
     with EnvironmentLocks() as locks:
         recipe = Recipe("tiny", sys.executable, tiny, "import tiny")
         folder = module.build(recipe, locks).folder
@@ -460,7 +460,7 @@ def test_what_is_built_again_is_read_again(cache, tiny):
         assert source.read_bytes() == before
 
 
-def test_a_file_of_several_packages_is_as_one_of_them_says(cache, tmp_path):
+def test_a_file_of_two_packages_may_match_either(cache, tmp_path):
     both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
     folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder
     assert (module.damage_in(folder), module.changed_in(folder)) == ("", "")
@@ -471,7 +471,7 @@ def test_a_file_of_several_packages_is_as_one_of_them_says(cache, tmp_path):
     assert "conf.py: expected 13 or 14 bytes" in module.damage_in(folder)
 
 
-def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tiny):
+def test_an_unlisted_file_that_python_may_run_is_damage(cache, tiny):
     folder = build("tiny", sys.executable, tiny, "import tiny").folder
     (site,) = folder.glob("lib/python*/site-packages")
     harmless = ("tiny/__pycache__/other.pyc", "tiny.libs/notes.txt")
@@ -489,7 +489,7 @@ def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tiny):
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder of packages, with one that cells import."""
+    """A folder of packages, one of which decides the hash."""
     (tmp_path / "decides").mkdir()
     (tmp_path / "decides" / "__init__.py").write_text("A = 1\n")
     (tmp_path / "other-1.0.dist-info").mkdir()
@@ -505,14 +505,14 @@ def hashed() -> str:
     return hash_of_this_interpreter()
 
 
-def test_the_hash_of_an_interpreter_stays_while_nothing_changes(site):
+def test_an_interpreters_hash_ignores_bytecode(site):
     before = hashed()
     (site / "decides" / "__pycache__").mkdir()
     (site / "decides" / "__pycache__" / "__init__.pyc").write_bytes(b"made here")
     assert hashed() == before != ""
 
 
-def test_the_hash_of_an_interpreter_is_the_same_elsewhere(site, tmp_path, monkeypatch):
+def test_an_interpreters_hash_is_the_same_in_another_folder(site, tmp_path, monkeypatch):
     before = hashed()
     other = site.rename(tmp_path.with_name(f"{tmp_path.name}-other"))
     (other / "project.pth").write_text("/home/user/project\n")
@@ -543,13 +543,13 @@ def with_another_path(site):
 
 
 @pytest.mark.parametrize("change", [edited, upgraded, with_startup_code, with_another_file, with_another_path])
-def test_the_hash_of_an_interpreter_changes_with_packages(site, change, monkeypatch):
+def test_an_interpreters_hash_changes_with_its_packages(site, change, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "here")
     before = hashed()
     change(site)
     assert hashed() != before
 
 
-def test_where_a_file_cannot_be_looked_at_nothing_is_cached(site):
+def test_an_unreadable_file_leaves_the_hash_empty(site):
     (site / "decides" / "gone.py").symlink_to(site / "nowhere")
     assert hashed() == ""

@@ -1,4 +1,4 @@
-"""What a cell costs: figures of the compiler, which are the same each time, and times, which are not."""
+"""The cost of a cell: figures of the compiler, which repeat exactly, and times, which do not."""
 
 import json
 import math
@@ -27,7 +27,7 @@ GOLDENS = Path(__file__).parents[2] / "golden"
 
 
 class Compiled:
-    """What a release may answer; an exception is raised."""
+    """A stand-in for a compiled program: it gives these answers, and raises those that are exceptions."""
 
     def __init__(self, *, memory: Any = None, estimate: Any = None, text: Any = None) -> None:
         self.memory_analysis = lambda: answer(memory)
@@ -53,7 +53,7 @@ def compiled() -> Any:
     return jax.jit(function).lower(np.ones((9, 9), np.float32)).compile()
 
 
-def test_buffers_and_estimates_are_those_that_jax_says(compiled):
+def test_buffers_and_estimates_agree_with_jax(compiled):
     found, memory, estimate = cost(compiled), compiled.memory_analysis(), compiled.cost_analysis()
     assert (found.temp_bytes, found.alias_bytes) == (memory.temp_size_in_bytes, memory.alias_size_in_bytes)
     assert (found.argument_bytes, found.output_bytes) == (9 * 9 * 4, memory.output_size_in_bytes)
@@ -62,14 +62,14 @@ def test_buffers_and_estimates_are_those_that_jax_says(compiled):
     assert found.transcendentals
 
 
-def test_instructions_and_fusions_are_those_of_the_module(compiled):
+def test_instructions_and_fusions_agree_with_the_module(compiled):
     computations = compiled.runtime_executable().hlo_modules()[0].computations()
     opcodes = [instruction.opcode.name for part in computations for instruction in part.instructions()]
     assert (cost(compiled).instructions, cost(compiled).fusions) == (len(opcodes), opcodes.count("kFusion"))
     assert opcodes.count("kFusion")
 
 
-def test_layouts_of_a_tpu_and_text_in_metadata_are_no_instructions():
+def test_tpu_layouts_and_metadata_are_not_counted():
     text = """HloModule jit_f, entry_computation_layout={(f32[8,128]{1,0:T(8,128)})->f32[]}
 
 %fused (p: f32[8,128]) -> f32[] {
@@ -86,19 +86,19 @@ ENTRY %main (x: f32[8,128]) -> (f32[], s32[2]) {
     assert cost(Compiled(text=text)) == Cost(instructions=5, fusions=1)
 
 
-def test_what_a_release_does_not_say_is_null():
+def test_figures_that_a_release_lacks_are_null():
     assert cost(Compiled()) == Cost()
     assert cost(Compiled(memory=RuntimeError("UNIMPLEMENTED"), text=RuntimeError("UNIMPLEMENTED"))) == Cost()
     assert cost(Compiled(estimate=[])) == Cost()
 
 
-def test_an_estimate_is_a_list_in_old_releases_and_leaves_zeros_out():
+def test_a_missing_estimate_of_an_old_release_is_zero():
     found = cost(Compiled(estimate=[{"flops": 8.0}]))
     assert (found.flops, found.transcendentals, found.bytes_accessed) == (8.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, True, "8"])
-def test_an_estimate_that_is_none_is_null(value):
+def test_an_invalid_estimate_is_null(value):
     assert cost(Compiled(estimate={"flops": value})).flops is None
 
 
@@ -115,13 +115,13 @@ def test_an_estimate_that_is_none_is_null(value):
         {"timings": {"run": True}},
     ],
 )
-def test_figures_that_no_cell_writes_are_garbage(message):
+def test_malformed_figures_are_garbage(message):
     transcript = Transcript()
     transcript.feed(json.dumps(message).encode() + b"\n")
     assert transcript.garbage
 
 
-def test_figures_that_come_one_by_one_are_one_reply():
+def test_figures_of_several_messages_are_merged():
     transcript = Transcript()
     for message in ({"timings": {"lower": 0.5}}, {"timings": {"run": 1, "runs": [0.25]}, "cost": {"flops": None}}):
         transcript.feed(json.dumps(message).encode() + b"\n")
@@ -130,11 +130,11 @@ def test_figures_that_come_one_by_one_are_one_reply():
     assert msgspec.convert(transcript.fields["cost"], Cost) == Cost()
 
 
-def test_every_figure_has_a_form(compiled):
+def test_every_figure_is_a_field_of_cost(compiled):
     assert set(cost_of(compiled)) == set(Cost.__struct_fields__)
 
 
-def test_a_cell_says_its_cost_and_its_times(run):
+def test_a_cell_has_its_cost_and_times(run):
     outcome = run("waves", repeat=3)["waves"]
     assert None not in msgspec.structs.astuple(outcome.cost)
     assert outcome.cost.argument_bytes == 8
@@ -153,8 +153,8 @@ def test_a_cell_that_compiles_nothing_has_no_cost(run):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("version", ["0.6.2", "0.8.3", "0.10.2", "0.12.0.1"])
-def test_two_runs_of_a_cell_cost_the_same_in_real_releases(version):
-    """Each run has a worker of its own, so that nothing is shared but the machine."""
+def test_costs_repeat_exactly_in_real_releases(version):
+    """Each run has a worker of its own, so that the two share only the machine."""
     reader = CALENDAR.release(version)
     goldens = [
         golden
@@ -169,6 +169,6 @@ def test_two_runs_of_a_cell_cost_the_same_in_real_releases(version):
         for _ in range(2)
     )
     assert first == second
-    said = [cost for cost in first.values() if cost]
-    assert len(said) >= 3
-    assert all(None not in msgspec.structs.astuple(cost) for cost in said)
+    costs = [cost for cost in first.values() if cost]
+    assert len(costs) >= 3
+    assert all(None not in msgspec.structs.astuple(cost) for cost in costs)

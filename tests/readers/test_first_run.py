@@ -1,4 +1,4 @@
-"""The first replay of a golden that was measured: the run that measured it answers, once, if it ran the same."""
+"""The first replay of a golden after its noise was measured: that measurement answers it, once."""
 
 from concurrent.futures import Future
 from pathlib import Path
@@ -9,8 +9,8 @@ from export_core.readers.worker.first_run import FirstRuns
 from export_core.readers.worker.protocol import CheckRequest, Reply, Request, Stage, VariantRequest
 
 
-class Asked:
-    """A worker that notes what it is asked, writes outputs, and gives one reply."""
+class FakeWorker:
+    """A stand-in for a worker: it records requests, writes outputs, and gives one reply."""
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
@@ -24,7 +24,7 @@ class Asked:
         return future
 
     def close(self) -> None:
-        """End nothing."""
+        """Do nothing, since no process was started."""
 
 
 def request_in(folder: Path, artifact: bytes = b"artifact") -> Request:
@@ -40,9 +40,9 @@ def measured(request: Request) -> Request:
     return replace(request, checks=(check,))
 
 
-def test_a_replay_of_the_same_golden_runs_no_more(tmp_path):
+def test_the_first_replay_of_a_measured_golden_does_not_run(tmp_path):
     worker, runs = (
-        Asked(Reply(Stage.RUN, "ok", variant="moved 0", failed={"moved 0": "no"}, seconds=9, ran=1)),
+        FakeWorker(Reply(Stage.RUN, "ok", variant="moved 0", failed={"moved 0": "no"}, seconds=9, ran=1)),
         FirstRuns(),
     )
     runs.run(worker, measured(request_in(tmp_path / "first")))
@@ -56,21 +56,21 @@ def test_a_replay_of_the_same_golden_runs_no_more(tmp_path):
 
 
 def test_a_replay_of_another_artifact_runs(tmp_path):
-    worker, runs = Asked(Reply(Stage.RUN, "ok")), FirstRuns()
+    worker, runs = FakeWorker(Reply(Stage.RUN, "ok")), FirstRuns()
     runs.run(worker, request_in(tmp_path / "first"))
     runs.before(worker).submit(request_in(tmp_path / "other", b"another"))
     assert len(worker.requests) == 2
 
 
-def test_a_run_that_a_variant_ended_answers_no_replay(tmp_path):
-    worker, runs = Asked(Reply(Stage.RUN, "crash", variant="moved 0")), FirstRuns()
+def test_a_measurement_ended_by_a_variant_answers_no_replay(tmp_path):
+    worker, runs = FakeWorker(Reply(Stage.RUN, "crash", variant="moved 0")), FirstRuns()
     runs.run(worker, measured(request_in(tmp_path / "first")))
     runs.before(worker).submit(request_in(tmp_path / "again"))
     assert len(worker.requests) == 2
 
 
-def test_a_crash_of_the_plain_call_answers_its_replay(tmp_path):
-    worker, runs = Asked(Reply(Stage.RUN, "crash", signal=11)), FirstRuns()
+def test_a_measurement_ended_by_the_plain_call_answers_replays(tmp_path):
+    worker, runs = FakeWorker(Reply(Stage.RUN, "crash", signal=11)), FirstRuns()
     runs.run(worker, measured(request_in(tmp_path / "first")))
     reply = runs.before(worker).submit(request_in(tmp_path / "again")).result()
     assert (reply.end, reply.signal, len(worker.requests)) == ("crash", 11, 1)

@@ -1,4 +1,4 @@
-"""A CPython is found as people have it: on PATH, by pyenv, by uv; and a shim that leads nowhere is passed over."""
+"""How a CPython is found: on PATH, by pyenv, by uv or by a download, without shims that lead nowhere."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
 from export_core.releases import JaxlibRelease, Release, load_calendar
 
-WANTED = "3.77"  # nobody has it
+WANTED = "3.77"  # a version that does not exist
 
 
 def script(path: Path, text: str) -> Path:
@@ -47,9 +47,9 @@ def test_the_running_interpreters_own_version_needs_no_search(machine):
     assert Path(found) == Path(sys._base_executable)
 
 
-@pytest.mark.parametrize("place", ["path", f"pyenv/versions/{WANTED}.1/bin", f"uv/cpython-{WANTED}.1-linux/bin"])
-def test_one_on_path_of_pyenv_or_of_uv_is_found(machine, place):
-    expected = python(machine / place / f"python{WANTED}")
+@pytest.mark.parametrize("folder", ["path", f"pyenv/versions/{WANTED}.1/bin", f"uv/cpython-{WANTED}.1-linux/bin"])
+def test_a_python_of_path_pyenv_or_uv_is_found(machine, folder):
+    expected = python(machine / folder / f"python{WANTED}")
     assert find(machine) == str(expected)
 
 
@@ -64,7 +64,7 @@ def test_one_on_path_of_pyenv_or_of_uv_is_found(machine, place):
     ],
     ids=["not activated", "another version", "silent", "fails", "no program"],
 )
-def test_a_shim_that_leads_nowhere_is_passed_over(machine, shim):
+def test_a_shim_that_leads_nowhere_is_skipped(machine, shim):
     path = script(machine / "path" / f"python{WANTED}", shim or "")
     if shim is None:
         path.chmod(0o644)
@@ -72,12 +72,12 @@ def test_a_shim_that_leads_nowhere_is_passed_over(machine, shim):
     assert find(machine) == str(expected)
 
 
-def test_where_there_is_none_uv_is_asked_to_download_one(machine):
+def test_uv_downloads_a_python_that_is_missing(machine):
     script(machine / "uv-command", f'[ "$*" = "python install {WANTED}" ]')
     assert find(machine) == WANTED
 
 
-def test_one_that_uv_downloads_is_named_as_the_next_run_names_it(machine):
+def test_a_downloaded_python_has_the_same_path_in_the_next_run(machine):
     expected = machine / "uv" / f"cpython-{WANTED}.1-linux" / "bin" / f"python{WANTED}"
     downloading = (
         f"mkdir -p {expected.parent}; printf '#!/bin/sh\necho Python {WANTED}.1\n' > {expected}; chmod +x {expected}"
@@ -86,7 +86,7 @@ def test_one_that_uv_downloads_is_named_as_the_next_run_names_it(machine):
     assert find(machine) == find(machine) == str(expected)
 
 
-def test_nothing_is_downloaded_to_say_where_an_environment_is(machine, monkeypatch):
+def test_naming_an_environment_downloads_nothing(machine, monkeypatch):
     script(machine / "uv-command", f"echo asked > {machine}/asked")
     monkeypatch.setattr(environments, "uv_command", lambda: str(machine / "uv-command"))
     calendar = load_calendar().extended({"9.9": JaxlibRelease(day("2026-11-20"), ("3.76", WANTED))}, {})
@@ -99,12 +99,12 @@ def test_nothing_is_downloaded_to_say_where_an_environment_is(machine, monkeypat
     assert not (machine / "asked").exists()
 
 
-def test_without_any_the_error_says_what_was_searched(machine):
-    with pytest.raises(EnvironmentFailed) as told:
+def test_the_error_without_any_python_says_what_to_do(machine):
+    with pytest.raises(EnvironmentFailed) as raised:
         find(machine)
-    assert "CPython 3.77 is needed and was not found" in str(told.value)
-    assert "error: no download found for 3.77" in str(told.value)
-    assert "put python3.77 on PATH" in str(told.value)
+    assert "CPython 3.77 is needed and was not found" in str(raised.value)
+    assert "error: no download found for 3.77" in str(raised.value)
+    assert "put python3.77 on PATH" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_without_any_the_error_says_what_was_searched(machine):
         (("3.8", "3.9", "3.10", "3.11"), "3.11"),
     ],
 )
-def test_a_release_runs_on_3_12_if_it_can_else_on_its_newest(pythons, chosen):
+def test_a_release_runs_on_3_12_or_else_on_its_newest(pythons, chosen):
     assert python_for(pythons) == chosen
 
 
-def test_a_release_runs_on_another_cpython_that_is_there(machine):
+def test_a_release_runs_on_another_python_found_here(machine):
     python(machine / "path" / "python3.75", "3.75.1")
     expected = python(machine / "pyenv" / "versions" / "3.76.1" / "bin" / "python3.76", "3.76.1")
     chosen = interpreter_for(("3.75", "3.76", WANTED), str(machine / "uv-command"))
@@ -128,7 +128,7 @@ def test_a_release_runs_on_another_cpython_that_is_there(machine):
     assert chosen.note == "runs on CPython 3.76, since CPython 3.77 was not found here"
 
 
-def test_a_cpython_that_uv_has_comes_before_another_one(machine):
+def test_a_python_that_uv_downloads_precedes_another_one(machine):
     python(machine / "path" / "python3.76", "3.76.1")
     script(machine / "uv-command", f'echo "$*" >> {machine}/asked')
     chosen = interpreter_for(("3.76", WANTED), str(machine / "uv-command"))
@@ -136,7 +136,7 @@ def test_a_cpython_that_uv_has_comes_before_another_one(machine):
     assert (machine / "asked").read_text() == f"python install {WANTED}\n"
 
 
-def test_uv_is_asked_once_for_what_it_cannot_download(machine):
+def test_a_failed_download_is_not_tried_again(machine):
     script(machine / "uv-command", f'echo "$*" >> {machine}/asked; exit 2')
     for _ in range(3):
         with pytest.raises(
@@ -146,7 +146,7 @@ def test_uv_is_asked_once_for_what_it_cannot_download(machine):
     assert (machine / "asked").read_text() == f"python install {WANTED}\n"
 
 
-def test_another_cpython_has_another_environment_and_says_so(machine, monkeypatch):
+def test_another_python_has_another_environment_and_a_note(machine, monkeypatch):
     recipes: list[Recipe] = []
 
     def build(recipe: Recipe, *_: object, **__: object) -> Built:

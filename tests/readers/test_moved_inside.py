@@ -1,4 +1,4 @@
-"""Programs whose results are moved inside: which move, by how much, and what stays as it is."""
+"""Programs whose intermediate results are moved by rounding: which move, by how much, and which stay."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ X = np.random.RandomState(0).uniform(0.5, 2, (6, 5)).astype(np.float32)
 
 
 def program(function, *args):
-    """Runs an artifact of a function with its results moved: takes a seed and a number of units."""
+    """Build a function of a seed and a number of units that runs this function with its results moved."""
     call = export.export(jax.jit(function))(*args).call
     compiled = lower_moved(call, args, {}).compile()
     return lambda seed, ulps: jax.tree.leaves(compiled(np.array(moves(seed, ulps), np.int32), args, {}))
@@ -32,17 +32,17 @@ def units(one, other):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_results_move_by_at_most_so_many_units_and_in_both_directions(dtype):
+def test_results_move_both_ways_by_at_most_the_given_units(dtype):
     x = jnp.asarray(np.random.RandomState(1).uniform(0.5, 2, 4000), dtype)
     run = program(jnp.exp, x)
-    (still,), (moved,), (far,) = run(3, 0), run(3, 1), run(3, 64)
-    one, many = np.asarray(moved) > np.asarray(still), units(far, still)
-    assert units(moved, still).max() == 1
-    changed = units(moved, still) == 1
+    (unmoved,), (moved,), (far,) = run(3, 0), run(3, 1), run(3, 64)
+    one, many = np.asarray(moved) > np.asarray(unmoved), units(far, unmoved)
+    assert units(moved, unmoved).max() == 1
+    changed = units(moved, unmoved) == 1
     assert 0.3 < changed.mean() < 0.6
     assert 0.3 < one[changed].mean() < 0.7
     assert 32 < many.max() <= 64
-    # All sizes are as frequent, up to the bits of the dtype.
+    # All sizes are equally frequent, up to the bits of the dtype.
     assert 20 < np.median(many) < 44
 
 
@@ -61,30 +61,30 @@ def test_results_move_by_at_most_so_many_units_and_in_both_directions(dtype):
         ),
     ],
 )
-def test_a_sum_moves_farther_the_more_terms_it_has(of_terms, terms, units_up_to):
+def test_a_sum_of_more_terms_moves_farther(of_terms, terms, units_up_to):
     x = np.random.RandomState(0).uniform(0.5, 2, (40, terms)).astype(np.float32)
     run = program(of_terms, x)
-    (still,), (moved,) = run(0, 0), run(1, 1)
-    assert units_up_to / 2 < units(still, moved).max() <= units_up_to
+    (unmoved,), (moved,) = run(0, 0), run(1, 1)
+    assert units_up_to / 2 < units(unmoved, moved).max() <= units_up_to
 
 
 def test_a_sum_in_16_bits_is_rounded_once():
     x = jnp.asarray(np.random.RandomState(0).uniform(0.5, 2, (50, 1000)), jnp.bfloat16)
-    (still,), (moved,) = (program(lambda x: x @ x.T, x)(1, ulps) for ulps in (0, 1))
-    assert units(still, moved).max() == 1
+    (unmoved,), (moved,) = (program(lambda x: x @ x.T, x)(1, ulps) for ulps in (0, 1))
+    assert units(unmoved, moved).max() == 1
 
 
 def test_a_sum_moves_by_a_quarter_of_the_square_root_of_its_terms():
     assert [2 ** doublings(terms) for terms in (1, 63, 64, 255, 256, 1024, 2**16)] == [1, 1, 2, 2, 4, 8, 64]
 
 
-def test_another_seed_moves_in_another_way_and_the_same_seed_in_the_same():
+def test_moves_depend_on_the_seed_alone():
     run = program(lambda: jnp.sin(jnp.arange(1000) * 0.3))  # no input at all
     assert not (np.asarray(run(1, 1)[0]) == np.asarray(run(2, 1)[0])).all()
     assert (np.asarray(run(1, 1)[0]) == np.asarray(run(1, 1)[0])).all()
 
 
-def test_two_places_of_one_value_move_differently():
+def test_two_computations_of_one_value_move_differently():
     x = np.full(2000, 1.1, np.float32) + np.arange(2000, dtype=np.float32) / 4096
     run = program(lambda x: (jnp.exp(x), jax.lax.optimization_barrier(jnp.exp(jax.lax.optimization_barrier(x)))), x)
     one, other = run(1, 1)
@@ -107,12 +107,12 @@ def test_two_places_of_one_value_move_differently():
         lambda x: jax.vmap(lambda y: jnp.zeros(5, y.dtype).at[jnp.arange(5) % 2].add(y))(x),
     ],
 )
-def test_what_is_rounded_moves(function):
+def test_rounded_results_move(function):
     run = program(function, X)
-    (still,), (moved,), (far,) = run(0, 0), run(1, 1), run(1, 64)
-    assert (np.asarray(still) != np.asarray(moved)).any()
-    assert np.allclose(still, far, rtol=1e-3)
-    assert np.abs(np.asarray(still) - np.asarray(far)).max() > np.abs(np.asarray(still) - np.asarray(moved)).max()
+    (unmoved,), (moved,), (far,) = run(0, 0), run(1, 1), run(1, 64)
+    assert (np.asarray(unmoved) != np.asarray(moved)).any()
+    assert np.allclose(unmoved, far, rtol=1e-3)
+    assert np.abs(np.asarray(unmoved) - np.asarray(far)).max() > np.abs(np.asarray(unmoved) - np.asarray(moved)).max()
 
 
 @pytest.mark.parametrize(
@@ -129,13 +129,13 @@ def test_what_is_rounded_moves(function):
         lambda x: jnp.cumsum(jnp.arange(5)),
     ],
 )
-def test_what_ieee_754_fixes_does_not_move(function):
+def test_results_fixed_by_ieee_754_do_not_move(function):
     with pytest.raises(NotMovedError):
         program(function, X)
 
 
 def test_exact_values_stay():
-    """Masks, counts and halves are exact; what is not finite has no neighbour; tiny ones would change their sign."""
+    """Masks, counts and halves are exact, infinities and NaN have no neighbour, and tiny values would change sign."""
     values = np.asarray([0.0, 1.0, 0.5, 3.0, np.inf, -np.inf, np.nan, 1e-44], np.float32)
     run = program(lambda x: jax.lax.dot(x[:, None], jnp.ones((1, 1), jnp.float32)), values)
     assert np.asarray(run(1, 64)[0]).tobytes() == np.asarray(run(1, 0)[0]).tobytes()
@@ -144,30 +144,30 @@ def test_exact_values_stay():
 def test_both_parts_of_complex_numbers_move():
     x = (X + 1j * X[::-1]).astype(np.complex64)
     run = program(lambda x: (jnp.exp(x), 1j * x + 1), x)  # with a constant that some bindings cannot read
-    still, moved = np.asarray(run(1, 0)[0]), np.asarray(run(1, 1)[0])
-    assert (still.real != moved.real).any()
-    assert (still.imag != moved.imag).any()
-    assert units(still, moved).max() <= 4  # XLA makes it of several results
+    unmoved, moved = np.asarray(run(1, 0)[0]), np.asarray(run(1, 1)[0])
+    assert (unmoved.real != moved.real).any()
+    assert (unmoved.imag != moved.imag).any()
+    assert units(unmoved, moved).max() <= 4  # XLA computes it from several results
 
 
-def test_symbolic_dimensions_are_those_of_the_arguments():
+def test_symbolic_dimensions_follow_the_arguments():
     shape = export.symbolic_shape("b, 5")
     call = export.export(jax.jit(lambda x: jnp.exp(x @ x.T)))(jax.ShapeDtypeStruct(shape, np.float32)).call
     compiled = lower_moved(call, (X,), {}).compile()
-    still, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.int32), (X,), {})) for ulps in (0, 1))
-    assert still.shape == (6, 6)
-    assert (still != moved).any()
+    unmoved, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.int32), (X,), {})) for ulps in (0, 1))
+    assert unmoved.shape == (6, 6)
+    assert (unmoved != moved).any()
 
 
 def test_derivatives_move_inside_too():
     exported = export.export(jax.jit(jnp.tanh), platforms=["cpu"])(X)
     args = (X, np.ones_like(X))
     compiled = lower_moved(exported.vjp().call, args, {}).compile()
-    still, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.int32), args, {})[0]) for ulps in (0, 1))
-    assert (still != moved).any()
+    unmoved, moved = (np.asarray(compiled(np.array(moves(1, ulps), np.int32), args, {})[0]) for ulps in (0, 1))
+    assert (unmoved != moved).any()
 
 
-def test_parts_of_sums_are_refused():
+def test_sums_over_devices_are_refused():
     class Lowered:
         def compiler_ir(self, dialect):
             text = 'func.func @main() { "x"() {s = "unreduced={\\"a\\"}"} : () -> () return }'
@@ -177,7 +177,7 @@ def test_parts_of_sums_are_refused():
         refined(Lowered())
 
 
-# --- terms that nothing has moved: an error is bounded by them, not by a sum in which they cancel ---------------------
+# --- unmoved terms: an error is bounded by them, not by a sum in which they cancel ------------------------------------
 
 COUNTS = np.arange(30, dtype=np.int32).reshape(6, 5)
 GREY = np.repeat(np.arange(10, 250, 20), 3).reshape(12, 3).astype(np.uint8)
@@ -191,10 +191,10 @@ def in_a_loop(x):
 
 
 def moved_by_one_unit(function, *args):
-    """How far each element of the first output moves, at most, in some runs."""
+    """Return the largest move of each element of the first output in some runs."""
     run = program(function, *args)
-    still = np.asarray(run(0, 0)[0]).astype(np.complex128)
-    return np.max([np.abs(np.asarray(run(seed, 1)[0]).astype(np.complex128) - still) for seed in range(12)], axis=0)
+    unmoved = np.asarray(run(0, 0)[0]).astype(np.complex128)
+    return np.max([np.abs(np.asarray(run(seed, 1)[0]).astype(np.complex128) - unmoved) for seed in range(12)], axis=0)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def moved_by_one_unit(function, *args):
         pytest.param(lambda x: jax.jit(jnp.matmul)(x.astype(jnp.float32), CHROMA), GREY, 120, id="in a function"),
         pytest.param(in_a_loop, GREY, 120, id="in a loop"),
         pytest.param(lambda x: jnp.sum(x.astype(jnp.float32)[:, None] * CHROMA.T, -1), GREY, 120, id="sum of products"),
-        # Equal numbers move alike, here those that are divided: it is the stored matrix that has to move.
+        # Equal quotients move alike, so that the stored matrix has to move.
         pytest.param(lambda x: (x.astype(jnp.float32) / 255) @ CHROMA, GREY, 120 / 255, id="product of equal numbers"),
         pytest.param(
             lambda x: jnp.sum((x.astype(jnp.float32) / 255)[:, None] * CHROMA.T, -1),
@@ -232,7 +232,7 @@ def moved_by_one_unit(function, *args):
         ),
     ],
 )
-def test_what_cancels_moves_by_units_of_its_terms(function, given, size):
+def test_a_sum_that_cancels_moves_by_units_of_its_terms(function, given, size):
     moved = moved_by_one_unit(function, given)
     unit = np.float32(size) * np.finfo(np.float32).eps
     assert (moved > 0).mean() > 0.7
@@ -244,8 +244,8 @@ def test_a_transposed_matrix_that_moves_stays_transposed(divisor):
     def function(x):
         return (x.astype(jnp.float32) / np.float32(divisor)) @ jnp.asarray(CHROMA.T.copy()).T
 
-    (still,) = program(function, GREY)(0, 0)
-    np.testing.assert_allclose(still, function(GREY), atol=1e-4 / divisor)
+    (unmoved,) = program(function, GREY)(0, 0)
+    np.testing.assert_allclose(unmoved, function(GREY), atol=1e-4 / divisor)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_transposed_matrix_that_moves_stays_transposed(divisor):
         lambda x: jax.nn.one_hot(x, 30) @ jnp.ones((30, 2), jnp.float32),
     ],
 )
-def test_sums_of_few_significant_bits_stay(function):
+def test_exact_sums_of_few_bits_stay(function):
     assert not moved_by_one_unit(function, COUNTS).any()
 
 
@@ -271,8 +271,8 @@ def test_sums_of_few_significant_bits_stay(function):
         lambda x, w: jnp.sum(2 * x, axis=1),
     ],
 )
-def test_terms_that_move_anyway_are_not_moved_twice(function, monkeypatch):
+def test_terms_that_already_move_are_not_moved_again(function, monkeypatch):
     moved = []
-    monkeypatch.setattr(Rewriting, "_move_operand", lambda rewriting, *place: moved.append(place))
+    monkeypatch.setattr(Rewriting, "_move_operand", lambda rewriting, *operand: moved.append(operand))
     program(function, np.random.RandomState(0).uniform(0.5, 2, (12, 3)).astype(np.float32), CHROMA)
     assert moved == []

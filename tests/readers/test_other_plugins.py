@@ -1,4 +1,4 @@
-"""A plugin of jax that is of another release than jaxlib is named: it is used, and its FFI calls fail."""
+"""Warnings about a plugin of another release than jaxlib, which jax loads and whose FFI calls fail."""
 
 import json
 from importlib.metadata import version

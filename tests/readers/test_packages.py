@@ -1,4 +1,4 @@
-"""Packages: what readers can import, what a project holds its own to, and the pytest-jaxexport that runs."""
+"""Packages: the constraints of a project, what registered modules can import, and what backfill installs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from export_core.releases import load_calendar
 
 pytestmark = pytest.mark.usefixtures("cache")
 
-# --- what a project holds its packages to -----------------------------------------------------------------------------
+# --- constraints of a project -----------------------------------------------------------------------------------------
 
 FROZEN = """
 # by pip-compile
@@ -45,23 +45,23 @@ scipy==1.17.1 ; python_version >= "3.11"
 """
 
 
-def test_requirements_hold_what_the_writer_does_not_decide(tmp_path):
+def test_constraints_leave_out_jax_and_what_uv_cannot_read(tmp_path):
     (tmp_path / "requirements.txt").write_text(FROZEN)
     assert constraints_of(tmp_path / "requirements.txt") == ("flax-thing<2,>=1", "numpy==2.3.1")
 
 
 @pytest.mark.parametrize("text", ["not a requirement", "-r base.txt"])
-def test_a_file_that_has_no_requirements_is_reported(tmp_path, text):
+def test_a_constraints_file_that_cannot_be_read_is_an_error(tmp_path, text):
     (tmp_path / "a.txt").write_text(text)
     with pytest.raises(EnvironmentFailed, match=r"--constraints .*a\.txt: expected requirements, .*: "):
         constraints_of(tmp_path / "a.txt")
 
 
-def test_what_is_installed_here_is_known_by_name():
+def test_installed_packages_are_listed_by_name():
     assert installed_packages()["jaxlib"] == version("jaxlib")
 
 
-def test_constraints_decide_what_is_installed(tmp_path):
+def test_constraints_set_the_installed_version(tmp_path):
     for number in ("1.0", "2.0"):
         make_wheel(tmp_path, "tiny", number)
     top = str(make_wheel(tmp_path, "top", "1.0", needs="tiny"))
@@ -74,7 +74,7 @@ def test_constraints_decide_what_is_installed(tmp_path):
             build(replace(plain, constraints=("tiny==3.0",)), locks)
 
 
-# --- what a module that a golden registers may import -----------------------------------------------------------------
+# --- imports of a module that a golden registers ----------------------------------------------------------------------
 
 IN_READERS = """
 from __future__ import annotations
@@ -95,7 +95,7 @@ def problems(source: str, *packages: str, **before: str) -> list[str]:
     return import_problems({"artifact.jaxexport": b"import nothing", **files}, packages)
 
 
-def test_what_every_reader_has_may_be_imported():
+def test_imports_that_every_reader_has_are_accepted():
     assert problems(IN_READERS) == []
     assert problems("import first", first="") == [], "the reader has imported it before"
 
@@ -112,13 +112,13 @@ def test_what_every_reader_has_may_be_imported():
     ],
     ids=["a package", "in a function", "a local module", "beside it", "not guarded", "no Python"],
 )
-def test_anything_else_is_reported_with_the_way_out(source, way):
+def test_other_imports_are_reported_with_a_remedy(source, way):
     (problem,) = problems(source)
     assert problem.startswith("register='nodes' i")
     assert way in problem
 
 
-def test_the_policys_packages_may_be_imported():
+def test_packages_of_the_policy_are_accepted():
     assert problems("import yaml, msgspec", "msgspec", "PyYAML>=6") == []
     assert problems("import jinja2, markupsafe", "jinja2") != [], "what it brings along is named, too"
 
@@ -136,7 +136,7 @@ def recipe(wheels: Path, reader: str, *packages: str) -> Recipe:
     return Recipe("jaxlib-1.0", sys.executable, (f"reader=={reader}",), "", options=options, packages=packages)
 
 
-def test_packages_are_installed_in_an_environment_of_their_own(wheels):
+def test_packages_of_the_policy_make_another_environment(wheels):
     with EnvironmentLocks() as locks:
         plain = build(recipe(wheels, "2.0"), locks)
         added = build(recipe(wheels, "2.0", "added"), locks)
@@ -153,7 +153,7 @@ def test_a_package_never_changes_the_reader_itself(wheels):
         build(recipe(wheels, "1.0", "added"), locks)
 
 
-def test_the_policys_packages_are_in_every_readers_environment(monkeypatch):
+def test_a_replay_builds_readers_with_the_policys_packages(monkeypatch):
     asked = []
 
     def fake(recipe: Recipe, *_: object, **__: object) -> Built:
@@ -169,7 +169,7 @@ def test_the_policys_packages_are_in_every_readers_environment(monkeypatch):
     assert asked[0].folder != asked[1].folder
 
 
-# --- backfill installs the code that runs, and no name that an index may have other code under ------------------------
+# --- backfill installs the code that runs here, not what an index has under its name ----------------------------------
 
 
 def install(wheel: str | Path, folder: Path) -> Distribution:
@@ -185,17 +185,17 @@ def content(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def installed(tmp_path) -> Distribution:
-    """A fork that was installed from a wheel file which is gone, and then changed in place."""
+    """A package that was installed from a wheel file, now deleted, and then changed in place."""
     wheel = make_wheel(tmp_path, "fork", "1.0", modules={"fork/more.py": "", "fork/data/table.yaml": "a: 1"})
     package = install(wheel, tmp_path / "here")
     wheel.unlink()
-    # Another file in its place: the cache of the installer has the old one by a hard link.
+    # A new file, since the installer's cache shares the old one by a hard link.
     (tmp_path / "here" / "fork" / "more.py").unlink()
     (tmp_path / "here" / "fork" / "more.py").write_text("changed = True")
     return package
 
 
-def test_what_is_installed_is_installed_again_as_it_is(installed, tmp_path):
+def test_a_changed_package_is_installed_again_as_it_is(installed, tmp_path):
     requirement = make_own_requirement(installed)
     install(requirement, tmp_path / "there")
     assert content(tmp_path / "there") == content(tmp_path / "here")
@@ -211,7 +211,7 @@ def test_a_lost_file_is_reported(installed, tmp_path):
         make_own_requirement(installed)
 
 
-def test_an_editable_folder_is_installed_as_such(tmp_path):
+def test_an_editable_package_is_installed_from_its_folder(tmp_path):
     info = tmp_path / "fork-1.0.dist-info"
     info.mkdir()
     (info / "direct_url.json").write_text(json.dumps({"url": "file:///a%20b/fork", "dir_info": {"editable": True}}))

@@ -1,4 +1,4 @@
-"""Placements: which platforms, modes and targets there are, and what an environment for them has."""
+"""Placements: the platforms, modes and targets there are, and the packages and variables that they need."""
 
 import dataclasses
 import io
@@ -37,18 +37,18 @@ def target(text=""):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("gpu", "expected some of cpu, cuda, rocm, tpu, found 'gpu'"),
         ("cuda:fast", r"cuda:run \(incomplete without the hardware\) or cuda:compile, found 'fast'"),
         ("cpu:compile", "every machine has a CPU"),
     ],
 )
-def test_a_platform_runs_where_it_can_unless_a_mode_is_named(text, said):
+def test_a_platform_has_a_mode_or_is_refused(text, message):
     texts = ("cpu", "cuda", "cuda:run", "tpu:compile")
     modes = ("cpu", Mode.RUN), ("cuda", Mode.AUTO), ("cuda", Mode.RUN), ("tpu", Mode.COMPILE)
     assert tuple(map(parse_platform, texts)) == modes
-    with pytest.raises(PlacementError, match=said):
+    with pytest.raises(PlacementError, match=message):
         parse_platform(text)
 
 
@@ -60,13 +60,13 @@ def test_a_platform_has_a_default_target_and_others_by_name():
 
 
 @pytest.mark.parametrize("text", ["v6e", "cpu=x86", "tpu=", "tpu=h100", "cuda=cuda11"])
-def test_what_is_no_target_is_refused_with_those_that_are(text):
+def test_an_unknown_target_is_refused(text):
     with pytest.raises(PlacementError, match=r"--target.* expected .*found"):
         parse_targets((text,))
 
 
 @given(st.sampled_from([(name, device) for name, each in load_devices().items() for device in each.devices]))
-def test_every_device_is_described_alone_and_in_fours_and_eights(named):
+def test_each_device_is_described_for_1_4_and_8_devices(named):
     platform, device = named
     for count in (1, 4, 8):
         described = target(f"{platform}={device}").described(count)
@@ -77,7 +77,7 @@ def test_every_device_is_described_alone_and_in_fours_and_eights(named):
         target("tpu=v5e").described(4096)
 
 
-def test_every_gpu_is_described_by_the_same_fields():
+def test_descriptions_of_gpus_have_the_same_fields():
     fields = {}
     for path in resources.files("export_core.readers").joinpath("data/gpus").iterdir():
         fields[path.name] = set(re.findall(r"^ *(\w+)[:{ ]", path.read_text(), re.MULTILINE)) - {"dnn_version_info"}
@@ -101,7 +101,7 @@ def test_an_environment_has_the_plugin_of_its_release():
     assert runs.name == "cuda12-run"
 
 
-def test_only_a_cell_that_runs_starts_a_client_of_its_platform(monkeypatch):
+def test_only_running_cells_get_the_variables_of_their_platform(monkeypatch):
     monkeypatch.setenv("TPU_NAME", "mine")
     compiles = cell_variables(Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e")))
     assert compiles["JAX_PLATFORMS"] == "cpu"
@@ -116,13 +116,13 @@ def plan(*goldens, **selection):
     return make_plan(goldens, load_calendar(), Windows(), Selection(readers="0.12.0.1", **selection), day("2026-11-21"))
 
 
-def test_cells_that_run_on_an_accelerator_share_it_and_no_others_do():
+def test_only_cells_that_run_share_an_accelerator():
     tpu = Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
     runs = dataclasses.replace(tpu, mode=Mode.RUN)
     assert [each.shares_device for each in (Placement(NEWEST), tpu, runs)] == [False, False, True]
 
 
-def test_a_plan_has_the_goldens_exported_for_each_platform():
+def test_a_plan_has_cells_for_the_goldens_exported_platforms():
     both, tpu = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu", "tpu")), ("b", ("tpu",))))
     made = plan(both, tpu, platforms=("cpu", "tpu:compile"), targets=("tpu=v6e",))
     assert [(cell.golden.manifest.case, cell.platform, cell.mode, str(cell.target)) for cell in made.cells] == [
@@ -137,19 +137,19 @@ def test_a_plan_has_the_goldens_exported_for_each_platform():
 def test_goldens_without_a_cell_on_these_platforms_are_reported():
     both = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
     made = plan(*both)
-    said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run does not test it."
-    assert made.without_cells == said
+    message = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run does not test it."
+    assert made.without_cells == message
     screen = io.StringIO()
     print_plan(Console(file=screen, width=200), made)
-    assert said in screen.getvalue().splitlines()
+    assert message in screen.getvalue().splitlines()
     judged = [result(case="a", writer="0.12.0.1", reader="0.12.0.1")]
     facts = {"as_of": made.as_of, "selection": {"whole": True}, "without_cells": made.without_cells}
     summary = summarize(judged, planned=1, policy=Policy(), seconds=0, **facts)
     assert summary.exit_code == 0
-    assert [(each.title, each.text) for each in document(judged, summary).findings] == [("NOT COVERED", said)]
+    assert [(each.title, each.text) for each in document(judged, summary).findings] == [("NOT COVERED", message)]
 
 
-def test_missing_hardware_is_named_and_decides_the_mode():
+def test_missing_hardware_means_compiling_only():
     for platform in ("cuda", "rocm", "tpu"):
         lack = missing_hardware(platform)
         assert resolve_mode(Mode.AUTO, platform) is (Mode.COMPILE if lack else Mode.RUN)
@@ -158,19 +158,19 @@ def test_missing_hardware_is_named_and_decides_the_mode():
 
 
 @pytest.mark.parametrize(
-    ("probe", "said"),
+    ("probe", "message"),
     [
         ("import os; os.kill(os.getpid(), 11)", "its driver ended the process that asked, with status -11"),
         ("import time; time.sleep(60)", "its driver has not answered for 0 s"),
     ],
 )
-def test_a_driver_that_crashes_or_hangs_is_no_hardware(monkeypatch, probe, said):
+def test_a_driver_that_crashes_or_hangs_counts_as_missing(monkeypatch, probe, message):
     monkeypatch.setattr(hardware_module, "_PROBE", probe)
     monkeypatch.setattr(hardware_module, "ANSWER_SECONDS", 0.4 if "sleep" in probe else 30)
-    assert hardware_module.missing_hardware.__wrapped__("cuda") == said
+    assert hardware_module.missing_hardware.__wrapped__("cuda") == message
 
 
-def test_nothing_is_built_for_what_cannot_run_here(goldens):
+def test_no_environment_is_built_for_missing_hardware(goldens):
     platform = next((name for name in ("rocm", "tpu", "cuda") if missing_hardware(name)), "")
     if not platform:
         pytest.skip("this machine has everything")
@@ -191,15 +191,15 @@ def test_a_release_without_the_plugin_is_not_run(goldens, here):
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    said = f"jaxlib {here.jaxlib} has no tpu here: RuntimeError: JAX TPU support not installed"
-    assert outcome.message.startswith(said)
+    message = f"jaxlib {here.jaxlib} has no tpu here: RuntimeError: JAX TPU support not installed"
+    assert outcome.message.startswith(message)
 
 
-def test_what_only_a_driver_could_do_is_known_by_release():
-    said = "JaxRuntimeError: INTERNAL: cuSolver internal error"
-    assert find_driver_need("cuda", "compile", said, day("2026-03-18"))
-    assert not find_driver_need("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
-    assert not find_driver_need("tpu", "compile", said, day("2026-03-18"))
+def test_failures_without_a_driver_are_known_by_release():
+    message = "JaxRuntimeError: INTERNAL: cuSolver internal error"
+    assert find_driver_need("cuda", "compile", message, day("2026-03-18"))
+    assert not find_driver_need("cuda", "compile", message, day("2026-04-16")), "0.10.0 compiles it"
+    assert not find_driver_need("tpu", "compile", message, day("2026-03-18"))
     memories = (
         "ValueError: Could not find memory addressable by device NVIDIA H100 80GB HBM3. "
         "Device NVIDIA H100 80GB HBM3 can address the following memory kinds: %s. Got memory kind: device"

@@ -1,4 +1,4 @@
-"""Runtimes beside jaxlib: a worker that runs the half of a runtime, wherever its file is."""
+"""Runtimes beside jaxlib: a worker that runs the runtime's half of the program."""
 
 import contextlib
 import dataclasses
@@ -32,23 +32,23 @@ def warm():
 
 
 def run(call, leaves, stage):
-    does = call["module"]
-    if does == "cannot pass":
+    command = call["module"]
+    if command == "cannot pass":
         raise TypeError("this binding has no bfloat16")
-    kept = [leaves[place] for place in call["kept"]]
+    kept = [leaves[index] for index in call["kept"]]
     stage("deserialize")
-    if does == "refuse":
+    if command == "refuse":
         raise NotImplementedError("no such dialect")
     stage("compile")
-    if does == "abort":
+    if command == "abort":
         os.write(2, b"LLVM ERROR: Unsupported op\\n")
         os.abort()
     stage("run")
-    if does == "hang":
+    if command == "hang":
         time.sleep(60)
-    if does == "too many":
+    if command == "too many":
         return [*kept, *kept]
-    if does == "no such stage":
+    if command == "no such stage":
         stage("link")
     return [value if value.dtype == bool else value + value.dtype.type(1) for value in kept]
 """
@@ -57,7 +57,7 @@ THREADS = "import threading, time\nthreading.Thread(target=time.sleep, args=(600
 
 @pytest.fixture
 def half(tmp_path) -> Path:
-    """The file of a runtime that adds one to all arguments, or does what its module is called."""
+    """The worker half of a runtime that adds one to all arguments, or misbehaves as the call's module says."""
     path = tmp_path / "vendor" / "adder_worker.py"
     path.parent.mkdir()
     path.write_text(HALF)
@@ -74,17 +74,17 @@ def environment(here, half) -> Environment:
 
 @dataclasses.dataclass
 class Adder:
-    """Requests to the runtime, whose inputs and outputs are in a folder."""
+    """A maker of requests to the runtime `adder`, with inputs and outputs in a folder."""
 
     folder: Path
     arguments: tuple[Leaf, ...] = (leaf_of(np.float32([1, 2])),)
 
-    def check(self, does: str = "add", name: str = "", *, refused: bool = False) -> CheckRequest:
+    def check(self, command: str = "add", name: str = "", *, refused: bool = False) -> CheckRequest:
         inputs = self.folder / "inputs.npz"
         inputs.write_bytes(to_npz(self.arguments))
         types = tuple((*wire(leaf), leaf.dtype) for leaf in self.arguments)
-        places = tuple(range(len(types)))
-        call = ModuleCall(does, 10, ("cpu",), places, False, 0, (), types, types, 1, False, True)
+        kept_indices = tuple(range(len(types)))
+        call = ModuleCall(command, 10, ("cpu",), kept_indices, False, 0, (), types, types, 1, False, True)
         outputs = None if refused else str(self.folder / f"outputs{name}.npz")
         return CheckRequest(name, 0, str(inputs), outputs, (), "own", call=call)
 
@@ -114,7 +114,7 @@ def replies(environment: Environment, *requests: Request, fork: bool = True) -> 
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
-def test_the_half_of_a_runtime_runs_calls_in_order_in_cold_processes(environment, adder, fork):
+def test_a_runtime_runs_several_checks_in_order(environment, adder, fork):
     checks = (adder.check(), adder.check(name="again"), adder.check("refuse", "bad", refused=True))
     (reply,) = replies(environment, adder.request(*checks), fork=fork)
     assert (reply.end, reply.stage, reply.check) == ("ok", Stage.RUN, "bad")
@@ -126,7 +126,7 @@ def test_the_half_of_a_runtime_runs_calls_in_order_in_cold_processes(environment
     assert times.lower is None
 
 
-def test_arrays_of_every_kind_reach_a_runtime_and_come_back(environment, adder):
+def test_arrays_of_every_dtype_survive_the_way_to_a_runtime(environment, adder):
     key = key_leaf("key<fry>", np.uint32([[1, 2], [3, 4]]))
     arrays = np.array([1, 2], ml_dtypes.bfloat16), np.array([1, -2], ml_dtypes.int4), np.array(3, np.int8)
     nothing = np.zeros(3, [("float0", "V")])
@@ -140,8 +140,8 @@ def test_arrays_of_every_kind_reach_a_runtime_and_come_back(environment, adder):
     assert [leaf.data.tolist() for leaf in found] == [leaf.data.tolist() for leaf in expected]
 
 
-def test_what_a_runtime_raises_is_said_with_its_stage(environment, adder):
-    told = {
+def test_errors_of_a_runtime_are_reported_with_their_stage(environment, adder):
+    stages = {
         ("refuse", False): (Stage.DESERIALIZE, "no such dialect"),
         ("add", True): (Stage.RUN, "expected this call to be refused, and it was not"),
         ("cannot pass", False): (Stage.READ, "this binding has no bfloat16"),
@@ -149,14 +149,14 @@ def test_what_a_runtime_raises_is_said_with_its_stage(environment, adder):
         ("too many", False): (Stage.RUN, "expected 1 outputs, found 2"),
         ("no such stage", False): (Stage.RUN, "as a stage, found 'link'"),
     }
-    requests = [adder.request(adder.check(does, refused=refused)) for does, refused in told]
-    for reply, (stage, says) in zip(replies(environment, *requests), told.values(), strict=True):
+    requests = [adder.request(adder.check(command, refused=refused)) for command, refused in stages]
+    for reply, (stage, reason) in zip(replies(environment, *requests), stages.values(), strict=True):
         assert (reply.end, reply.stage) == ("error", stage)
-        assert says in (reply.message or "")
+        assert reason in (reply.message or "")
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
-def test_a_runtime_that_aborts_or_hangs_takes_only_its_cell_along(environment, adder, fork):
+def test_a_runtime_that_aborts_or_hangs_loses_only_its_cell(environment, adder, fork):
     hangs = adder.request(adder.check("hang", "slow"), timeout=3.0)
     found = replies(environment, adder.request(adder.check("abort")), hangs, adder.request(adder.check()), fork=fork)
     assert [(reply.end, reply.stage) for reply in found] == [
@@ -169,7 +169,7 @@ def test_a_runtime_that_aborts_or_hangs_takes_only_its_cell_along(environment, a
 
 
 def test_a_limit_in_processor_seconds_does_not_count_waiting(environment, adder):
-    """What waits for a second has spent nothing: it ends by its own limit, of so many times as long."""
+    """A process that only waits spends no processor time, and ends by a longer limit in wall-clock time."""
     waits = msgspec.structs.replace(adder.request(adder.check("hang")), timeout=0.15, by_processor=True)
     started = time.monotonic()
     (found,) = replies(environment, waits)
@@ -177,7 +177,7 @@ def test_a_limit_in_processor_seconds_does_not_count_waiting(environment, adder)
     assert MOST_WALL * 0.15 <= time.monotonic() - started < 30
 
 
-def test_the_processor_seconds_of_a_process_are_those_that_it_spent():
+def test_processor_seconds_of_a_process_are_measured():
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     idle = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     started = time.monotonic()
@@ -192,19 +192,19 @@ def test_the_processor_seconds_of_a_process_are_those_that_it_spent():
             process.wait()
 
 
-def test_processes_of_the_next_cells_are_forked_ahead_for_any_runtime(environment, adder):
+def test_spare_processes_are_forked_for_any_runtime(environment, adder):
     worker = ForkingWorker(environment)
     spares = []
     for _ in range(2):
         assert worker.submit(adder.request(adder.check())).result(timeout=60).end == "ok"
         spares.append(
-            wait_for(lambda: len(asleep(worker._process.pid)) == 1 and asleep(worker._process.pid), "a spare")
+            wait_for(lambda: len(children(worker._process.pid)) == 1 and children(worker._process.pid), "a spare")
         )
     worker.close()
     assert spares[0] != spares[1]
 
 
-def test_the_seconds_of_a_cell_have_no_fork_of_another_in_them(environment, adder, half):
+def test_the_time_of_a_cell_excludes_forking_the_next(environment, adder, half):
     slow_fork = "    os.register_at_fork(before=lambda: time.sleep(0.5))\n"
     half.write_text(HALF.replace("    import numpy\n", "    import numpy\n" + slow_fork))
     worker = ForkingWorker(environment)
@@ -214,13 +214,13 @@ def test_the_seconds_of_a_cell_have_no_fork_of_another_in_them(environment, adde
     assert max(reply.seconds for reply in found) < 0.4
 
 
-def asleep(pid: int) -> list[str]:
-    """The processes below this one that have not ended."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [child for child in children if ") Z " not in Path(f"/proc/{child}/stat").read_text()]
+def children(pid: int) -> list[str]:
+    """Return the child processes that have not ended."""
+    pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in pids if ") Z " not in Path(f"/proc/{child}/stat").read_text()]
 
 
-def test_a_half_is_found_by_its_path_alone_and_nothing_is_written_beside_it(environment, adder, half):
+def test_a_runtimes_half_runs_by_path_and_stays_clean(environment, adder, half):
     (reply,) = replies(environment, adder.request(adder.check()))
     assert reply.end == "ok"
     assert [path.name for path in half.parent.iterdir()] == [half.name]
@@ -236,7 +236,7 @@ def test_a_runtime_with_threads_gets_a_new_interpreter_for_each_cell(environment
     assert adder.outputs()[0].data.tolist() == [2, 3]
 
 
-def test_where_nothing_can_be_forked_each_cell_gets_a_new_interpreter(environment, monkeypatch):
+def test_without_fork_each_cell_gets_a_new_interpreter(environment, monkeypatch):
     monkeypatch.delattr("os.fork")
     with contextlib.closing(start_worker(environment, 2)) as worker:
         assert isinstance(worker, FreshInterpreters)
@@ -247,7 +247,7 @@ def indented(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fork", "text", "says"),
+    ("fork", "text", "reason"),
     [
         (False, "import no_such_runtime\n", "ModuleNotFoundError: No module named 'no_such_runtime'"),
         (True, "import no_such_runtime\n", "ModuleNotFoundError: No module named 'no_such_runtime'"),
@@ -257,10 +257,10 @@ def indented(text: str) -> str:
     ],
     ids=["no fork", "import", "warm", "no run", "syntax"],
 )
-def test_a_runtime_that_does_not_start_says_which_and_why(environment, adder, half, fork, text, says):
+def test_a_runtime_that_does_not_start_is_named_with_why(environment, adder, half, fork, text, reason):
     half.write_text(text)
-    with pytest.raises(WorkerDied) as told:
+    with pytest.raises(WorkerDied) as raised:
         replies(environment, adder.request(adder.check()), fork=fork)
-    first = str(told.value).splitlines()[0]  # a report shows this one
+    first = str(raised.value).splitlines()[0]  # a report shows this one
     assert re.match("the (worker|interpreter) of adder 1.0 did not start: exit status 1: ", first)
-    assert f": {half} does not start: {says}" in first
+    assert f": {half} does not start: {reason}" in first

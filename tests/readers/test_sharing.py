@@ -1,4 +1,4 @@
-"""Environments of one run share the bytecode of the files that they share, and of no other; test_ahead.py has notes."""
+"""Environments of one run share the bytecode of the files that they share; see test_ahead.py for their notes."""
 
 import py_compile
 from pathlib import Path
@@ -12,7 +12,7 @@ SITE = Path("lib/python3.12/site-packages")
 
 @pytest.fixture
 def compiled(tmp_path) -> Path:
-    """An environment in which all was imported."""
+    """An environment whose packages are compiled."""
     for name in ("numpy/__init__.py", "numpy/core.py", "jax/__init__.py", "jax/gone.py"):
         source = tmp_path / "compiled" / SITE / name
         source.parent.mkdir(parents=True, exist_ok=True)
@@ -23,7 +23,7 @@ def compiled(tmp_path) -> Path:
 
 @pytest.fixture
 def new(compiled) -> Path:
-    """An environment as the installer leaves it: NumPy is that of the other, jax is not."""
+    """An environment as the installer leaves it: it shares the files of NumPy with the other, and not those of jax."""
     new = compiled.with_name("new")
     for name in ("numpy/__init__.py", "numpy/core.py"):
         (new / SITE / name).parent.mkdir(parents=True, exist_ok=True)
@@ -44,13 +44,13 @@ def test_a_file_that_two_environments_share_is_compiled_once(compiled, new):
     assert one.samefile(compiled / one.relative_to(new))
 
 
-def test_an_environment_that_was_used_before_keeps_its_own(compiled, new):
+def test_an_environment_used_before_keeps_its_bytecode(compiled, new):
     py_compile.compile(str(new / SITE / "numpy" / "__init__.py"))
     share(new, [compiled])
     assert bytecode(new) == {"numpy.__init__"}
 
 
-def test_what_another_environment_lacks_comes_from_the_next(compiled, new, tmp_path):
+def test_bytecode_comes_from_the_first_environment_with_it(compiled, new, tmp_path):
     (tmp_path / "empty").mkdir()
     share(new, [tmp_path / "empty", compiled, compiled])
     assert bytecode(new) == {"numpy.__init__", "numpy.core"}

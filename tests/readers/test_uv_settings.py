@@ -1,4 +1,4 @@
-"""The working folder decides nothing in an environment that all projects share; a writer's environment is its own."""
+"""Settings of uv: the working folder decides nothing in the environments that all projects share."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-p
 
 
 def make_sdist(folder: Path, marker: Path) -> None:
-    """A package tiny 99.0 whose build writes a file: code that ran, and a token if it had one."""
+    """Make a package tiny 99.0 whose build writes a file, which shows that code ran and whether it had a token."""
     source = folder / "tiny-99.0"
     source.mkdir(parents=True)
     (source / "pyproject.toml").write_text(PYPROJECT + '[project]\nname = "tiny"\nversion = "99.0"\n')
@@ -55,7 +55,7 @@ def make_sdist(folder: Path, marker: Path) -> None:
 
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> Path:
-    """A user without a configuration of uv, and without its variables."""
+    """The configuration folder of a user without a configuration of uv and without its variables."""
     for name in list(os.environ):
         if name.startswith("UV_"):
             monkeypatch.delenv(name)
@@ -74,7 +74,7 @@ def wheels(tmp_path) -> Path:
 
 @pytest.fixture
 def project(tmp_path, cache, home, monkeypatch) -> Path:
-    """A working folder with all by which a project could decide: configurations, sources, modules, variables."""
+    """A working folder with all that could influence an environment: configurations, sources, modules, variables."""
     parent = tmp_path / "parent"
     folder = parent / "project"
     make_sdist(folder / "links", tmp_path / "ran")
@@ -88,7 +88,7 @@ def project(tmp_path, cache, home, monkeypatch) -> Path:
         (folder / name / "__init__.py").write_text("raise SystemExit('a module of the working folder')")
     (folder / "json.py").write_text("raise SystemExit('a module of the working folder')")
     monkeypatch.setenv("SECRET_TOKEN", "s3cret")
-    # Also where everything that is made for a while is made below the project.
+    # Temporary files are below the project too, which must not matter.
     (folder / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(folder / "tmp"))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -101,30 +101,30 @@ def recipe(wheels: Path, *requirements: str, **more: object) -> Recipe:
     return Recipe("tiny", sys.executable, requirements or ("tiny",), CHECK, options=options, **more)
 
 
-def test_nothing_of_the_working_folder_gets_into_a_reader(project, wheels, tmp_path):
+def test_the_working_folder_does_not_affect_a_reader(project, wheels, tmp_path):
     with EnvironmentLocks() as locks:
         built = build(recipe(wheels), locks)
     assert built.checked == "1.0"
     assert not (tmp_path / "ran").exists(), "code of the project ran"
 
 
-def test_uv_runs_in_a_folder_of_its_own_or_of_its_project(project, wheels, tmp_path, monkeypatch):
+def test_uv_runs_in_a_folder_of_its_own_or_in_the_project(project, wheels, tmp_path, monkeypatch):
     uv = tmp_path / "uv"
-    uv.write_text(f"#!/bin/sh\npwd >> {tmp_path}/places\nls >> {tmp_path}/files\nexit 1\n")
+    uv.write_text(f"#!/bin/sh\npwd >> {tmp_path}/folders\nls >> {tmp_path}/files\nexit 1\n")
     uv.chmod(0o755)
     monkeypatch.setattr(module, "uv_command", lambda: str(uv))
     with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed, match="tried twice"):
         build(recipe(wheels), locks)
     module._why_not_downloaded("3.98", str(uv))
-    assert len(places := (tmp_path / "places").read_text().split()) == 3
-    assert {Path(place).parent for place in places} == {project / "tmp"}
+    assert len(used := (tmp_path / "folders").read_text().split()) == 3
+    assert {Path(folder).parent for folder in used} == {project / "tmp"}
     assert {*(tmp_path / "files").read_text().split()} == {"owner.lock", "uv.toml"}
     with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed, match="tried twice"):
         build(recipe(wheels, project=str(project)), locks)
-    assert {*(tmp_path / "places").read_text().split()[3:]} == {str(project)}
+    assert {*(tmp_path / "folders").read_text().split()[3:]} == {str(project)}
 
 
-def test_a_package_that_has_no_wheel_is_not_built(project, tmp_path):
+def test_a_package_without_a_wheel_is_not_built(project, tmp_path):
     links = recipe(project / "links")
     with EnvironmentLocks() as locks:
         with pytest.raises(EnvironmentFailed, match=r"(?s)tiny.*reader_packages_from_source"):
@@ -134,14 +134,14 @@ def test_a_package_that_has_no_wheel_is_not_built(project, tmp_path):
     assert (tmp_path / "ran").read_text() == "no token"
 
 
-def test_a_projects_own_configuration_counts_for_its_writers(project, tmp_path, wheels):
+def test_a_projects_configuration_applies_to_its_writers(project, tmp_path, wheels):
     (project / "tiny" / "__init__.py").unlink()
     with EnvironmentLocks() as locks:
         built = build(recipe(wheels, project=str(project)), locks)
     assert (built.checked, (tmp_path / "ran").read_text()) == ("99.0", "s3cret")
 
 
-def test_writers_of_two_projects_share_no_environment(tmp_path, cache, home, monkeypatch):
+def test_writers_of_two_projects_have_separate_environments(tmp_path, cache, home, monkeypatch):
     asked: list[Recipe] = []
 
     def fake(recipe: Recipe, *_: object, **__: object) -> Built:
@@ -159,7 +159,7 @@ def test_writers_of_two_projects_share_no_environment(tmp_path, cache, home, mon
     assert len({one.folder for one in asked}) == 3
 
 
-# --- what the user has set --------------------------------------------------------------------------------------------
+# --- settings of the user ---------------------------------------------------------------------------------------------
 
 
 def test_an_installation_gets_these_variables_only(tmp_path, home, monkeypatch):
@@ -175,13 +175,13 @@ def test_an_installation_gets_these_variables_only(tmp_path, home, monkeypatch):
     for name in passed | dropped:
         monkeypatch.setenv(name, "a-value")
     with uv_settings.shared_place() as place:
-        told = {name: value for name, value in place.variables.items() if "a-value" in value}
+        passed_on = {name: value for name, value in place.variables.items() if "a-value" in value}
         assert place.variables["UV_CONFIG_FILE"] == str(place.folder / "uv.toml")
-    assert told.keys() == passed
-    assert told["UV_CACHE_DIR"] == str(tmp_path / "a-value"), "uv runs in another folder"
+    assert passed_on.keys() == passed
+    assert passed_on["UV_CACHE_DIR"] == str(tmp_path / "a-value"), "uv runs in another folder"
 
 
-def test_of_the_users_configuration_only_what_is_listed_counts(tmp_path, home, monkeypatch):
+def test_only_listed_keys_of_the_users_configuration_count(tmp_path, home, monkeypatch):
     (home / "uv.toml").write_text(
         'index-url = "https://me:s3cret@index"\nfind-links = ["links", "https://host/x"]\nno-proxy = ["a"]\n'
         'override-dependencies = ["jax==0.1"]\nno-binary-package = ["numpy"]\n'
@@ -191,8 +191,8 @@ def test_of_the_users_configuration_only_what_is_listed_counts(tmp_path, home, m
     machine.mkdir(parents=True)
     (machine / "uv.toml").write_text('index-url = "https://other"\nno-proxy = ["b"]\noffline = true\n')
     with uv_settings.shared_place() as place:
-        told = tomllib.loads((place.folder / "uv.toml").read_text())
-    assert told == {
+        written = tomllib.loads((place.folder / "uv.toml").read_text())
+    assert written == {
         "index-url": "https://me:s3cret@index",
         "find-links": [str(home / "links"), "https://host/x"],
         "no-proxy": ["a", "b"],
@@ -203,7 +203,7 @@ def test_of_the_users_configuration_only_what_is_listed_counts(tmp_path, home, m
     assert "s3cret" not in json.dumps(uv_settings.index_settings())
 
 
-def test_what_the_user_has_set_reaches_uv(project, home, wheels):
+def test_the_users_configuration_reaches_uv(project, home, wheels):
     (home / "uv.toml").write_text(f'find-links = ["{os.path.relpath(wheels, home)}"]\nno-index = true\n')
     with EnvironmentLocks() as locks:
         assert build(replace(recipe(wheels), options=()), locks).checked == "1.0"
@@ -218,7 +218,7 @@ def test_a_configuration_that_is_no_toml_is_reported(home):
 # --- an environment's name --------------------------------------------------------------------------------------------
 
 
-def test_what_decides_the_content_decides_the_name(cache, home, wheels, monkeypatch):
+def test_whatever_decides_the_content_changes_the_name(cache, home, wheels, monkeypatch):
     plain = recipe(wheels)
     before = plain.folder
     names = {before, replace(plain, from_source=("tiny",)).folder, replace(plain, project="/a").folder}
@@ -234,7 +234,7 @@ def test_what_decides_the_content_decides_the_name(cache, home, wheels, monkeypa
     assert plain.folder == before, "where packages are fetched from decides, not how"
 
 
-def test_a_password_does_not_decide_the_name(cache, home, wheels, monkeypatch):
+def test_a_password_does_not_change_the_name(cache, home, wheels, monkeypatch):
     folders = set()
     for password in ("one", "two"):
         monkeypatch.setenv("UV_DEFAULT_INDEX", f"https://me:{password}@index/simple")
@@ -243,11 +243,11 @@ def test_a_password_does_not_decide_the_name(cache, home, wheels, monkeypatch):
     assert len(folders) == 1
 
 
-def test_without_settings_an_environment_is_found_by_its_old_name(cache, home):
+def test_the_name_without_settings_is_unchanged(cache, home):
     assert Recipe("a", "3.12", ("tiny",), "").folder.name == "a-5196d69de463"
 
 
-def test_a_folder_given_as_index_is_named_by_its_place(tmp_path, monkeypatch):
+def test_a_folder_as_index_is_made_absolute(tmp_path, monkeypatch):
     contents = set()
     for name in ("a", "b"):
         (tmp_path / name / "simple").mkdir(parents=True)
@@ -258,7 +258,7 @@ def test_a_folder_given_as_index_is_named_by_its_place(tmp_path, monkeypatch):
     assert len(contents) == 2
 
 
-def test_the_policy_names_what_is_built_from_source(monkeypatch, cache):
+def test_the_policy_names_packages_to_build_from_source(monkeypatch, cache):
     asked: list[Recipe] = []
     monkeypatch.setattr("export_core.readers.environment.build", lambda recipe, *_, **__: asked.append(recipe))
     policy = Policy(reader_packages=("optax",), reader_packages_from_source=("optax",))
@@ -267,14 +267,14 @@ def test_the_policy_names_what_is_built_from_source(monkeypatch, cache):
     assert [one.from_source for one in asked] == [("optax",)]
 
 
-# --- every place ------------------------------------------------------------------------------------------------------
+# --- every call in the source code ------------------------------------------------------------------------------------
 
 PROGRAMS_BY_PATH = ("PROGRAM", "program", "SECOND_RUN_FILE")
-"""Files of ours: their folder takes the place of the working folder on `sys.path`."""
+"""Programs of ours that are started by path, so that `sys.path` has their folder and not the working folder."""
 TESTS_OF_THE_PROJECT = "[str(environment.python), '-m', 'pytest', *words, *pytest_args]"
 
 
-def test_no_python_that_is_started_imports_from_the_working_folder():
+def test_every_python_is_started_without_the_working_folder():
     lists = [
         (node, node.elts if isinstance(node, ast.List) else node.args)
         for node in nodes("sys.executable", ".python)", "interpreter_in(")
@@ -282,7 +282,7 @@ def test_no_python_that_is_started_imports_from_the_working_folder():
     ]
     commands = {ast.unparse(node): parts for node, parts in lists if len(parts) > 1 and is_interpreter(parts[0])}
     started = {text: parts for text, parts in commands.items() if "'-" in text or "PROGRAM" in text}
-    assert len(started) == 10, f"a place that this test does not know: {[*started]}"
+    assert len(started) == 10, f"a start that this test does not know: {[*started]}"
     unsafe = [
         text
         for text, parts in started.items()
@@ -292,7 +292,7 @@ def test_no_python_that_is_started_imports_from_the_working_folder():
     assert unsafe == [TESTS_OF_THE_PROJECT], "-I, or -P where PYTHONPATH counts"
 
 
-def test_modules_that_start_python_themselves_start_it_safely():
+def test_process_pools_are_started_safely():
     having = [path for path in source_files() if re.search(r"multiprocessing|ProcessPool", path.read_text())]
     assert [path.name for path in having if path.name != "processes.py"] == ["folders.py"]
     (archive,) = (ast.parse(path.read_text()) for path in having if path.name == "folders.py")
@@ -307,7 +307,7 @@ def test_modules_that_start_python_themselves_start_it_safely():
     assert [sum(start in text for text in inside) for start in starts] == [1, 1]
 
 
-def test_every_start_of_uv_runs_where_no_project_is():
+def test_uv_is_always_started_outside_of_the_project():
     having = [path.name for path in source_files() if "find_uv_bin" in path.read_text()]
     assert having == ["build.py"], "uv is started in one module"
     starting = ("_run", "subprocess.run", "subprocess.Popen")
@@ -323,7 +323,7 @@ def source_files() -> list[Path]:
 
 
 def nodes(*words: str) -> list[ast.AST]:
-    """The nodes of all source files in which one of the words stands."""
+    """Return all nodes of the source files that contain one of the words."""
     texts = [path.read_text() for path in source_files()]
     return [node for text in texts if any(word in text for word in words) for node in ast.walk(ast.parse(text))]
 
@@ -334,7 +334,7 @@ def is_interpreter(node: ast.expr) -> bool:
     return text == "sys.executable" or re.fullmatch(interpreter, text) is not None
 
 
-def test_a_python_beside_the_project_is_not_taken(tmp_path, monkeypatch):
+def test_a_python_in_the_working_folder_is_not_used(tmp_path, monkeypatch):
     for folder in (tmp_path / "project", tmp_path / "bin"):
         folder.mkdir()
         (folder / "python3.99").write_text("#!/bin/sh\necho Python 3.99.0\n")

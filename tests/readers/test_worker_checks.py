@@ -1,4 +1,4 @@
-"""What a cell calls: the plain call, derivatives, refusals, meshes, registrations; a planted fault in each."""
+"""The checks of a cell: the plain call, derivatives, refusals, meshes and registrations, each also with a fault."""
 
 import sys
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def store(tmp_path_factory) -> GoldenStore:
 
 @pytest.fixture(scope="module")
 def outcomes(store, tmp_path_factory, here, warm_starts) -> dict[str, Result]:
-    """Every golden below, replayed in one worker."""
+    """The results of all goldens below, replayed in one worker, by case."""
     folder = tmp_path_factory.mktemp("modules")
     (folder / f"{MODULE}.py").write_text(NODES)
     sys.path.insert(0, str(folder))
@@ -118,7 +118,7 @@ def outcomes(store, tmp_path_factory, here, warm_starts) -> dict[str, Result]:
         patch.setattr(client, "start_process", warm_starts)
         for name in SECRETS:
             patch.setenv(name, "s3cret")
-        # Without PYTHONDONTWRITEBYTECODE, which `this_interpreter` would pass on: workers may write bytecode.
+        # Without PYTHONDONTWRITEBYTECODE, which `this_interpreter` would pass on, since a worker may write bytecode.
         found = replayed(
             cells,
             lambda r: Environment(r, Path(sys.executable), cell_variables()),
@@ -137,14 +137,14 @@ def _refused_here(manifest: Any) -> Any:
     return structs.replace(manifest, options=structs.replace(manifest.options, refused_on=("cpu",)))
 
 
-def test_a_module_that_tells_its_variables_tells_no_secret(outcomes):
+def test_a_registered_module_sees_no_secret_variable(outcomes):
     outcome = outcomes["tells_variables"]
-    assert "'PATH': " in outcome.message, "it tells all that it has"
+    assert "'PATH': " in outcome.message, "it prints all its variables"
     assert "s3cret" not in outcome.message + outcome.stderr
 
 
 @pytest.mark.parametrize("case", ["derivatives", "shapes", "sharded", "spread", "registered", "elsewhere", "lifted"])
-def test_what_is_right_passes_whole(outcomes, case):
+def test_correct_goldens_pass_with_all_their_checks(outcomes, case):
     outcome = outcomes[case]
     assert outcome.verdict is Verdict.PASS, (outcome.stage, outcome.message, outcome.stderr)
 
@@ -174,13 +174,13 @@ NOT_REFUSED = "expected this call to be refused, and it was not"
         ("unregistered", Verdict.ERROR, "tests.WorkersBox"),
     ],
 )
-def test_a_planted_fault_has_its_verdict_and_says_what_it_is(outcomes, case, verdict, message):
+def test_a_planted_fault_has_its_verdict_and_message(outcomes, case, verdict, message):
     outcome = outcomes[case]
     assert outcome.verdict is verdict
     assert message in outcome.message
 
 
-def test_the_goldens_copy_of_a_module_is_imported_and_nothing_is_written_beside_it(outcomes, store):
+def test_the_goldens_own_copy_of_a_module_is_imported(outcomes, store):
     assert Path(sys.modules[MODULE].__file__).parent.name.startswith("modules"), "no reader has this folder on its path"
     assert outcomes["registered"].verdict is Verdict.PASS
     (golden,) = store.generations("registered")

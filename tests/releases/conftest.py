@@ -1,4 +1,4 @@
-"""Wheels as they are published."""
+"""A fixture for wheels as they are published."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from shipped import CALENDAR, LAST
 
 @pytest.fixture
 def wheels(tmp_path) -> Path:
-    """The last three releases as small wheels, stamped as the published ones are."""
+    """A folder with small wheels of the last three releases, with the time stamps of the published ones."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     for version in LAST:

@@ -1,4 +1,4 @@
-"""The calendar that ships, and the same before its last three releases."""
+"""The shipped calendar, and the one before its last three releases."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ CALENDAR = load_calendar()
 
 
 def shortened() -> str:
-    """The shipped calendar without its last three releases."""
+    """Return the text of the shipped calendar without its last three releases."""
     gone = tuple(f'  "{version}": ' for version in LAST)
     return "".join(line for line in SHIPPED.read_text().splitlines(keepends=True) if not line.startswith(gone))
 
@@ -24,5 +24,5 @@ def calendar_of(text: str) -> Calendar:
 
 
 def measured(calendar: Calendar, jaxlib: str) -> StableHloVersions:
-    """What the real releases answered when the shipped calendar was made; the matrix test asks them again."""
+    """Return a jaxlib's StableHLO versions from the shipped calendar, which a matrix test measures again."""
     return CALENDAR.jaxlib[jaxlib].stablehlo

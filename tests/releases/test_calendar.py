@@ -1,4 +1,4 @@
-"""Which releases exist on a day and go together; a project adds releases and changes none; what is suggested."""
+"""The calendar: which releases exist on a day, which go together, what a project adds, and suggestions."""
 
 import datetime
 from contextlib import nullcontext
@@ -23,7 +23,7 @@ CALENDAR = load_calendar()
 
 
 def small(**jaxlib: str) -> Calendar:
-    """A calendar of jaxlibs by day, each with the jax of its number that wants just it."""
+    """Build a calendar of jaxlibs by build date, each with a jax of its number that needs it."""
     versions = {name.removeprefix("v").replace("_", "."): day(built) for name, built in jaxlib.items()}
     return Calendar(
         {version: JaxlibRelease(built) for version, built in versions.items()},
@@ -44,7 +44,7 @@ def test_each_jaxlib_is_paired_with_the_newest_jax_whose_rules_allow_it():
     ("jaxlib", "jax"),
     [("0.12.0.1", "0.12.0.1"), ("0.11.2", "0.12.0.1"), ("0.10.1", "0.10.2"), ("0.9.2", "0.9.2"), ("0.8.3", "0.8.3")],
 )
-def test_pairs_that_people_have(jaxlib, jax):
+def test_known_jaxlibs_are_paired_with_known_jax_versions(jaxlib, jax):
     release = CALENDAR.release(jaxlib)
     assert (release.jax, release.built) == (jax, CALENDAR.built(jaxlib))
 
@@ -69,7 +69,7 @@ def test_development_versions_pair_by_their_numbers_as_in_jax(jaxlib, jax):
 @pytest.mark.parametrize(
     ("jaxlib", "jax"), [("0.13.0.dev20261120", "0.13.0.dev20261118"), ("0.13.0.dev20261118", "0.13.0.dev20261120")]
 )
-def test_nightlies_of_two_days_can_be_named_as_a_reader(jaxlib, jax):
+def test_a_reader_may_combine_nightlies_of_two_days(jaxlib, jax):
     selection = Selection(readers=f"{jaxlib}-jax{jax}", indexes=("https://nightlies.example/simple",))
     known = known_releases(selection, CALENDAR)
     (chosen,) = choose_readers(selection, known, Windows(), [], day("2026-11-22")).chosen
@@ -94,7 +94,7 @@ def test_a_jaxlib_with_higher_numbers_is_refused_as_in_jax(jaxlib):
         calendar.pair(jaxlib, "0.13.0")
 
 
-def test_every_jax_of_a_jaxlib_is_known_and_not_its_own_alone():
+def test_an_entry_lists_every_jax_of_its_jaxlib():
     (entry,) = (entry for entry in calendar_entries(CALENDAR) if entry.jaxlib == "0.11.2")
     assert entry.all_jax == ("0.11.2", "0.12.0", "0.12.0.1")
 
@@ -106,7 +106,7 @@ def test_jaxlib_without_a_jax_is_an_error_and_never_chosen():
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1])
-def test_every_jaxlib_of_a_day_has_its_jax_on_that_day(offset):
+def test_as_of_a_day_every_jaxlib_has_a_jax_of_that_day(offset):
     for jaxlib in CALENDAR.jaxlib:
         then = CALENDAR.as_of(CALENDAR.built(jaxlib) + datetime.timedelta(days=offset))
         late = [name for name in then.versions() if then.jax[then.release(name).jax].built > then.day]
@@ -140,7 +140,7 @@ def test_a_yanked_release_is_never_chosen_and_still_dated():
     assert CALENDAR.as_of(day("2024-09-12")).newest() == "0.4.31"
 
 
-def test_the_policys_own_releases_extend_the_calendar():
+def test_releases_of_the_policy_extend_the_calendar():
     policy = Policy(
         releases=ExtraReleases(
             jaxlib={"0.13.0.dev20261118": JaxlibRelease(day("2026-11-18"))},
@@ -155,7 +155,7 @@ def test_the_policys_own_releases_extend_the_calendar():
     assert "0.13.0.dev20261118" not in CALENDAR.jaxlib, "the shipped calendar is left alone"
 
 
-def test_a_release_whose_name_is_no_version_is_an_error():
+def test_a_release_that_is_no_version_is_an_error():
     with pytest.raises(ReleaseError, match=r"Expected a version such as .* found 'nightly'"):
         Policy(releases=ExtraReleases(jaxlib={"nightly": JaxlibRelease(day("2026-11-18"))})).calendar()
 
@@ -171,11 +171,11 @@ def test_a_release_whose_name_is_no_version_is_an_error():
         ("0.4.18", ("flatbuffers", "absl-py", "numpy<2", "scipy<1.13", "ml_dtypes<0.5")),
     ],
 )
-def test_a_release_gets_the_packages_of_its_time(jaxlib, packages):
+def test_a_release_requires_the_packages_of_its_time(jaxlib, packages):
     assert CALENDAR.extra_requirements(jaxlib) == packages
 
 
-def test_requirement_rule_holds_up_to_its_day():
+def test_a_rule_of_requirements_applies_until_its_day():
     assert CALENDAR.requirements
     for rule in CALENDAR.requirements:
         for jaxlib in CALENDAR.jaxlib:
@@ -185,7 +185,7 @@ def test_requirement_rule_holds_up_to_its_day():
             assert rule.until in {entry.built for entry in CALENDAR.jaxlib.values()}, "the day of a release, as it says"
 
 
-def test_pythons_are_those_that_wheels_exist_for():
+def test_pythons_of_a_release_are_those_of_its_wheels():
     assert CALENDAR.pythons("0.12.0.1") == ("3.12", "3.13", "3.14", "3.15")
     assert all("3.12" in CALENDAR.pythons(version) for version in CALENDAR.versions()), "one CPython reads them all"
 
@@ -231,7 +231,7 @@ def test_a_pair_that_jax_refuses_is_an_error_that_names_the_rule(jaxlib, jax, ru
         ("0.13.0rc1", "2026-10-01", ""),
     ],
 )
-def test_what_contradicts_a_projects_date(version, built, problem):
+def test_a_projects_release_must_not_contradict_the_calendar(version, built, problem):
     found = contradiction(CALENDAR.jaxlib, version, JaxlibRelease(day(built)))
     assert (found[: len(problem)] == problem) if problem else found == ""
 
@@ -257,7 +257,7 @@ DATED = "0.12.0.1: expected built: 2026-10-20, .* found 2025-10-20"
 
 
 @pytest.mark.parametrize(
-    ("kind", "entry", "said"),
+    ("kind", "entry", "message"),
     [
         ("jax", "0.13.0: {built: 2026-11-20, minimum_jaxlib: 0.13.1}", "0.13.0: expected minimum_jaxlib"),
         ("jaxlib", "0.12.0.1: {built: 2025-10-20}", DATED),
@@ -266,8 +266,8 @@ DATED = "0.12.0.1: expected built: 2026-10-20, .* found 2025-10-20"
     ],
     ids=["minimum newer than its jax", "date of a jaxlib", "date of a jax", "withdrawn"],
 )
-def test_a_policy_that_contradicts_the_calendar_is_refused_at_its_line(load, kind, entry, said):
-    with pytest.raises(PolicyError, match=rf"export_compat.yaml:3: releases\.{kind}\.{said}"):
+def test_a_policy_contradicting_the_calendar_is_refused(load, kind, entry, message):
+    with pytest.raises(PolicyError, match=rf"export_compat.yaml:3: releases\.{kind}\.{message}"):
         load(f"releases:\n  {kind}:\n    {entry}\n")
 
 
@@ -280,14 +280,14 @@ def test_a_policy_that_contradicts_the_calendar_is_refused_at_its_line(load, kin
         ("", "0.4.1", True),
     ],
 )
-def test_a_minimum_jaxlib_is_one_that_somebody_has_released(load, jaxlib, minimum, ok):
+def test_a_minimum_jaxlib_must_be_released(load, jaxlib, minimum, ok):
     text = f"releases:\n  jax:\n    0.13.0: {{built: 2026-11-20, minimum_jaxlib: {minimum}}}\n  jaxlib: {{{jaxlib}}}\n"
-    said = r"expected minimum_jaxlib: a jaxlib of the calendar.*found 0\.12\.3"
-    with nullcontext() if ok else pytest.raises(PolicyError, match=said):
+    message = r"expected minimum_jaxlib: a jaxlib of the calendar.*found 0\.12\.3"
+    with nullcontext() if ok else pytest.raises(PolicyError, match=message):
         load(text)
 
 
-def test_no_release_of_the_calendar_contradicts_those_before_it():
+def test_the_shipped_calendar_does_not_contradict_itself():
     for kind in (CALENDAR.jaxlib, CALENDAR.jax):
         by_date = sorted(kind, key=lambda version: kind[version].built)
         for number, version in enumerate(by_date):
@@ -295,18 +295,18 @@ def test_no_release_of_the_calendar_contradicts_those_before_it():
             assert contradiction(before, version, kind[version]) == "", version
 
 
-def test_a_line_with_the_calendars_own_facts_changes_nothing(load):
+def test_repeating_the_calendars_facts_changes_nothing(load):
     assert load("releases: {jaxlib: {0.12.0.1: {built: 2026-10-20}}}\n").calendar() == CALENDAR
 
 
-def test_a_line_of_the_releases_file_is_named_by_its_number(tmp_path):
+def test_an_error_in_export_releases_yaml_has_its_line(tmp_path):
     file = tmp_path / "export_releases.yaml"
     file.write_text('# ours\njaxlib:\n  "0.13.0": {built: 2026-11-20}\n  "0.12.0.1": {built: 2025-10-20}\n')
     with pytest.raises(PolicyError, match=r"export_releases.yaml:4: releases.jaxlib.0.12.0.1: expected built: 2026-10"):
         find_policy(tmp_path)
 
 
-def test_a_policy_that_no_file_was_read_for_is_checked_too():
+def test_a_policy_made_in_python_is_checked_too():
     policy = Policy(releases=ExtraReleases({"0.12.0.1": JaxlibRelease(day("2025-10-20"))}))
     with pytest.raises(ReleaseError, match=r"releases.jaxlib.0.12.0.1: expected built: 2026-10-20"):
         policy.calendar()
@@ -351,7 +351,7 @@ def test_a_wheel_in_a_folder_dates_its_release(version, stamp, dated, refused, t
         ("0.4.19.1", " Did you mean '0.4."),
     ],
 )
-def test_only_a_release_of_that_line_that_can_run_is_named(text, hint):
+def test_only_an_installable_similar_release_is_suggested(text, hint):
     with pytest.raises(ReleaseError, match=f"jaxlib {text} is not in the release calendar") as refused:
         CALENDAR.built(text)
     assert "The newest known is 0.12.0.1, built 2026-10-20" in str(refused.value)
@@ -363,7 +363,7 @@ def test_only_a_release_of_that_line_that_can_run_is_named(text, hint):
 
 
 @pytest.mark.parametrize("text", ["0.4.1", "0.3.25", "0.4.13.1"])
-def test_one_before_the_calendar_is_told_where_that_begins(text):
+def test_an_error_about_an_old_release_says_where_it_begins(text):
     with pytest.raises(ReleaseError) as refused:
         CALENDAR.as_of(CALENDAR.built("0.9.2")).built(text)
     assert str(refused.value) == (
@@ -373,7 +373,7 @@ def test_one_before_the_calendar_is_told_where_that_begins(text):
 
 
 @pytest.mark.parametrize("name", ["gpu", "GPU"])
-def test_a_gpu_is_cuda_or_rocm(name):
+def test_cuda_and_rocm_are_suggested_for_gpu(name):
     assert similar_platform(name) == " Did you mean 'cuda' or 'rocm'?"
     with pytest.raises(PlacementError, match=r"found 'gpu'\. Did you mean 'cuda' or 'rocm'\?"):
         parse_platform("gpu")

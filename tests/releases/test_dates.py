@@ -1,4 +1,4 @@
-"""Days decide, not numbers: properties of any calendar, on any day, with patched, withdrawn and unreleased versions."""
+"""Build dates decide, not version numbers: properties of random calendars on random days."""
 
 import datetime
 
@@ -40,7 +40,7 @@ ENTRIES = st.tuples(DATES, st.booleans())  # The day a release was built, and wh
 
 @st.composite
 def calendars(draw: st.DrawFn) -> Calendar:
-    """Releases whose days have nothing to do with their numbers; each with the jax of its number."""
+    """Draw a calendar whose build dates do not follow the version numbers, with a jax for each jaxlib."""
     found = draw(st.dictionaries(NUMBERS, ENTRIES, min_size=1, max_size=12))
     return Calendar(
         {version: JaxlibRelease(built, yanked=yanked) for version, (built, yanked) in found.items()},
@@ -50,7 +50,7 @@ def calendars(draw: st.DrawFn) -> Calendar:
 
 @settings(max_examples=50)
 @given(calendars(), DATES)
-def test_as_of_a_day_knows_what_was_built_by_then_in_order(calendar, when):
+def test_as_of_a_day_knows_the_releases_built_by_then(calendar, when):
     then = calendar.as_of(when)
     versions = then.versions()
     assert set(versions) == {
@@ -79,7 +79,7 @@ def test_as_of_a_day_knows_what_was_built_by_then_in_order(calendar, when):
 @example(day("2023-09-02"), 180)  # its window ends on a leap day
 @example(day("2023-09-02"), 181)
 @example(day("2025-12-31"), 180)
-def test_a_cell_says_direction_days_promised_and_until_when(built, away):
+def test_a_cell_has_direction_days_and_end_of_the_promise(built, away):
     made = golden(writer=Writer("9.9.8", "9.9.8", built, "3.12.0", "cpu"))
     reader = Release(jax="9.9.9", jaxlib="9.9.9", built=built + datetime.timedelta(days=away))
     judged = judge(new_result(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), made, rules())
@@ -91,15 +91,15 @@ def test_a_cell_says_direction_days_promised_and_until_when(built, away):
 
 
 @pytest.mark.parametrize("run", ["2024-06-02", "2030-01-01"])
-def test_the_day_of_a_run_moves_no_window(run):
+def test_the_day_of_a_run_does_not_change_a_promise(run):
     made = golden(writer=Writer("9.9.8", "9.9.8", day("2024-01-01"), "3.12.0", "cpu"))
     cell = Cell(made, Release(jax="9.9.9", jaxlib="9.9.9", built=day("2024-06-01")), "cpu")
     judged = judge(new_result(cell, Stage.COMPARE, Verdict.PASS), cell.golden, rules(), as_of=day(run))
     assert (judged.direction, judged.days, judged.promised) == ("backward", 152, True)
 
 
-def test_a_patch_on_an_old_branch_is_promised_by_its_day():
-    """0.8.3 came out eight days after 0.9.0: what 0.9.0 writes it must run for half a year, as a younger reader."""
+def test_a_patch_of_an_old_branch_is_promised_by_its_date():
+    """0.8.3 was built eight days after 0.9.0, and is a younger reader of what 0.9.0 writes."""
     calendar = load_calendar()
     found = promise(calendar.built("0.9.0"), calendar.built("0.8.3"), Windows())
     assert (found.direction, found.days, found.promised) == ("backward", 8, True)
@@ -117,7 +117,7 @@ def test_only_a_nightly_is_dated_by_its_version(date, minor, local):
 
 
 @given(st.integers(0, 30), st.integers(1, 9))
-def test_versions_pair_by_their_numbers_alone(minor, candidate):
+def test_pre_releases_pair_by_their_release_numbers(minor, candidate):
     night, rc, final = (f"0.{minor}.0{rest}" for rest in (".dev20260101", f"rc{candidate}", ""))
     assert version_key(night) < version_key(rc) < version_key(final)
     calendar = Calendar(
@@ -130,7 +130,7 @@ def test_versions_pair_by_their_numbers_alone(minor, candidate):
 
 
 @pytest.mark.parametrize("version", ["0.13.0rc1", "0.13.0.dev20261120"])
-def test_candidate_with_time_stamps_is_judged_by_them(tmp_path, version):
+def test_a_release_candidate_is_dated_by_its_time_stamps(tmp_path, version):
     made = [
         make_wheel(tmp_path, "jaxlib", version, stamps=("2026-11-10",)),
         make_wheel(tmp_path, "jax", version, stamps=("2026-11-10",), needs="jaxlib>=0.12.0"),
@@ -143,12 +143,12 @@ def test_candidate_with_time_stamps_is_judged_by_them(tmp_path, version):
 
 @settings(max_examples=30)
 @given(st.dates(day("2015-01-01"), load_calendar().built("0.4.18") - datetime.timedelta(days=1)))
-def test_nothing_is_planned_before_the_first_release(when):
+def test_planning_before_the_first_release_is_an_error(when):
     with pytest.raises(ReleaseError, match=f"No jaxlib release is known on {when}"):
         choose_readers(Selection(), known_releases(Selection(), load_calendar()), Windows(), [day("2026-01-01")], when)
 
 
-def test_withdrawn_jax_is_paired_only_as_the_last_resort():
+def test_a_withdrawn_jax_is_paired_only_as_a_last_resort():
     calendar = Calendar(
         {"0.1": JaxlibRelease(day("2026-01-01")), "0.3": JaxlibRelease(day("2026-01-03"))},
         {"0.2": JaxRelease(day("2026-01-01"), "0.1"), "0.3": JaxRelease(day("2026-01-03"), "0.1", yanked="broken")},

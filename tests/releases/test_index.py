@@ -1,4 +1,4 @@
-"""The calendar is brought up to date from an index, with range requests and without."""
+"""Updates of the calendar from a package index, with range requests and without."""
 
 import functools
 import http.server
@@ -22,12 +22,12 @@ from export_core.releases.refresh import calendar_update, published_on_index
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """A package index with real HTTP on this machine: it keeps what it was asked."""
+    """A package index with real HTTP on this machine, which counts the bytes that it sends."""
 
     def __init__(self, folder: Path, *, ranges: bool = True, login: str = "", yanked: dict[str, str] | None = None):
         super().__init__(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
         self.folder, self.ranges, self.login, self.yanked = folder, ranges, login, yanked or {}
-        self.page = b""  # of every package, in the place of what the folder holds
+        self.page = b""  # of every package, in the position of what the folder holds
         self.sent = 0
 
     @property
@@ -96,7 +96,7 @@ def serve(wheels) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_index_of_any_kind_gives_the_same_lines(serve, wheels, ranges):
+def test_an_index_with_and_without_ranges_gives_the_same_lines(serve, wheels, ranges):
     make_wheel(wheels, "jaxlib", "0.12.0", stamps=("2026-10-16",), modules={"big": "x" * 400_000}, python="cp312")
     server = serve(ranges=ranges)
     short = shortened()
@@ -106,13 +106,13 @@ def test_index_of_any_kind_gives_the_same_lines(serve, wheels, ranges):
     assert (server.sent < 200_000) == ranges, "a wheel of 400 kB is among them"
 
 
-def test_an_index_is_asked_for_no_wheel_of_what_is_known(serve):
+def test_no_wheel_of_a_known_release_is_fetched(serve):
     seen = published_on_index(serve().url, CALENDAR)
     assert seen.wheels == ()
     assert calendar_update(CALENDAR, seen).changes == ()
 
 
-def test_withdrawn_release_is_noted_with_its_reason(serve, wheels):
+def test_a_withdrawn_release_is_noted_with_its_reason(serve, wheels):
     yanked = {path.name: "crashes\n at import" for path in wheels.glob("jaxlib-0.12.0.1-*")}
     yanked["jax-0.12.0-py3-none-any.whl"] = ""
     yanked["jaxlib-0.12.0-cp312-none-any.whl"] = "one of several"
@@ -149,7 +149,7 @@ def test_credentials_of_an_index_go_only_to_its_own_server(serve):
 
 
 @pytest.mark.parametrize(
-    ("index", "said"),
+    ("index", "message"),
     [
         ("http://127.0.0.1:9", "cannot be reached: .* --index, or a folder with wheels with --wheels"),
         ("ftp://127.0.0.1/simple", "expected the URL of a package index"),
@@ -157,12 +157,12 @@ def test_credentials_of_an_index_go_only_to_its_own_server(serve):
         ("file:///nowhere", "cannot be reached"),
     ],
 )
-def test_an_index_that_does_not_answer_is_an_error_that_names_it(index, said):
-    with pytest.raises(ReleaseError, match=said):
+def test_an_index_that_does_not_answer_is_an_error_that_names_it(index, message):
+    with pytest.raises(ReleaseError, match=message):
         index_files(index, "jaxlib")
 
 
-def test_an_index_may_be_a_folder_of_pages(tmp_path):
+def test_a_folder_of_pages_can_be_the_index(tmp_path):
     (tmp_path / "simple" / "jax").mkdir(parents=True)
     page = (
         '<base href=".."><a href="../files/jax-1-py3-none-any.whl#sha256=00" data-yanked>jax-1-<b>py3</b>-none-any.whl'
@@ -182,7 +182,7 @@ def test_an_index_may_be_a_folder_of_pages(tmp_path):
         (b'{"files": []}', "with the files of jaxlib, found none listed there"),
     ],
 )
-def test_what_is_no_page_of_an_index_is_an_error(serve, page, problem):
+def test_a_malformed_index_page_is_an_error(serve, page, problem):
     server = serve()
     server.page = page
     with pytest.raises(ReleaseError, match=r"^http\S+/simple/jaxlib/: expected a page of a package index") as error:
@@ -192,16 +192,16 @@ def test_what_is_no_page_of_an_index_is_an_error(serve, page, problem):
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(places=st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 70_000)), max_size=8))
-def test_a_remote_file_reads_as_the_file_does(serve, wheels, places):
+@given(positions=st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 70_000)), max_size=8))
+def test_a_remote_file_reads_like_a_local_one(serve, wheels, positions):
     (wheels / "jaxlib-9-any.whl").write_bytes(bytes(range(256)) * 1000)
     if not hasattr(serve, "server"):
         serve.server = serve()
     data = (wheels / "jaxlib-9-any.whl").read_bytes()
     with RemoteFile(f"{serve.server.url.removesuffix('/simple')}/files/jaxlib-9-any.whl") as remote:
-        for place, length in places:
-            remote.seek(place)
-            assert remote.read(length) == data[place : place + length]
+        for position, length in positions:
+            remote.seek(position)
+            assert remote.read(length) == data[position : position + length]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_remote_file_reads_as_the_file_does(serve, wheels, places):
         ({"UV_DEFAULT_INDEX": "https://default/simple", "UV_INDEX_URL": "https://uv"}, "https://default/simple"),
     ],
 )
-def test_the_index_is_that_of_the_variables_of_uv_or_pip(monkeypatch, variables, expected):
+def test_variables_of_uv_and_pip_set_the_index(monkeypatch, variables, expected):
     for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         monkeypatch.delenv(variable, raising=False)
     for variable, value in variables.items():
@@ -221,7 +221,7 @@ def test_the_index_is_that_of_the_variables_of_uv_or_pip(monkeypatch, variables,
     assert configured_index() == expected
 
 
-def test_connection_lost_in_the_middle_is_an_error_of_the_index():
+def test_a_lost_connection_is_an_error_of_the_index():
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

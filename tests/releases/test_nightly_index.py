@@ -1,4 +1,4 @@
-"""A nightly of a package index reads what releases have written: a real index with a real jax and jaxlib."""
+"""A nightly from a package index as the reader of goldens, with a real index, jax and jaxlib."""
 
 import functools
 import hashlib
@@ -40,15 +40,15 @@ def repack(site: Path, name: str, folder: Path) -> None:
                 data = data.replace(found.version.encode(), NIGHTLY.encode())
                 # An extra may want 0.12.0.*, which no nightly has.
                 data = b"".join(line for line in data.splitlines(keepends=True) if b"; extra ==" not in line)
-            place = str(file).replace(old, new)
-            wheel.writestr(place, data)
-            record += f"{place},,\n"
+            path = str(file).replace(old, new)
+            wheel.writestr(path, data)
+            record += f"{path},,\n"
         wheel.writestr(f"{new}/RECORD", f"{record}{new}/RECORD,,\n")
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[str]:
-    """A simple index on loopback, by PEP 503."""
+    """The URL of a simple index (PEP 503) on this machine."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     environment = ReaderEnvironments(calendar).build(Placement(calendar.release(NEWEST)))
     asked = [str(environment.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
@@ -66,7 +66,7 @@ def index(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_nightly_of_an_index_is_judged_by_the_day_in_its_version(index, tmp_path, monkeypatch):
+def test_a_nightly_is_judged_by_the_day_in_its_version(index, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))  # nobody else can use its environment
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""The calendar is brought up to date from wheels, by `jaxexport releases refresh`: nothing changes silently."""
+"""`jaxexport releases refresh`: the calendar is updated from wheels, and known facts never change silently."""
 
 import re
 from pathlib import Path
@@ -21,14 +21,14 @@ from export_core.releases.project_releases import HEADER, release_line, with_ent
 from export_core.releases.refresh import calendar_update, published_in_folder
 
 
-def test_the_last_three_releases_come_back_line_by_line(wheels):
+def test_refreshing_restores_the_last_three_releases_exactly(wheels):
     short = shortened()
     update = calendar_update(calendar_of(short), published_in_folder(wheels), measured)
     assert len(update.changes) == 6
     assert with_entries(short, update.jaxlib, update.jax) == SHIPPED.read_text()
 
 
-def test_what_is_not_measured_is_null_and_all_else_as_shipped(wheels):
+def test_unmeasured_stablehlo_versions_are_null(wheels):
     update = calendar_update(calendar_of(shortened()), published_in_folder(wheels))
     for version in LAST:
         shipped = CALENDAR.jaxlib[version]
@@ -37,13 +37,13 @@ def test_what_is_not_measured_is_null_and_all_else_as_shipped(wheels):
         assert update.jax[version] == CALENDAR.jax[version]
 
 
-def test_nothing_new_is_nothing_to_write(wheels):
+def test_known_wheels_change_nothing(wheels):
     update = calendar_update(CALENDAR, published_in_folder(wheels))
     assert (update.jaxlib, update.jax, update.changes) == ({}, {}, ())
 
 
 @pytest.mark.parametrize(
-    ("package", "stamp", "needs", "said"),
+    ("package", "stamp", "needs", "message"),
     [
         (
             "jaxlib",
@@ -55,9 +55,9 @@ def test_nothing_new_is_nothing_to_write(wheels):
         ("jax", "2026-10-16", "jaxlib>=0.12.0", r"expected with the oldest jaxlib 0\.11\.2, .* found .* 0\.12\.0 in"),
     ],
 )
-def test_a_wheel_that_contradicts_a_known_release_is_an_error(tmp_path, package, stamp, needs, said):
+def test_a_wheel_that_contradicts_a_known_release_is_an_error(tmp_path, package, stamp, needs, message):
     make_wheel(tmp_path, package, "0.12.0", stamps=(stamp,), needs=needs)
-    with pytest.raises(ReleaseError, match=f"{said}.*Nothing was written"):
+    with pytest.raises(ReleaseError, match=f"{message}.*Nothing was written"):
         calendar_update(CALENDAR, published_in_folder(tmp_path))
 
 
@@ -73,7 +73,7 @@ NEW = "changed  jaxlib 0.12.0  wheels for CPython 3.16"
         ("2026-10-15", "cp313", ()),
     ],
 )
-def test_a_new_wheel_of_a_known_release_adds_its_cpython_alone(tmp_path, stamp, python, changes):
+def test_a_new_wheel_of_a_known_release_adds_only_its_python(tmp_path, stamp, python, changes):
     make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=(stamp,), python=python)
     update = calendar_update(CALENDAR, published_in_folder(tmp_path))
     assert update.changes == changes
@@ -82,7 +82,7 @@ def test_a_new_wheel_of_a_known_release_adds_its_cpython_alone(tmp_path, stamp, 
     assert update.jaxlib == ({"0.12.0": added} if changes else {})
 
 
-def test_patch_release_is_listed_by_number_ordered_by_day(tmp_path):
+def test_a_patch_release_is_listed_by_number_and_ordered_by_date(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.8.4", stamps=("2026-11-19",))
     make_wheel(tmp_path, "jax", "0.8.4", stamps=("2026-11-19",), needs="jaxlib>=0.8.2")
     update = calendar_update(CALENDAR, published_in_folder(tmp_path))
@@ -120,8 +120,8 @@ JAXES = st.builds(JaxRelease, DATES, minimum_jaxlib=VERSIONS, yanked=YANKED)
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(VERSIONS, JAXLIBS, max_size=4), st.dictionaries(VERSIONS, JAXES, max_size=4), st.data())
-def test_a_line_is_read_as_it_was_written_wherever_it_comes_in(jaxlib, jax, data):
-    """In two parts, so that lines come before, between and after others."""
+def test_any_written_calendar_line_is_read_back_equal(jaxlib, jax, data):
+    """Lines are written in two parts, so that some come before, between and after others."""
     text = HEADER
     first = data.draw(st.sets(st.sampled_from(sorted(jaxlib)))) if jaxlib else set()
     for part in (first, set(jaxlib) - first):
@@ -133,7 +133,7 @@ def test_a_line_is_read_as_it_was_written_wherever_it_comes_in(jaxlib, jax, data
     assert with_entries(text, jaxlib, jax) == text
 
 
-def test_the_shipped_calendar_is_in_the_form_that_refresh_writes():
+def test_the_shipped_calendar_is_what_refresh_would_write():
     lines = SHIPPED.read_text().splitlines()
     for version, entry in (*CALENDAR.jaxlib.items(), *CALENDAR.jax.items()):
         assert release_line(version, entry) in lines
@@ -146,7 +146,7 @@ def run(*words: str | Path):
     return CliRunner().invoke(jaxexport, ["releases", *map(str, words)])
 
 
-def test_refresh_adds_missing_releases_that_the_policy_reads(cwd):
+def test_refresh_writes_missing_releases_for_the_policy(cwd):
     folder = cwd / "dist"
     folder.mkdir()
     make_wheel(folder, "jaxlib", "0.12.1", stamps=("2026-11-19",))
@@ -168,7 +168,7 @@ def test_refresh_adds_missing_releases_that_the_policy_reads(cwd):
     assert sorted(path.name for path in cwd.iterdir()) == ["dist", "export_releases.yaml"]
 
 
-def test_a_refused_refresh_leaves_every_file_as_it_was(cwd, wheels):
+def test_a_refused_refresh_changes_no_file(cwd, wheels):
     (cwd / "cal.yaml").write_text(shortened().replace("built: 2026-08-17, minimum", "built: 2026-08-18, minimum"))
     before = (cwd / "cal.yaml").read_bytes()
     make_wheel(wheels, "jax", "0.11.1", stamps=("2026-08-17",), needs="jaxlib>=0.11.1")
@@ -185,8 +185,8 @@ def test_a_refused_refresh_leaves_every_file_as_it_was(cwd, wheels):
     ],
     ids=["block", "flow"],
 )
-def test_a_calendar_in_another_form_is_not_written_into(cwd, wheels, text):
-    """It has no line, or not in its section, for a release, which would be there twice."""
+def test_a_calendar_in_another_form_is_refused(cwd, wheels, text):
+    """A release on several lines, or without a line of its own, would be in such a file twice."""
     (cwd / "cal.yaml").write_text(text)
     done = run("refresh", "--wheels", wheels, "--into", "cal.yaml")
     assert isinstance(done.exception, ReleaseError)
@@ -194,7 +194,7 @@ def test_a_calendar_in_another_form_is_not_written_into(cwd, wheels, text):
     assert (cwd / "cal.yaml").read_text() == text
 
 
-def test_comments_between_releases_stay_where_they_are():
+def test_comments_between_releases_stay_in_place():
     text = 'jaxlib:\n  "0.12.0": {built: 2026-10-16}\n  # of mine\n  "0.13.0": {built: 2026-11-20}\n\n# of jax\njax:\n'
     new = {"0.13.0": JaxlibRelease(day("2026-11-21")), "0.12.1": JaxlibRelease(day("2026-11-19"))}
     assert [line.split(",")[0] for line in with_entries(text, new, {}).splitlines()] == [
@@ -203,12 +203,12 @@ def test_comments_between_releases_stay_where_they_are():
     ]
 
 
-def test_the_section_of_jaxlib_is_put_before_that_of_jax():
+def test_the_jaxlib_section_is_put_before_that_of_jax():
     text = with_entries("jax:\n", {"0.12.1": JaxlibRelease(day("2026-11-19"))}, {})
     assert [line.split(" {")[0] for line in text.splitlines()] == ["jaxlib:", '  "0.12.1":', "jax:"]
 
 
-def test_shipped_release_comes_before_the_projects_own_line(tmp_path):
+def test_a_projects_line_only_adds_to_a_shipped_release(tmp_path):
     entry = JaxlibRelease(day("2026-10-16"), ("3.12", "3.16"), yanked="crashes")
     (tmp_path / "export_releases.yaml").write_text(with_entries(HEADER, {"0.12.0": entry}, {}))
     found = find_policy(tmp_path).calendar().jaxlib["0.12.0"]
@@ -216,19 +216,19 @@ def test_shipped_release_comes_before_the_projects_own_line(tmp_path):
     assert (found.yanked, found.python) == ("crashes", ("3.12", "3.13", "3.14", "3.15", "3.16"))
 
 
-def test_two_files_with_two_dates_of_a_release_are_an_error(tmp_path):
+def test_two_dates_of_a_release_in_two_files_are_an_error(tmp_path):
     (tmp_path / "export_releases.yaml").write_text(
         with_entries(HEADER, {"0.13.0": JaxlibRelease(day("2026-11-20"))}, {})
     )
     (tmp_path / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.0: {built: 2026-11-21}}}")
-    said = r"export_compat.yaml:1: releases.jaxlib.0.13.0.built: expected 2026-11-20, as in .*, found 2026-11-21"
-    with pytest.raises(PolicyError, match=said):
+    message = r"export_compat.yaml:1: releases.jaxlib.0.13.0.built: expected 2026-11-20, as in .*, found 2026-11-21"
+    with pytest.raises(PolicyError, match=message):
         find_policy(tmp_path)
     assert Policy(releases=ExtraReleases()).calendar() == CALENDAR
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("jaxlib: []", "export_releases.yaml:1: releases.jaxlib: expected a table, found"),
         ('jax: {}\njaxlib:\n  "0.13.0": {built: soon}', "yaml:3: releases.jaxlib.0.13.0.built: expected a date"),
@@ -242,23 +242,23 @@ def test_two_files_with_two_dates_of_a_release_are_an_error(tmp_path):
         ("", "export_releases.yaml: expected a file of releases, found an empty one"),
     ],
 )
-def test_a_file_of_releases_that_is_none_is_an_error(cwd, text, said):
+def test_a_malformed_export_releases_yaml_is_an_error(cwd, text, message):
     (cwd / "export_releases.yaml").write_text(text)
-    with pytest.raises(ExportCompatError, match=said):
+    with pytest.raises(ExportCompatError, match=message):
         find_policy(cwd)
-    assert said in str(run("refresh", "--wheels", cwd).exception)
+    assert message in str(run("refresh", "--wheels", cwd).exception)
 
 
 @pytest.mark.parametrize("text", ["jaxlib: []", "jaxlibs: {}", "["])
-def test_a_calendar_that_is_none_is_an_error(tmp_path, text):
+def test_a_malformed_calendar_is_an_error(tmp_path, text):
     (tmp_path / "cal.yaml").write_text(text)
     done = run("refresh", "--wheels", tmp_path, "--into", tmp_path / "cal.yaml")
     assert str(done.exception).startswith(f"{tmp_path}/cal.yaml: expected a calendar of releases: ")
 
 
 @pytest.mark.matrix
-def test_index_gives_the_last_three_releases_as_shipped(cwd):
-    """The real thing: the ends of 21 published wheels, and three installed releases that say their formats."""
+def test_a_real_index_gives_the_last_three_shipped_releases(cwd):
+    """Only the ends of 21 published wheels are downloaded. Three installed releases tell their formats."""
     (cwd / "cal.yaml").write_text(shortened())
     done = run("refresh", "--measure", "--into", "cal.yaml")
     assert done.exit_code == 0, done.exception

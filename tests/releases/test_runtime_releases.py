@@ -1,4 +1,4 @@
-"""The releases of the runtimes that ship: their files, what was measured, and the tool that writes them anew."""
+"""The shipped releases of runtimes: their files, the measured facts, and the tool that rewrites them."""
 
 import datetime
 
@@ -34,7 +34,7 @@ def test_releases_of_a_runtime_are_in_order_and_plausible(name):
 
 
 @RUNTIMES
-def test_a_newer_release_reads_no_less(name):
+def test_a_newer_release_reads_no_older_stablehlo(name):
     read = [version_pair(release.stablehlo) for release in read_releases(name).values() if release.stablehlo]
     assert read == sorted(read)
 
@@ -51,13 +51,13 @@ def test_a_newer_release_reads_no_less(name):
         ("litert", "2.3.0", ("2026-10-06", "1.20.0", None, ("chlo",))),
     ],
 )
-def test_what_the_documentation_says_of_a_release(name, version, expected):
+def test_releases_have_the_documented_facts(name, version, expected):
     release = read_releases(name)[version]
     assert (str(release.built), release.stablehlo, release.convention, release.dialects) == expected
 
 
-@pytest.mark.matrix  # which runs with the newest jaxlib: it writes all of these versions
-def test_the_artifact_of_a_version_needs_just_that_version(tmp_path):
+@pytest.mark.matrix  # needs the newest jaxlib, which writes all of these versions
+def test_the_test_artifact_of_a_version_needs_just_that_version(tmp_path):
     write_artifacts(tmp_path)
     for path in tmp_path.iterdir():
         data = path.read_bytes()
@@ -66,7 +66,7 @@ def test_the_artifact_of_a_version_needs_just_that_version(tmp_path):
         assert (found.stablehlo, found.dialects) == expected
 
 
-def test_writing_keeps_the_comment_and_what_is_known(tmp_path, monkeypatch):
+def test_writing_preserves_comments_and_known_releases(tmp_path, monkeypatch):
     monkeypatch.setattr("tools.runtime_releases.FOLDER", tmp_path)
     path_of("iree").write_text("# A comment.\n")
     releases = {
@@ -83,7 +83,7 @@ def test_writing_keeps_the_comment_and_what_is_known(tmp_path, monkeypatch):
     assert read_releases("iree") == releases
 
 
-def test_what_is_no_release_is_refused(tmp_path, monkeypatch):
+def test_a_release_with_an_unknown_field_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("tools.runtime_releases.FOLDER", tmp_path)
     path_of("iree").write_text('"3.0.0": {built: 2026-01-02, stable: "1.8"}\n')
     with pytest.raises(msgspec.ValidationError, match="unknown field `stable`"):
@@ -106,7 +106,7 @@ def test_a_project_adds_a_release_that_this_package_lacks(monkeypatch):
     assert "Did you mean 'other'?" in dict(validation.problems(unknown))["releases", "runtimes", "othre"]
 
 
-def test_a_project_adds_releases_to_the_runtime_whose_they_are():
+def test_releases_are_added_only_to_the_runtime_that_owns_them():
     policy = Policy(releases=ExtraReleases(runtimes={"savedmodel": {"9.0": RuntimeRelease(day("2026-10-01"))}}))
-    said = dict(validation.problems(policy))["releases", "runtimes", "savedmodel"]
-    assert said.endswith("savedmodel has the releases of tensorflow. Add them there.")
+    message = dict(validation.problems(policy))["releases", "runtimes", "savedmodel"]
+    assert message.endswith("savedmodel has the releases of tensorflow. Add them there.")

@@ -1,4 +1,4 @@
-"""A wheel file says which release it is and when it was built, or it is no reader: a date is never guessed."""
+"""Wheel files: which release each one is, and when it was built, which is never guessed."""
 
 import zipfile
 from pathlib import Path
@@ -20,13 +20,13 @@ NIGHTLY = "0.13.0.dev20261120"
         (NIGHTLY, ("2010-01-01",), "2026-11-20"),
     ],
 )
-def test_a_wheel_is_dated_by_its_newest_stamp_else_by_its_version(tmp_path, version, stamps, built):
+def test_a_wheel_is_dated_by_its_stamps_or_its_version(tmp_path, version, stamps, built):
     wheel = read_wheel(make_wheel(tmp_path, "jaxlib", version, stamps=stamps))
     assert (wheel.name, wheel.version, wheel.built, wheel.pythons) == ("jaxlib", version, day(built), ("3.12",))
 
 
 @pytest.mark.parametrize("version", ["0.13.0", "0.13.0rc1", "0.13.0.dev0", "0.13.0.dev20261399"])
-def test_a_wheel_that_says_no_day_at_all_is_an_error(tmp_path, version):
+def test_a_wheel_without_any_date_is_an_error(tmp_path, version):
     path = make_wheel(tmp_path, "jaxlib", version, stamps=("1980-01-01",))
     with pytest.raises(
         ReleaseError, match=r"the build date of this wheel is not known: .*`SOURCE_DATE_EPOCH=.* wheel pack jaxlib-"
@@ -34,7 +34,7 @@ def test_a_wheel_that_says_no_day_at_all_is_an_error(tmp_path, version):
         read_wheel(path)
 
 
-def test_a_jax_wheel_names_the_oldest_jaxlib_that_it_works_with(tmp_path):
+def test_a_jax_wheel_has_the_oldest_jaxlib_it_works_with(tmp_path):
     wheel = read_wheel(make_wheel(tmp_path, "jax", NIGHTLY, needs="jaxlib<=0.13.0,>=0.12.0"))
     assert (wheel.entry.minimum_jaxlib, wheel.pythons) == ("0.12.0", ())
 
@@ -43,24 +43,24 @@ OF_JAX, OF_AN_EXTRA = "jaxlib<=0.13.0,>=0.12.0", 'jaxlib<=0.12.1,>=0.12.1; extra
 
 
 @pytest.mark.parametrize("needs", [(OF_JAX, OF_AN_EXTRA), (OF_AN_EXTRA, OF_JAX)])
-def test_the_jaxlib_of_an_extra_is_not_the_minimum_of_jax(tmp_path, needs):
+def test_the_jaxlib_of_an_extra_is_not_jaxs_minimum(tmp_path, needs):
     wheel = read_wheel(make_wheel(tmp_path, "jax", NIGHTLY, needs="\nRequires-Dist: ".join(needs)))
     assert wheel.entry.minimum_jaxlib == "0.12.0"
 
 
-def test_a_jax_wheel_whose_extra_alone_names_a_jaxlib_is_an_error(tmp_path):
+def test_a_jax_wheel_naming_jaxlib_only_in_an_extra_is_an_error(tmp_path):
     with pytest.raises(ReleaseError, match="expected a jax wheel that names the oldest jaxlib it works with"):
         read_wheel(make_wheel(tmp_path, "jax", NIGHTLY, needs=OF_AN_EXTRA))
 
 
-def test_a_jax_wheel_that_names_no_jaxlib_is_an_error(tmp_path):
+def test_a_jax_wheel_without_a_jaxlib_is_an_error(tmp_path):
     with pytest.raises(ReleaseError, match="expected a jax wheel that names the oldest jaxlib it works with"):
         read_wheel(make_wheel(tmp_path, "jax", NIGHTLY, needs="numpy"))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PK no zip"])
 @pytest.mark.parametrize("name", ["jaxlib-0.12.1-cp312-cp312-any.whl", "jaxlib.whl"])
-def test_what_is_no_wheel_is_an_error_that_names_it(tmp_path, content, name):
+def test_a_file_that_is_no_wheel_is_an_error_with_its_name(tmp_path, content, name):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
@@ -68,7 +68,7 @@ def test_what_is_no_wheel_is_an_error_that_names_it(tmp_path, content, name):
         read_wheel(path)
 
 
-def test_folder_gives_its_wheels_of_jax_and_jaxlib_only(tmp_path):
+def test_only_wheels_of_jax_and_jaxlib_are_read_from_a_folder(tmp_path):
     make_wheel(tmp_path, "jaxlib", NIGHTLY)
     make_wheel(tmp_path, "jax", NIGHTLY, needs="jaxlib>=0.12.0")
     make_wheel(tmp_path, "jax_cuda12_plugin", NIGHTLY)
@@ -92,7 +92,7 @@ def test_wheels_add_releases_and_change_no_known_date(tmp_path):
     assert calendar.built("0.9.2") == load_calendar().built("0.9.2")
 
 
-def test_a_wheel_with_an_impossible_date_in_it_is_no_wheel(tmp_path):
+def test_a_wheel_with_an_impossible_date_is_an_error(tmp_path):
     path = make_wheel(tmp_path, "jaxlib", NIGHTLY)
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:

@@ -1,4 +1,4 @@
-"""The promise is two build dates and nothing else."""
+"""The promise depends on two build dates and nothing else."""
 
 import datetime
 
@@ -31,7 +31,7 @@ def test_forward_window_begins_on_its_first_day(writer, backward, forward):
 
 
 @given(DAYS, DAYS, LENGTHS, LENGTHS)
-def test_a_promise_is_the_arithmetic_of_the_two_days(writer, reader, backward, forward):
+def test_a_promise_depends_only_on_the_days_between_builds(writer, reader, backward, forward):
     found = promise(writer, reader, Windows(backward, forward))
     assert found.days == abs((reader - writer).days)
     assert found.promised == (found.days <= (forward if reader < writer else backward))
@@ -40,20 +40,20 @@ def test_a_promise_is_the_arithmetic_of_the_two_days(writer, reader, backward, f
 
 
 @given(DAYS, DAYS, LENGTHS, LENGTHS)
-def test_without_windows_nothing_is_promised_in_either_direction(writer, reader, backward, forward):
+def test_nothing_is_promised_without_windows(writer, reader, backward, forward):
     found, promised = promise(writer, reader, None), promise(writer, reader, Windows(backward, forward))
     assert (found.promised, found.until) == (False, writer)
     assert (found.direction, found.days) == (promised.direction, promised.days)
 
 
 @given(DAYS)
-def test_the_same_day_is_promised_even_with_windows_of_no_days(built):
+def test_a_build_of_the_same_day_is_promised_with_empty_windows(built):
     found = promise(built, built, Windows(0, 0))
     assert (found.promised, found.direction, found.days) == (True, Direction.SAME, 0)
 
 
 @given(DAYS, DAYS)
-def test_writer_and_reader_swapped_turn_the_direction_round(one, other):
+def test_swapping_writer_and_reader_reverses_the_direction(one, other):
     turned = {
         Direction.FORWARD: Direction.BACKWARD,
         Direction.BACKWARD: Direction.FORWARD,
@@ -62,18 +62,18 @@ def test_writer_and_reader_swapped_turn_the_direction_round(one, other):
     assert promise(one, other, Windows()).direction is turned[promise(other, one, Windows()).direction]
 
 
-def test_the_windows_are_jaxs_own_unless_somebody_says_otherwise():
+def test_the_default_windows_are_those_of_jax():
     assert (Windows().backward_days, Windows().forward_days) == (180, 21)
 
 
 @given(DAYS)
-def test_a_day_is_read_as_it_is_written(date):
+def test_a_day_survives_a_round_trip_through_text(date):
     assert parse_day(str(date)) == date
 
 
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "2026-13-01", "2026-02-29", "25.10.2026", "2026-10-25T00:00", "2026-10"]
 )
-def test_what_is_no_date_is_an_error_that_shows_one(text):
+def test_a_text_that_is_no_date_is_an_error_with_an_example(text):
     with pytest.raises(ReleaseError, match=r"--as-of: expected a date such as 2026-10-25, found"):
         parse_day(text)

@@ -1,4 +1,4 @@
-"""What tests of reports share: templates that are compiled once, and the page of the broken example run."""
+"""Fixtures of tests of reports: templates that are compiled once, and the page of the broken example run."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def _compiled_once() -> Iterator[None]:
-    """A process makes one page, and compiles its templates for it. These tests would do so for half their time."""
+    """Templates that are compiled once for all tests, since compiling them anew would take half of the time."""
     compile_template, compiled = jinja2.Environment.compile, {}
 
     def compile_once(environment: jinja2.Environment, *template: str | None) -> object:
@@ -25,5 +25,5 @@ def _compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def page(page_of: Callable[..., Path]) -> str:
-    """The page of `broken_run`."""
+    """The text of the page of `broken_run`."""
     return page_of().read_text(encoding="utf-8")

@@ -35,7 +35,7 @@ STALE = document(
 
 
 def many(count: int) -> list[Result]:
-    """One cause in so many tests."""
+    """Build results of this many tests, with one cause."""
     return [msgspec.structs.replace(CRASH, case=f"t.{n}", golden=f"t.{n}/g", test=f"t.py::{n}") for n in range(count)]
 
 
@@ -49,8 +49,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- annotations ------------------------------------------------------------------------------------------------------
 
 
-def commands(results: list[Result], **changes: Any) -> list[tuple[str, dict[str, str], str]]:
-    """The commands as GitHub's runner reads them."""
+def annotations(results: list[Result], **changes: Any) -> list[tuple[str, dict[str, str], str]]:
+    """Return the annotations as GitHub's runner reads them: level, properties and message."""
     text = annotation_commands(document(results, summarize(results, **changes)))
     read = []
     for line in text.splitlines():
@@ -68,7 +68,7 @@ def unescaped(text: str) -> str:
 
 @pytest.mark.usefixtures("project")
 def test_an_annotation_is_at_the_line_of_the_test():
-    _, (level, properties, message), (other, gone, _) = commands([CRASH, GONE])
+    _, (level, properties, message), (other, gone, _) = annotations([CRASH, GONE])
     assert level == "error"
     assert properties == {"file": "test_a.py", "line": "1", "title": "BROKEN PROMISE: crash in stage run"}
     assert "message: signal 11: 100%\n" in message
@@ -76,16 +76,16 @@ def test_an_annotation_is_at_the_line_of_the_test():
     assert (other, gone["line"]) == ("warning", "4")
 
 
-def test_numbers_that_look_like_rounding_are_annotated_as_moved():
+def test_rounding_is_annotated_as_numbers_moved():
     looks_like = "rounding: errors of both signs"
     moved = msgspec.structs.replace(CRASH, verdict=Verdict.NUMERICS, stage=Stage.COMPARE, looks_like=looks_like)
-    _, (level, properties, message) = commands([moved])
+    _, (level, properties, message) = annotations([moved])
     assert (level, properties["title"]) == ("error", "NUMBERS MOVED: numerics in stage compare")
     assert "looks like: rounding: errors of both signs\n" in message
 
 
-def test_a_test_that_is_not_here_has_an_annotation_without_a_line():
-    assert commands([CRASH])[1][1].keys() == {"title"}
+def test_a_test_not_found_here_is_annotated_without_a_line():
+    assert annotations([CRASH])[1][1].keys() == {"title"}
 
 
 def test_the_first_annotation_is_the_headline():
@@ -94,11 +94,11 @@ def test_the_first_annotation_is_the_headline():
     )
 
 
-def test_a_run_that_is_kept_has_no_annotation():
+def test_a_kept_run_has_no_annotation():
     assert annotation_commands(document(*kept_run())) == ""
 
 
-def test_each_cause_is_annotated_before_the_second_test_of_one_and_each_has_few():
+def test_each_cause_is_annotated_before_any_cause_twice():
     titles = re.findall(r"title=(.*?)::", annotation_commands(broken_document()))
     assert titles[1:5] == [
         "BROKEN PROMISE%3A crash in stage run",
@@ -109,14 +109,16 @@ def test_each_cause_is_annotated_before_the_second_test_of_one_and_each_has_few(
     assert titles.count("BROKEN PROMISE%3A crash in stage run") == 3
 
 
-def test_no_more_annotations_than_github_shows_and_it_says_how_many():
+def test_annotations_are_limited_and_the_rest_is_counted():
     causes = "abcdefghijklmnopqrstuvwxyz"
-    read = commands([msgspec.structs.replace(each, message=name) for each, name in zip(many(26), causes, strict=True)])
+    read = annotations(
+        [msgspec.structs.replace(each, message=name) for each, name in zip(many(26), causes, strict=True)]
+    )
     assert len(read) == MOST
     assert read[0][2].endswith("Not annotated: 17 more affected tests. The report has all.")
 
 
-def test_a_stale_list_is_an_annotation_of_the_run():
+def test_a_stale_list_is_annotated():
     assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands(STALE)
 
 
@@ -125,7 +127,7 @@ def test_a_stale_list_is_an_annotation_of_the_run():
 
 @functools.cache
 def schema() -> jsonschema.Draft7Validator:
-    """The official one; tests/report/data says where it is from."""
+    """Return the official schema of SARIF; tests/report/data says where it is from."""
     text = (Path(__file__).parent / "data" / "sarif-schema-2.1.0.json").read_text()
     return jsonschema.Draft7Validator(json.loads(text), format_checker=jsonschema.FormatChecker())
 
@@ -137,7 +139,7 @@ def run_of(reported: Document) -> dict[str, Any]:
     return run
 
 
-def test_a_rule_for_each_cause_and_a_result_for_each_test_of_it():
+def test_sarif_has_a_rule_per_cause_and_a_result_per_test():
     run = run_of(broken_document())
     ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert [name.split("-")[0] for name in ids] == ["lapack", "timeout", "numerics"]
@@ -149,25 +151,25 @@ def test_a_rule_for_each_cause_and_a_result_for_each_test_of_it():
     assert run["tool"]["driver"]["rules"][0]["helpUri"] == "https://github.com/jax-ml/jax/issues/29610"
 
 
-def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project, monkeypatch):
-    def places() -> list[tuple[str, int]]:
+def test_an_alert_is_at_its_tests_line_or_else_at_its_golden(project, monkeypatch):
+    def locations() -> list[tuple[str, int]]:
         made = run_of(document([CRASH]))["results"][0]["locations"][0]["physicalLocation"]
         return [(made["artifactLocation"]["uri"], made["region"]["startLine"])]
 
-    assert places() == [("test_a.py", 1)]
+    assert locations() == [("test_a.py", 1)]
     monkeypatch.chdir(project.parent)
-    assert places() == [("golden/test_a.test_f/0.9.2-cpu/golden.yaml", 1)]
+    assert locations() == [("golden/test_a.test_f/0.9.2-cpu/golden.yaml", 1)]
 
 
 @pytest.mark.usefixtures("project")
-def test_an_alert_has_the_same_fingerprint_where_lines_moved():
+def test_other_alerts_do_not_change_a_fingerprint():
     before = run_of(document([CRASH]))["results"][0]["partialFingerprints"]
     after = run_of(document([CRASH, *many(3)]))["results"]
     assert before in [each["partialFingerprints"] for each in after]
     assert len({json.dumps(each["partialFingerprints"]) for each in after}) == 4
 
 
-def test_what_nobody_has_to_act_on_is_no_alert():
+def test_cells_outside_the_window_are_no_alerts():
     known = msgspec.structs.replace(CRASH, judgement=Judgement.OUTSIDE, promised=False)
     assert run_of(document([known, result()]))["results"] == []
 
@@ -178,7 +180,7 @@ def test_a_finding_of_the_run_points_at_the_policy():
     assert alert["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "export_compat.yaml"
 
 
-def test_no_more_results_than_github_stores(monkeypatch):
+def test_results_are_limited_and_the_rest_is_counted(monkeypatch):
     monkeypatch.setattr(sarif, "MOST", 20)
     run = run_of(document([*many(30), GONE]))
     assert len(run["results"]) == 20

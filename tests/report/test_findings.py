@@ -1,4 +1,4 @@
-"""What came out, in sentences that a person can act on."""
+"""The findings of a report: what failed, why, and what to do, in sentences."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from export_core.report.wording import began_and_ended, headline, outcome_line, 
 
 
 def findings(*results, **options):
-    """What a report of these results says."""
+    """Return the findings of a report of these results."""
     return document(results, **options).findings
 
 
@@ -29,7 +29,7 @@ def crash(case="t.test_cholesky", reader="0.10.2", **changes):
 
 
 def wrong(reader, case="t.f", bits="a", **changes):
-    """A cell that ran with different numbers."""
+    """Build the result of a cell that ran with different numbers."""
     changes = {"message": "far", "outputs": bits, "max_abs_error": 0.5, **changes}
     return result(Verdict.NUMERICS, Judgement.BROKEN, case=case, reader=reader, **changes)
 
@@ -49,7 +49,7 @@ def test_a_broken_cell_has_dates_evidence_and_command():
 
 
 @pytest.mark.parametrize(
-    ("reader", "promised", "said"),
+    ("reader", "promised", "expected"),
     [
         ("0.11.2", False, "backward: reader built 183 days after the writer; outside the window: {} until 2026-09-14"),
         ("0.9.1", True, "forward: reader built 18 days before the writer; {} from 2026-02-25 on (21 days)"),
@@ -57,20 +57,20 @@ def test_a_broken_cell_has_dates_evidence_and_command():
         ("0.9.2", True, "same: reader and writer were built on the same day; {} until 2026-09-14 (180 days)"),
     ],
 )
-def test_the_arithmetic_is_reported_for_each_direction(reader, promised, said):
+def test_the_window_line_has_days_and_dates_in_each_direction(reader, promised, expected):
     assert window_line(result(writer="0.9.2", reader=reader, promised=promised)).startswith(
-        said.format("promised to jaxlibs built")
+        expected.format("promised to jaxlibs built")
     )
 
 
-def test_wrong_numbers_outside_say_why_they_are_broken():
+def test_wrong_numbers_outside_the_window_say_why_they_are_broken():
     message = "output 0: far\n  largest error at [3]: expected 1, got 2"
     text = broken_cell(wrong("0.12.0.1", promised=False, message=message)).text
     assert "ran with different numbers, which breaks the promise outside the window too." in text
     assert "  message    output 0: far\n               largest error at [3]: expected 1, got 2\n" in text
 
 
-def test_an_error_shows_the_lines_of_stderr_that_say_why():
+def test_an_error_shows_only_the_error_lines_of_stderr():
     wrong = result(
         Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message="XlaRuntimeError: INTERNAL",
         stderr="W chatter\nE error: 'vhlo.op' is not legal\nmore",
@@ -79,7 +79,7 @@ def test_an_error_shows_the_lines_of_stderr_that_say_why():
     assert "chatter" not in broken_cell(wrong).text
 
 
-def test_each_cause_is_one_finding_and_those_with_most_cells_come_first_but_numbers_last():
+def test_causes_are_ordered_by_cells_with_numbers_last():
     results = [
         result(Verdict.REFUSED, Judgement.BROKEN, case="refused", stage=Stage.LOWER, message="r"),
         crash("crash2"),
@@ -97,7 +97,7 @@ def test_each_cause_is_one_finding_and_those_with_most_cells_come_first_but_numb
     ]  # fmt: skip
 
 
-def test_what_its_own_writer_cannot_replay_breaks_no_promise():
+def test_a_golden_its_own_writer_cannot_replay_is_not_broken():
     own, newer, other = crash(reader="0.9.2"), crash(), crash("t.other")
     found = findings(own, newer, other)
     assert [(finding.title, [cell.key for cell in finding.results]) for finding in found] == [
@@ -110,7 +110,7 @@ def test_what_its_own_writer_cannot_replay_breaks_no_promise():
 BOTH = "written on x86_64 SSE4_2, read on x86_64 AMX with XLA_FLAGS=--xla_x"
 
 
-def test_other_numbers_of_its_own_writer_on_another_processor_blame_it():
+def test_the_writers_other_numbers_blame_the_other_processor():
     own = wrong("0.9.2", processors=BOTH)
     for finding in (*findings(own, wrong("0.10.2", processors=BOTH)), broken_cell(own)):
         assert finding.title == "OTHER PROCESSOR"
@@ -122,24 +122,24 @@ def test_other_numbers_of_its_own_writer_on_another_processor_blame_it():
     assert findings(wrong("0.9.2"))[0].title == broken_cell(wrong("0.9.2")).title == "NOT REPLAYABLE"
 
 
-def test_another_processor_is_evidence_where_its_own_writer_works():
+def test_the_processor_is_shown_if_the_writer_reproduces():
     (finding,) = findings(result(), wrong("0.10.2", processors=BOTH))
     assert (finding.title, dict(finding.details)["processor"]) == ("BROKEN PROMISE", BOTH)
 
 
-def test_what_its_own_writer_cannot_run_anywhere_blames_no_processor():
+def test_crashes_and_equal_processors_are_not_replayable():
     results = wrong("0.9.2", processors=BOTH), wrong("0.9.2", "t.g"), crash("t.h", "0.9.2")
     assert sorted(finding.title for finding in findings(*results)) == ["NOT REPLAYABLE"] * 2 + ["OTHER PROCESSOR"]
 
 
-def test_what_fails_in_another_way_than_in_its_own_writer_says_either():
+def test_other_failures_of_an_unreplayable_golden_say_either():
     own, newer = crash(reader="0.9.2"), crash(message="died by signal 6 (SIGABRT)")
     found = findings(own, newer)
     assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
     assert {finding.sentence.partition("cannot replay it")[2] for finding in found} == {".", " either."}
 
 
-def test_a_known_upstream_issue_is_one_cause_named_with_what_to_do():
+def test_a_known_issue_is_one_cause_with_a_remedy():
     lapack = {"custom_calls": ("lapack_spotrf_ffi",), "upstream": "lapack-cold-process"}
     results = [crash(case, reader, **lapack) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.9.2")]
     (finding,) = findings(*results)
@@ -151,7 +151,7 @@ def test_a_known_upstream_issue_is_one_cause_named_with_what_to_do():
     assert finding.cause.id == "lapack-cold-process"
 
 
-def test_a_cell_alone_names_its_known_issue_too():
+def test_the_finding_of_one_cell_names_its_known_issue():
     found = broken_cell(crash(reader="0.9.2", upstream="lapack-cold-process"), known_issues())
     assert found.title == "BROKEN PROMISE", "the writer itself has the issue"
     assert "  known as   LAPACK calls crash in a fresh process, https://github.com/" in found.text
@@ -170,7 +170,7 @@ def test_crashes_that_began_in_different_releases_are_two_causes():
     assert "Fails since jaxlib 0.11.0" in second.sentence
 
 
-def test_no_kind_of_finding_hides_another():
+def test_each_kind_of_finding_is_cut_separately():
     results = [crash(f"t.{number}", message=f"{chr(97 + number)} died") for number in range(9)]
     results += [result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel")]
     shown, left_out = capped(findings(*results), 4)
@@ -178,7 +178,7 @@ def test_no_kind_of_finding_hides_another():
     assert left_out == {BROKEN_PROMISE: 5}
 
 
-def test_releases_next_to_each_other_are_a_range():
+def test_adjacent_releases_are_written_as_a_range():
     among = ["0.9.0", "0.8.3", "0.9.1", "0.9.2", "0.10.0"]
     assert ranges(["0.9.0", "0.8.3", "0.9.1", "0.10.0"], among) == "0.9.0 to 0.9.1, 0.10.0"
     assert ranges(["0.9.0", "0.8.3"], among) == "0.9.0, 0.8.3"
@@ -246,13 +246,13 @@ def test_numbers_that_changed_in_one_release_are_one_finding():
     ],
     ids=["two releases", "changed back", "older readers", "no reader agrees", "its own writer", "known failures apart"],
 )
-def test_numbers_that_differ_are_one_finding_for_each_change(results, found, ending):
+def test_each_change_of_numbers_is_one_finding(results, found, ending):
     by_kind = findings(*results)
     assert [(finding.title, len(finding.results)) for finding in by_kind] == found
     assert by_kind[0].sentence.endswith(ending)
 
 
-def test_bits_that_change_again_are_reported_with_where_to_look():
+def test_readers_that_differ_in_bits_point_to_the_trend():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(*results, folder=Path("out"))
     see = "`jaxexport report out --trend numbers`"
@@ -261,7 +261,7 @@ def test_bits_that_change_again_are_reported_with_where_to_look():
     assert "  bits  " not in finding.text, "an earlier version did not record them"
 
 
-def test_the_example_of_changed_numbers_is_the_worst_in_noise():
+def test_the_example_of_changed_numbers_has_the_most_noise():
     results = [
         wrong("0.10.2", case, max_noise_error=noise) for case, noise in (("t.a", 9.0), ("t.b", 31.0), ("t.c", 7.0))
     ]
@@ -291,7 +291,7 @@ def test_broken_comes_before_incomplete_stale_known_and_outside():
     assert found[2].text == "known_failures[0]: expired"
 
 
-def test_what_is_kept_a_bonus_or_refused_outside_is_no_finding():
+def test_kept_bonus_and_refused_cells_are_no_finding():
     bonus = result(judgement=Judgement.BONUS, case="bonus", promised=False)
     refused = result(Verdict.REFUSED, Judgement.OUTSIDE, case="r", stage=Stage.DESERIALIZE, message="m", promised=False)
     assert findings(result(), bonus, refused) == []
@@ -318,7 +318,7 @@ def test_cells_not_run_for_the_same_reason_are_one_finding():
     assert "  reproduce  jaxexport matrix --cases t.test_0 " in text
 
 
-def test_what_a_cell_came_to_fits_on_a_line():
+def test_the_outcome_of_a_cell_fits_on_a_line():
     assert outcome_line(crash(message="died\nlong story")) == "stage run: died"
     assert outcome_line(crash(message="")) == "stage run: crash"
     assert outcome_line(crash(message="x" * 1000)) == "stage run: " + "x" * 297 + "..."
@@ -356,12 +356,12 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
         ),
     ],
 )
-def test_goldens_whose_noise_says_little_are_counted(title, fields, text):
+def test_goldens_with_weak_noise_are_counted(title, fields, text):
     (found,) = document([], msgspec.structs.replace(summarize([]), **fields)).findings[1:]
     assert (found.title, found.text[: len(text)]) == (title, text)
 
 
-def test_a_cause_names_the_leaf_of_each_output_that_jumps_in_its_goldens():
+def test_a_cause_names_the_outputs_of_its_goldens_that_jump():
     cells = [wrong("0.12.0"), wrong("0.12.0.1")]
     jumps = "t.f/0.9.2-cpu: output 0 (['index']): 12 of 400 elements jump"
     made = msgspec.structs.replace(summarize(cells), undecided=[jumps, "t.other/0.9.2-cpu: output 1"])
@@ -382,7 +382,7 @@ def test_a_cause_names_the_leaf_of_each_output_that_jumps_in_its_goldens():
         ("", ""),
     ],
 )
-def test_a_first_line_that_ends_with_a_colon_or_semicolon_has_the_next_one(message, line):
+def test_a_first_line_ending_in_a_colon_includes_the_next(message, line):
     assert first_line(message) == line
     causes = summarize([crash(message=message)]).causes
     assert [cause.message for cause in causes] == [line or "crash"]
@@ -392,11 +392,11 @@ ROUNDING = "rounding: errors of both signs, at most 2^-21 of the largest element
 
 
 def moved(reader="0.12.0.1", case="t.f", **changes):
-    """A cell whose numbers differ as by rounding."""
+    """Build the result of a cell whose numbers differ as by rounding."""
     return wrong(reader, case, writer="0.11.0", looks_like=ROUNDING, **changes)
 
 
-def test_what_looks_like_rounding_has_a_title_of_its_own_and_the_same_exit_code():
+def test_rounding_is_titled_numbers_moved_and_exits_1():
     results = [moved()]
     (finding,) = findings(*results)
     assert (finding.title, summarize(results).exit_code) == ("NUMBERS MOVED", 1)
@@ -423,8 +423,8 @@ def to_do(one, *unmeasured):
     return next(dict(finding.details)["to do"] for finding in document([one], made).findings if finding.results)
 
 
-def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
-    """A golden written with `--noise=later`: a fixed tolerance calls its correct readers wrong."""
+def test_wrong_numbers_without_noise_suggest_measuring_it():
+    """For a golden written with `--noise=later`, a fixed tolerance can call a correct reader wrong."""
     unmeasured = moved(max_noise_error=None)
     assert to_do(unmeasured, unmeasured.golden).startswith(
         "Measure its noise first: `jaxexport goldens verify --noise`."
@@ -433,7 +433,7 @@ def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
     assert to_do(moved(max_noise_error=9.0), unmeasured.golden).startswith("Find the operation that rounds in another")
 
 
-def test_what_is_proposed_sets_the_kernels_that_the_cell_ran_with():
+def test_suggested_commands_set_the_variables_of_the_cell():
     again = "OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1"
     assert "`OPENBLAS_CORETYPE=Haswell jaxexport reduce --case t.f " in to_do(moved(reproduce=again))
     flags = """LD_PRELOAD=x.so SCALE="${SCALE?}" XLA_FLAGS='--xla_a --xla_b' """
@@ -448,7 +448,7 @@ def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
     assert "2 causes, 1 of which looks like rounding." in headline(summarize(results))[0]
 
 
-def test_rounding_with_another_explanation_has_its_title():
+def test_rounding_with_a_known_cause_has_the_title_of_that_cause():
     own_writer = findings(moved("0.11.0"), wrong("0.12.0.1", writer="0.11.0"))
     assert [finding.title for finding in own_writer] == ["NOT REPLAYABLE"]
     known = moved(upstream="lapack-cold-process")
@@ -463,14 +463,14 @@ def test_rounding_with_another_explanation_has_its_title():
         ("0.11.1", "changed between jaxlib 0.11.1 ", ("between", "0.11.1 and 0.12.0.1")),
     ],
 )
-def test_a_change_is_dated_between_the_releases_that_ran(works_in, sentence, when):
+def test_a_change_is_dated_by_the_nearest_releases_that_ran(works_in, sentence, when):
     works = result(reader=works_in, case="t.f", writer="0.11.0")
     (finding,) = findings(works, wrong("0.12.0.1", writer="0.11.0"))
     assert f"Numbers {sentence}" in finding.sentence
     assert began_and_ended(finding.cause) == [when]
 
 
-def test_the_headline_has_the_readers_of_each_cause_apart():
+def test_the_headline_lists_readers_by_cause():
     results = [
         *(crash("t.a", reader, message="a died", writer="0.12.0.1") for reader in ("0.9.0", "0.9.1", "0.9.2")),
         crash("t.b", "0.12.0", message="b died", writer="0.12.0.1"),

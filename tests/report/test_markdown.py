@@ -1,4 +1,4 @@
-"""A run as Markdown: what is seen first, what is folded, and that it stays within GitHub's limits at any size."""
+"""A run as Markdown: what is visible first, what is folded, and how it stays within GitHub's limits."""
 
 import json
 import re
@@ -28,12 +28,12 @@ def cell(verdict: Verdict, judgement: Judgement, case: str, **changes: Any) -> R
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The document as CommonMark with tables, as GitHub reads it."""
+    """Read the document as GitHub does: as CommonMark with tables."""
     return MarkdownIt("commonmark").enable("table").parse(text)
 
 
 def assert_whole(text: str) -> None:
-    """Nothing is open at the end, and each table has rows of one width."""
+    """Check that nothing is open at the end, and that the rows of a table have one width."""
     tokens = tokens_of(text)
     html = "".join(token.content for token in tokens if token.type == "html_block")
     assert html.count("<details") == html.count("</details>")
@@ -43,8 +43,8 @@ def assert_whole(text: str) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
-def seen(text: str) -> list[str]:
-    """The lines that are seen before anything is unfolded."""
+def visible(text: str) -> list[str]:
+    """Return the lines that are visible before anything is unfolded."""
     lines, depth, shown = [], 0, [True]
     for line in filter(None, text.splitlines()):
         if line.startswith("<details"):
@@ -58,33 +58,33 @@ def seen(text: str) -> list[str]:
     return lines
 
 
-def test_the_row_of_rounding_says_that_it_looks_like_it():
+def test_the_row_of_a_cause_says_that_it_looks_like_rounding():
     moved = result(Verdict.NUMERICS, Judgement.BROKEN, message="far", looks_like="rounding: errors of both signs")
     text = markdown_text(document([moved]))
     assert "**numerics in stage compare, looks like rounding**: far<br>To do: Find the operation" in text
     assert "<b>NUMBERS MOVED</b>" in text
 
 
-def test_the_page_with_the_example_is_what_is_seen_first():
-    """The headline, the causes with the worst first, and the map."""
+def test_the_docs_show_the_visible_part_of_the_example():
+    """The visible part is the headline, the causes with the worst first, and the map."""
     assert PAGE.read_text() == example(), "run `python -m tools.example_report`"
 
 
 def test_a_run_with_three_causes_fits_a_screen():
     text = markdown_text(broken_document())
     assert_whole(text)
-    assert len(seen(text)) < 45
-    assert len([line for line in seen(text) if line.startswith("  reproduce")]) == 1, "one example is unfolded"
+    assert len(visible(text)) < 45
+    assert len([line for line in visible(text) if line.startswith("  reproduce")]) == 1, "one example is unfolded"
 
 
-def test_columns_of_another_count_stay_apart():
+def test_columns_with_different_counts_are_not_merged():
     broken = [result(Verdict.CRASH, Judgement.BROKEN, case=case, reader="0.12.0") for case in ("t.a", "t.b")]
     one = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1")
     text = markdown_map(release_map(run_of([*broken, one, result(case="t.b", reader="0.12.0.1")])))
     assert "| ❌ 2 | ❌ 1 |" in text
 
 
-def test_the_cells_outside_are_counted_as_in_the_headline():
+def test_headline_and_folded_section_count_the_same_cells():
     text = markdown_text(broken_document())
     assert "1,896 outside" in text
     assert "<summary>outside the window: 216 of 1,896 cells; the others were refused, as expected</summary>" in text
@@ -105,24 +105,24 @@ def test_a_large_map_is_folded():
     wide = [result(writer=name, reader=name) for name in (*readers, "0.11.0", "0.11.1", "0.11.2", "0.12.0.1")]
     text = markdown_text(document(wide))
     assert "Goldens by writer" in text
-    assert not [line for line in seen(text) if line.startswith("Goldens by writer")]
+    assert not [line for line in visible(text) if line.startswith("Goldens by writer")]
 
 
-def test_a_run_that_is_kept_has_neither_causes_nor_open_details():
+def test_a_kept_run_shows_no_causes_and_no_open_details():
     text = markdown_text(document(*kept_run()))
     assert text.startswith("### ✅ KEPT: ")
     assert "| when |" not in text
     assert "<details open>" not in text
 
 
-def test_an_upstream_issue_is_linked_without_announcing_the_comment_there():
+def test_an_issue_is_linked_without_a_mention_on_github():
     text = markdown_text(broken_document())
     assert "LAPACK calls crash in a fresh process ([lapack-cold-process](<https://redirect.github.com/" in text
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)
     assert "https://github.com/jax-ml" not in outside
 
 
-def test_the_run_says_what_it_was_a_run_of(tmp_path, monkeypatch):
+def test_the_project_commit_job_and_test_are_linked(tmp_path, monkeypatch):
     results, made = broken_run()
     identity = RunIdentity(
         project="waves",
@@ -141,13 +141,13 @@ def test_the_run_says_what_it_was_a_run_of(tmp_path, monkeypatch):
     assert f"{test}#L2>)" in markdown_text(document(results, made))
 
 
-def test_a_link_that_is_no_url_is_text():
+def test_a_link_that_is_no_web_address_is_left_out():
     made = msgspec.structs.replace(broken_run()[1], identity=RunIdentity(ci_url="javascript:alert(1)"))
     assert "javascript" not in markdown_text(document(broken_run()[0], made))
 
 
 def many_kinds(count: int) -> tuple[list[Result], Summary]:
-    """A run with this many causes of each kind, with long messages."""
+    """Build a run with this many causes of each kind, with long messages."""
     texts = [f"{chr(0x4E00 + n)} {'é|`[' * 400}" for n in range(count)]
     kinds = [
         (Verdict.ERROR, Judgement.BROKEN, True),
@@ -164,7 +164,7 @@ def many_kinds(count: int) -> tuple[list[Result], Summary]:
 
 
 @pytest.mark.parametrize("count", [1, 50])
-def test_no_kind_of_finding_hides_another_one(count):
+def test_each_kind_of_finding_is_shown_within_the_limit(count):
     text = markdown_text(document(*many_kinds(count)))
     assert len(text.encode()) <= MOST_BYTES
     assert_whole(text)
@@ -173,7 +173,7 @@ def test_no_kind_of_finding_hides_another_one(count):
     assert ("Not shown here: " in text) == (count == 50)
 
 
-def test_what_is_left_out_is_counted_by_kind():
+def test_omitted_findings_are_counted_by_kind():
     results, made = many_kinds(50)
     text = markdown_text(document(results, made))
     left_out = {kind: int(count) for count, kind in re.findall(r"(\d+) ([A-Za-z ]+)(?:, |\.)", text.splitlines()[-1])}
@@ -182,7 +182,7 @@ def test_what_is_left_out_is_counted_by_kind():
     assert f"| | {left_out['STALE LIST'] and 40} more: STALE LIST |" in text
 
 
-def test_nothing_in_a_message_ends_the_fence_around_it():
+def test_a_message_cannot_end_the_fence_around_it():
     results = [cell(Verdict.ERROR, Judgement.BROKEN, "t.f[<b>|`]", message="````\n</details>\n# x", promised=True)]
     text = markdown_text(document(results))
     assert re.findall(r"^`{3,}", text, re.MULTILINE) == ["`````", "`````"]
@@ -196,7 +196,7 @@ WORKS = result(case="t.a"), result(case="t.b", reader="0.11.0")
 FAILS = cell(Verdict.CRASH, Judgement.BROKEN, "t.a"), cell(Verdict.CRASH, Judgement.BROKEN, "t.b", reader="0.11.0")
 
 
-def test_what_regressed_and_what_was_fixed_come_before_the_findings_of_the_run():
+def test_changes_since_the_baseline_come_before_the_findings():
     now = [FAILS[0], WORKS[1], result(case="t.new")]
     text = markdown_text(compared([WORKS[0], FAILS[1]], now, ["the baseline is another plan"]))
     assert_whole(text)
@@ -218,12 +218,12 @@ def test_a_square_that_changed_shows_both_runs():
 # --- the badge --------------------------------------------------------------------------------------------------------
 
 
-def test_a_kept_run_is_green():
+def test_the_badge_of_a_kept_run_is_green():
     kept = badge(kept_run()[1])
     assert (kept["message"][:9], kept["color"]) == ("kept: all", "#2c8a58")
 
 
-def test_known_failures_are_named_beside_what_is_kept():
+def test_the_badge_of_a_kept_run_names_known_failures():
     known = result(Verdict.CRASH, Judgement.KNOWN, case="t.b", stage=Stage.RUN)
     made = summarize([result(), known])
     assert (
@@ -231,7 +231,7 @@ def test_known_failures_are_named_beside_what_is_kept():
     )
 
 
-def test_a_run_without_results_is_incomplete():
+def test_the_badge_of_a_run_without_results_is_incomplete():
     empty = summarize([], planned=2)
     assert badge(empty)["message"] == "incomplete: 2 of 2 planned cells have no result that counts"
 
@@ -241,7 +241,7 @@ def test_the_badge_has_its_text_for_a_screen_reader():
     assert picture.get("aria-label") == "jax.export: broken: 67 of 1,350 promised cells"
 
 
-def test_shields_reads_of_a_broken_run_how_many_of_how_many():
+def test_the_badge_follows_the_format_of_shields_io():
     assert json.loads(msgspec.json.encode(badge(broken_run()[1]))) == {
         "schemaVersion": 1,
         "label": "jax.export",
@@ -250,7 +250,7 @@ def test_shields_reads_of_a_broken_run_how_many_of_how_many():
     }
 
 
-def test_what_has_no_details_is_no_fold():
+def test_a_finding_without_details_is_not_folded():
     kept, made = kept_run()
     lines = markdown_text(
         document(kept, msgspec.structs.replace(made, without_cells="2 goldens have no cell."))

@@ -1,4 +1,4 @@
-"""What is owed to a deployment target, in every format; and its deployment target in a baseline and a proposal."""
+"""Cells that are owed to a deployment target, in every format, in a baseline and in a proposal."""
 
 import json
 import re
@@ -54,12 +54,12 @@ def summary() -> Summary:
     return summarize(CELLS, policy=POLICY, selection=chosen)
 
 
-def test_the_headline_and_the_badge_name_the_place(summary):
+def test_the_headline_and_the_badge_name_the_target(summary):
     assert headline(summary)[0] == "OWED: 1 cell that deployment target serving must run; only reader affected 0.9.2."
     assert badge(summary)["message"] == "owed: 1 cell that deployment target serving must run"
 
 
-def test_a_green_headline_says_that_places_have_what_they_need():
+def test_a_kept_headline_counts_the_cells_of_targets():
     chosen = {"whole": False, "platforms": ("cpu",)}
     for cells, words in (
         ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that deployment target serving must run."),
@@ -73,7 +73,7 @@ def test_a_green_headline_says_that_places_have_what_they_need():
 
 
 @pytest.mark.parametrize("cases", [("*",), ("t.slover",)], ids=["other readers", "misspelled cases"])
-def test_a_target_without_a_cell_names_the_command_that_would_run_one(cases):
+def test_a_target_without_cells_names_the_command_to_run_them(cases):
     policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2", cases=cases),))
     results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
     chosen = {"readers": "0.12.0.1", "whole": False, "platforms": ("cpu",)}
@@ -84,7 +84,7 @@ def test_a_target_without_a_cell_names_the_command_that_would_run_one(cases):
     )
 
 
-def test_the_findings_name_the_cell_and_every_place(summary):
+def test_the_findings_name_the_owed_cell_and_each_target(summary):
     owed, targets = (
         finding for finding in document(CELLS, summary).findings if finding.title in ("OWED", "deployment targets")
     )
@@ -101,7 +101,7 @@ def test_tables_mark_owed_cells():
     assert "1 of 2 ok, 1 owed" in "\n".join(line.plain for line in table_lines(Run(CELLS, summary), 100))
 
 
-def test_pytest_calls_a_failure_of_a_deployed_case_owed():
+def test_a_failing_cell_of_a_target_is_titled_owed():
     assert broken_cell(CELLS[0]).title == "OWED"
 
 
@@ -117,11 +117,11 @@ def test_pytest_calls_a_failure_of_a_deployed_case_owed():
         (html_page, "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."),
     ],
 )
-def test_each_medium_has_it_with_its_place(render, text, summary):
+def test_each_medium_shows_the_owed_cell_and_its_target(render, text, summary):
     assert text in render(document(CELLS, summary))
 
 
-def test_code_scanning_has_it_as_an_error_and_the_page_knows_its_place(summary):
+def test_an_owed_cell_is_a_sarif_error_and_has_its_target(summary):
     (run,) = json.loads(sarif_file(document(CELLS, summary)))["runs"]
     assert [alert["level"] for alert in run["results"]] == ["error"]
     page = html_page(document(CELLS, summary))
@@ -129,7 +129,7 @@ def test_code_scanning_has_it_as_an_error_and_the_page_knows_its_place(summary):
     assert "serving" in {entry["deployed"] for entry in data["tables"]["more"]}
 
 
-def test_a_proposal_lists_it(summary):
+def test_a_proposal_lists_an_owed_cell(summary):
     assert "verdict: crash" in proposal(CELLS, summary)
 
 
@@ -143,11 +143,11 @@ def test_a_proposal_lists_it(summary):
         (cell(Verdict.CRASH), cell(Verdict.CRASH), Change.UNCHANGED),
     ],
 )
-def test_a_baseline_ranks_it_between_over_budget_and_broken(then, now, change):
+def test_owed_ranks_between_over_budget_and_broken(then, now, change):
     assert change_of(then, now) is change
 
 
-def test_judging_again_asks_the_places_of_the_day(cwd, jaxexport):
+def test_judging_again_uses_the_targets_in_force_that_day(cwd, jaxexport):
     finished(cwd / "run", *CELLS, policy=POLICY, as_of=TODAY, selection={"whole": True})
     assert jaxexport("judge", "run").code == 1
     (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]\n")
@@ -159,7 +159,7 @@ def test_judging_again_asks_the_places_of_the_day(cwd, jaxexport):
 
 
 @pytest.mark.browser
-def test_a_cell_on_the_page_names_its_place(opened, summary):
+def test_a_cell_on_the_page_names_its_target(opened, summary):
     page = opened(shown=document(CELLS, summary))
     page.locator("#grid .cell.owed").click()
     assert page.locator("#cell-facts dt", has_text="deployed").count() == 1

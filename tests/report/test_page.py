@@ -1,4 +1,4 @@
-"""The page of a run as a document: what is in it before a script runs, and what the script reads."""
+"""The HTML page of a run: its text before a script runs, and the data that the script reads."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 def cells_of(page: str) -> list[dict[str, Any]]:
-    """The cells, put together as the page's script does."""
+    """Return the cells, assembled from the page's data as its script does."""
     data = data_of(page)
     cells = []
     for row, golden in enumerate(data["rows"]["golden"]):
@@ -38,14 +38,14 @@ def cells_of(page: str) -> list[dict[str, Any]]:
             columns = {name: values[number] for name, values in data["cells"].items()}
             timings = {name: values[number] for name, values in data["timings"].items() if values}
             own = {"seconds": columns.pop("seconds"), "timings": timings}
-            cell = own | {name: data["tables"][name][place] for name, place in columns.items()}
+            cell = own | {name: data["tables"][name][position] for name, position in columns.items()}
             texts = (golden.partition("/")[0], golden.partition("/")[2].partition("-")[0], cell["reader"]["jaxlib"])
             command = "".join(piece if isinstance(piece, str) else texts[piece] for piece in cell["command"])
             cells.append({**cell, "golden": golden, "command": command})
     return cells
 
 
-def test_the_data_has_all_of_every_cell(page):
+def test_the_page_data_has_every_cell_of_the_run(page):
     results, _ = broken_run()
     cells = cells_of(page)
     by_key = {(one["golden"], one["reader"]["jaxlib"]): one for one in cells}
@@ -56,13 +56,13 @@ def test_the_data_has_all_of_every_cell(page):
         assert (cell["state"]["judgement"], cell["state"]["verdict"]) == (one.judgement, one.verdict)
 
 
-def test_a_row_has_its_case_whole_and_without_what_all_share():
+def test_a_row_has_the_name_of_its_case_and_a_short_one():
     results = [failed("tests.a.test_f", ""), failed("tests.b.test_f", "")]
     cases = data_of(html_page(document(results)))["tables"]["case"]
     assert cases == [{"case": f"tests.{name}.test_f", "name": f"{name}.test_f"} for name in "ab"]
 
 
-def test_a_cell_has_its_cost_and_its_times():
+def test_cells_have_their_costs_and_times():
     cost = Cost(temp_bytes=168_984_580, flops=5040.0, instructions=131)
     timings = Timings(compile=0.0815, run=0.00123456, runs=(0.002, 0.001, 0.009), peak_bytes=170_000_000)
     results = [failed("a", "", cost=cost, timings=timings), failed("b", "")]
@@ -72,7 +72,7 @@ def test_a_cell_has_its_cost_and_its_times():
     assert (second["figures"], {*second["timings"].values()}) == ("", {None})
 
 
-def test_numbers_have_expected_found_and_their_distance(page):
+def test_wrong_numbers_are_shown_with_the_expected_ones(page):
     *errors, elements = next(
         cell["numbers"].values() for cell in cells_of(page) if cell["state"]["verdict"] == "numerics"
     )
@@ -80,7 +80,7 @@ def test_numbers_have_expected_found_and_their_distance(page):
     assert elements[0] == ["largest error in units of the noise at [17]", "1.9712", "1.9943", "0.0231"]
 
 
-def test_the_first_screen_says_what_broke_where_and_since_when(page):
+def test_the_first_screen_names_causes_readers_and_since_when(page):
     first = page.partition("<main>")[0].partition("</style>")[2]
     text = " ".join(re.sub(r"<[^>]*>", " ", first).split())
     readers = "0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1"
@@ -96,7 +96,7 @@ def test_a_run_without_failures_says_so():
     assert "No cell fails the run</h2>" in page
 
 
-def test_the_page_neither_runs_nor_loads_what_results_contain():
+def test_the_page_runs_and_loads_nothing_from_results():
     results = [failed("t.nasty[<b>|`]", NASTY, stderr=NASTY, reproduce=NASTY)]
     page = html_page(document(results))
     assert page.count("<script") == page.count("</script>") == 2
@@ -116,20 +116,20 @@ def test_only_web_addresses_are_followed(url):
     assert data_of(page)["files"] == "golden/"
 
 
-def test_files_of_goldens_are_where_the_commit_is_shown():
+def test_files_of_goldens_are_linked_at_the_commit():
     assert file_address("https://host/p/blob/abc", "golden") == "https://host/p/blob/abc/golden/"
     assert file_address("", "tests/a b") == "tests/a%20b/"
     assert file_address("", "../elsewhere") == file_address("", "/tmp/golden") == ""
 
 
-def test_addresses_name_cells_and_filters_in_one_word():
+def test_addresses_of_cells_and_filters_are_escaped():
     assert filter_link(judgement="broken", case="a b") == "#filter=judgement%3Abroken%20case%3A%22a%20b%22"
     assert term("case", "t.f[*]") == 'case:"t.f[*]"', "taken letter by letter"
     key = result(case="t.f").key
     assert cell_link(key) == "#cell=t.f%2F0.9.2-cpu%200.10.2-jax0.10.2%20cpu"
 
 
-def test_very_many_causes_are_cut_and_counted():
+def test_more_than_the_listed_causes_are_counted():
     many = [failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(45)]
     page = html_page(document(many))
     assert page.count('<article id="cause=') == MOST_FINDINGS
@@ -137,11 +137,11 @@ def test_very_many_causes_are_cut_and_counted():
     assert len(cells_of(page)) == 45
 
 
-def test_a_page_of_many_cells_has_each_text_once(page):
+def test_the_page_stores_a_repeated_text_few_times(page):
     assert page.count("died by signal 11 (SIGSEGV)") < 10
 
 
-def test_each_id_is_in_the_page_once(page):
+def test_ids_on_the_page_are_unique(page):
     ids = re.findall(r'\sid="([^"]*)"', page.partition('id="data"')[0])
     assert len(ids) == len(set(ids))
     assert "cause=lapack-cold-process=outside" in ids
@@ -154,7 +154,7 @@ def test_a_card_names_the_release_that_began_or_ended_it(page):
     assert "<dt></dt>" not in "".join(cards)
 
 
-def test_a_card_of_no_known_issue_names_the_next_reader_that_works():
+def test_a_card_names_the_next_reader_that_works():
     crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", stage=Stage.RUN, message="died")
     results = with_causes([crash, result(case="t.a", reader="0.12.0")])
     (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results)), re.S)

@@ -1,4 +1,4 @@
-"""The page in Chromium: its table, filters, ranges and order; addresses that survive a reload and the back button."""
+"""The page in Chromium: its table, filters, ranges and order, its addresses, and the keyboard."""
 
 import functools
 from typing import Any
@@ -26,7 +26,7 @@ def facts(page: Any) -> dict[str, str]:
 
 
 def wait_until(page: Any, state: str) -> None:
-    """Wait until the cell's dialog is `open` or `closed`: a page follows its address in an event, after the click."""
+    """Wait until the cell's dialog is `open` or `closed`, since the page follows its address after the click."""
     page.wait_for_selector("dialog[open]" if state == "open" else "dialog:not([open])", state="attached")
 
 
@@ -41,7 +41,7 @@ def test_the_address_of_a_cell_opens_it(opened):
     assert shown["reproduce"].startswith(numbers().reproduce)
 
 
-def test_a_cell_shows_its_cost_and_its_times(opened):
+def test_an_opened_cell_shows_its_cost_and_times(opened):
     kept = next(one for one in broken_run()[0] if one.cost and one.case.endswith("model_9"))
     shown = facts(opened(cell_link(kept.key)))
     assert shown["cost"].startswith("temp_bytes 9.2 kB, argument_bytes 64 B, ")
@@ -49,7 +49,7 @@ def test_a_cell_shows_its_cost_and_its_times(opened):
     assert shown["times"].endswith(" ms, peak memory 180 MB")
 
 
-def test_numbers_are_side_by_side(opened):
+def test_an_opened_cell_shows_numbers_side_by_side(opened):
     tables = opened(cell_link(numbers().key)).locator(".numbers table")
     rows = [row.split() for row in tables.all_inner_texts()[0].splitlines()[-2:]]
     assert rows == [
@@ -59,7 +59,7 @@ def test_numbers_are_side_by_side(opened):
     assert "largest error in units of the noise at [17]\t1.9712\t1.9943\t0.0231" in tables.all_inner_texts()[1]
 
 
-def test_the_generations_of_a_case_are_side_by_side(opened):
+def test_an_opened_cell_shows_all_generations_of_its_case(opened):
     page = opened(cell_link(numbers().key))
     assert page.locator("#cell-generations tbody tr").count() == 5
     assert page.locator("#cell-generations .chosen").inner_text() == "num!"
@@ -85,7 +85,7 @@ def test_a_click_opens_a_cell_and_back_closes_it(opened):
     page.wait_for_url(lambda address: "cell=" not in address)
 
 
-def test_a_click_in_a_range_opens_the_reader_under_the_pointer(opened):
+def test_clicking_in_a_range_opens_the_reader_under_the_pointer(opened):
     page = opened(filter_link(cause="lapack-cold-process", judgement="broken", writer="0.6.2"))
     box = page.locator("#grid .cell").first.bounding_box()
     page.locator("#grid .cell").first.click(position={"x": box["width"] * 0.4, "y": 5})
@@ -97,7 +97,7 @@ def test_a_click_in_a_range_opens_the_reader_under_the_pointer(opened):
     assert "read by 0.7.0 on cpu" in page.locator("#cell-line").inner_text()
 
 
-def test_findings_and_cells_lead_to_each_other(opened):
+def test_findings_and_cells_link_to_each_other(opened):
     page = opened(cause_link("lapack-cold-process"))
     card = page.locator("[id='cause=lapack-cold-process=broken']")
     assert page.evaluate("document.activeElement.id") == "cause=lapack-cold-process=broken"
@@ -119,7 +119,7 @@ def test_a_filter_in_the_address_survives_a_reload(opened):
         page.wait_for_selector("html[data-ready]")
 
 
-def test_what_is_typed_is_in_the_address_soon_and_in_that_of_a_cell(opened):
+def test_a_typed_filter_is_added_to_the_address(opened):
     page = opened()
     page.fill("#query", "verdict:timeout")
     page.locator("#grid .cell").click()
@@ -130,7 +130,7 @@ def test_what_is_typed_is_in_the_address_soon_and_in_that_of_a_cell(opened):
 
 
 @pytest.mark.parametrize("address", ["#cell=nothing", "#cell=%zz", "#cause=none", "#filter=%", "#&&=", "#table"])
-def test_an_address_that_names_nothing_shows_the_page(address, opened):
+def test_an_unknown_address_shows_the_whole_page(address, opened):
     page = opened(address)
     assert page.locator("dialog[open]").count() == 0
     assert page.locator("#count").inner_text() == "4,692 of 4,692 cells"
@@ -138,7 +138,7 @@ def test_an_address_that_names_nothing_shows_the_page(address, opened):
     assert ("This run has no" in page.locator("#status").inner_text()) is named
 
 
-def test_commands_are_copied(opened):
+def test_the_copy_button_copies_the_command(opened):
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     page.locator(".card .copy").first.click()
     page.get_by_role("status").get_by_text("Copied").wait_for()
@@ -198,13 +198,13 @@ def readers(page: Any) -> list[str]:
         ("case:( judgement:[", 0),
     ],
 )
-def test_a_filter_lets_these_cells_through(query, cells, opened):
+def test_a_filter_selects_these_cells(query, cells, opened):
     page = opened()
     page.fill("#query", query)
     assert count(page) == f"{cells:,} of 4,692 cells"
 
 
-def test_columns_without_a_cell_disappear_and_neighbours_are_ranges(opened):
+def test_empty_columns_are_hidden_and_neighbours_form_ranges(opened):
     page = opened("#filter=cause%3Alapack-cold-process%20judgement%3Abroken%20writer%3A0.6.2")
     assert readers(page) == ["0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1"]
     assert marks(page) == ["crash!"] * 8, "one range a golden"
@@ -220,7 +220,7 @@ def test_each_column_has_its_score(opened):
     assert scores[0] == "–", "nothing is promised there"
 
 
-def test_rows_can_be_ordered_by_case_by_the_worst_and_by_a_reader(opened):
+def test_rows_are_ordered_by_case_severity_or_reader(opened):
     page = opened()
     first_row = page.locator("#grid-body [role=row]").filter(has=page.locator(".cell")).first
     page.select_option("#order", "case")
@@ -233,7 +233,7 @@ def test_rows_can_be_ordered_by_case_by_the_worst_and_by_a_reader(opened):
     assert page.locator("[aria-sort=descending]").count() == 1
 
 
-def test_a_row_name_shows_all_generations_of_its_case(opened):
+def test_clicking_a_rows_name_shows_its_whole_case(opened):
     page = opened()
     page.locator("[role=rowheader]", has_text="test_model_10").first.click()
     assert count(page) == "85 of 4,692 cells"
@@ -241,7 +241,7 @@ def test_a_row_name_shows_all_generations_of_its_case(opened):
     assert "#case=tests.models.test_model_10" in page.url
 
 
-def test_a_choice_writes_the_filter(opened):
+def test_choosing_a_judgement_writes_the_filter(opened):
     page = opened()
     page.fill("#query", "cholesky")
     page.select_option("select[data-key=judgement]", "broken")
@@ -298,7 +298,7 @@ def test_enter_opens_and_escape_returns_to_the_cell(opened):
     assert focused(page).startswith("test_cholesky | broken")
 
 
-def test_enter_on_a_square_moves_to_its_rows_and_escape_back(opened):
+def test_enter_on_a_map_square_goes_to_its_rows_and_escape_back(opened):
     page = opened()
     page.locator('.map a[aria-label^="written by 0.9.2, read by 0.9.1"]').focus()
     page.keyboard.press("Enter")
@@ -364,7 +364,7 @@ def test_a_case_and_a_reader_have_an_address(address, cells, opened):
     assert count(page) == "4,692 of 4,692 cells"
 
 
-def test_a_count_filters_the_table_and_says_that_it_does(opened):
+def test_clicking_a_count_filters_the_table_and_marks_the_count(opened):
     page = opened()
     chips = page.locator(".chip")
     assert chips.all_inner_texts() == ["4,692 cells", "67 broken", "1,283 kept", "1,446 bonus", "1,896 outside"]
@@ -381,7 +381,7 @@ def test_names_are_not_cut_on_a_desktop(opened):
     assert names.evaluate_all("all => all.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)")
 
 
-def test_few_tab_stops_lead_to_the_table(opened):
+def test_the_skip_link_leads_to_the_filter(opened):
     page = opened()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.innerText") == "Skip to the table"
@@ -390,7 +390,7 @@ def test_few_tab_stops_lead_to_the_table(opened):
     assert page.evaluate("document.activeElement.id") == "query"
 
 
-def test_the_map_is_one_tab_stop_and_a_square_leads_to_its_cells(opened):
+def test_the_map_is_one_tab_stop_and_squares_filter_the_table(opened):
     page = opened()
     squares = page.locator(".map a.square")
     assert squares.evaluate_all("all => all.filter(({ tabIndex }) => tabIndex === 0).length") == 1
@@ -415,7 +415,7 @@ def test_marks_fit_into_their_cells(width, opened):
     )
 
 
-def test_a_table_drawn_anew_keeps_the_keyboard(opened):
+def test_redrawing_the_table_keeps_the_focus(opened):
     page = opened()
     page.locator("[role=columnheader]", has_text="0.12.0.1").focus()
     page.keyboard.press("Enter")
@@ -429,7 +429,7 @@ def test_a_table_drawn_anew_keeps_the_keyboard(opened):
     assert focused(page) == "written by 0.12.0.1 | name"
 
 
-def test_a_filter_without_cells_says_what_it_does_not_know(opened):
+def test_a_filter_without_cells_explains_what_is_unknown(opened):
     page = opened()
     for query, answer in [
         ("foo:bar", 'There is no filter "foo:", so it is looked for as a word. Filters: judgement,'),
@@ -442,7 +442,7 @@ def test_a_filter_without_cells_says_what_it_does_not_know(opened):
     assert marks(page) == ["crash!"] * 8
 
 
-def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
+def test_an_opened_cell_shows_its_known_issue_and_remedy(opened):
     page = opened("#filter=cause%3Alapack-cold-process%20judgement%3Abroken")
     page.locator("#grid .cell").first.click()
     facts = page.locator("#cell-facts").inner_text()
@@ -451,6 +451,6 @@ def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
     assert "Upgrade the reader to jaxlib 0.10.0 or later" in facts
 
 
-def test_the_mark_of_a_known_failure_is_a_word_of_its_own(opened):
+def test_a_known_failure_has_its_own_mark(opened):
     cells = [result(Verdict.CRASH, Judgement.KNOWN, reader=reader, cause="c") for reader in ("0.10.1", "0.10.2")]
     assert marks(opened(shown=document(cells))) == ["crash k"]

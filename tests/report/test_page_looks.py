@@ -32,17 +32,17 @@ def screenshot(page: Any) -> Any:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_first_screen_has_verdict_causes_and_map_in_a_picture(size, scheme, opened, save):
+def test_the_first_screen_shows_verdict_causes_and_map(size, scheme, opened, save):
     page = opened(size=SIZES[size], color_scheme=scheme)
     if scheme == "light" or size == "desktop":
         save(f"page-{size}" if scheme == "light" else f"page-{size}-dark", screenshot(page))
-    for place in ("h1", ".chip >> nth=4", ".brief li:nth-child(3)", "#h-map"):
-        box = page.locator(place).bounding_box()
-        assert box["y"] + box["height"] < SIZES[size][1], f"{place} is on the first screen"
+    for selector in ("h1", ".chip >> nth=4", ".brief li:nth-child(3)", "#h-map"):
+        box = page.locator(selector).bounding_box()
+        assert box["y"] + box["height"] < SIZES[size][1], f"{selector} is on the first screen"
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0], "nothing is wider than the screen"
 
 
-def test_a_cell_is_in_a_picture(opened, save):
+def test_the_picture_of_an_opened_cell_is_saved(opened, save):
     page = opened(CELL)
     save("page-cell", screenshot(page))
     assert page.locator("#cell-generations").is_visible()
@@ -71,7 +71,7 @@ def test_axe_finds_no_violation(address, size, scheme, opened):
 
 
 @pytest.mark.parametrize("landscape", [False, True])
-def test_a_picture_of_the_print_has_every_row_and_column(landscape, opened, save):
+def test_the_printed_page_has_every_row_and_column(landscape, opened, save):
     import pypdfium2
 
     page = opened()
@@ -88,14 +88,14 @@ def test_a_picture_of_the_print_has_every_row_and_column(landscape, opened, save
 
 
 def contrast(page: Any, selector: str) -> list[float]:
-    """How well the words of elements are told apart from what is behind them, from 1 to 21."""
+    """Return the contrast between the text of each element and its background, from 1 to 21."""
     return page.eval_on_selector_all(
         selector,
         """all => all.map((element) => {
           const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
           const linear = (value) => (value <= 10 ? value / 3294 : ((value / 255 + 0.055) / 1.055) ** 2.4);
           const light = (colour) => parts(colour).slice(0, 3).map(linear)
-            .reduce((sum, value, place) => sum + [0.2126, 0.7152, 0.0722][place] * value, 0);
+            .reduce((sum, value, index) => sum + [0.2126, 0.7152, 0.0722][index] * value, 0);
           const solid = (one) => parts(getComputedStyle(one).backgroundColor)[3] !== 0 || !one.parentElement;
           let behind = element;
           while (!solid(behind)) behind = behind.parentElement;
@@ -107,7 +107,7 @@ def contrast(page: Any, selector: str) -> list[float]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("judgement", Judgement)
-def test_every_judgement_can_be_read(judgement, scheme, opened):
+def test_the_text_of_each_judgement_has_enough_contrast(judgement, scheme, opened):
     verdict = Verdict.NOT_RUN if judgement is Judgement.INCOMPLETE else Verdict.CRASH
     over = (Exceeded("max_temp_bytes", "temp_bytes", 1.0, 2.0, "export_compat.yaml:1"),)
     facts = EXCEEDED.put({}, over if judgement is Judgement.OVER_BUDGET else None)
@@ -134,7 +134,7 @@ def test_a_dark_screen_prints_on_white(opened):
     assert page.evaluate(background) != dark
 
 
-def test_without_a_script_the_first_screen_and_the_causes_are_there(opened):
+def test_the_page_shows_its_causes_without_javascript(opened):
     page = opened(java_script_enabled=False)
     assert page.locator("h1").inner_text() == "BROKEN: 67 of 1,350 promised cells, 3 causes"
     assert page.locator(".card").count() == 3
@@ -143,7 +143,7 @@ def test_without_a_script_the_first_screen_and_the_causes_are_there(opened):
     assert page.locator("noscript").is_visible()
 
 
-def test_a_hundred_thousand_cells_are_in_few_elements(opened, page_of):
+def test_a_hundred_thousand_cells_need_few_elements(opened, page_of):
     page = opened(file=page_of(100_000))
     assert page.locator("#count").inner_text().startswith("103,224 of 103,224")
     assert page.evaluate("document.querySelectorAll('*').length") < 3000
@@ -169,7 +169,7 @@ def test_headings_and_landmarks_lead_through_the_page(opened):
 
 @pytest.fixture(scope="session")
 def comparison(tmp_path_factory) -> Path:
-    """The page of the example run, compared with a run in which no reader timed out or gave other numbers."""
+    """The page of the example run compared with a baseline, in which no reader timed out or gave other numbers."""
     results, _ = broken_run()
     works = {"verdict": Verdict.PASS, "judgement": Judgement.KEPT, "message": "", "cause": ""}
     then = [
@@ -198,7 +198,7 @@ def other_runtimes(tmp_path, two_runtimes) -> Path:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_squares_of_other_runtimes_are_to_the_right_and_large_enough(size, opened, other_runtimes):
+def test_map_squares_of_other_runtimes_are_on_the_right(size, opened, other_runtimes):
     page = opened(file=other_runtimes, size=SIZES[size])
     boxes = page.evaluate(
         "[...document.querySelectorAll('.map a.square')].map(square => [square.getAttribute('aria-label'),"
@@ -210,7 +210,7 @@ def test_squares_of_other_runtimes_are_to_the_right_and_large_enough(size, opene
     assert_accessible(page)
 
 
-def test_the_filter_knows_runtimes_and_a_cell_says_whose_promise_counts(opened, other_runtimes):
+def test_the_filter_knows_runtimes_and_cells_name_the_promise(opened, other_runtimes):
     page = opened("#filter=runtime%3Atensorflow", file=other_runtimes)
     assert page.locator("#count").inner_text().startswith("552 of 5,520")
     assert page.locator("[role=columnheader] b").all_inner_texts() == ["tensorflow 2.20.0", "tensorflow 2.21.0"]
@@ -226,7 +226,7 @@ def assert_accessible(page: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
-    # It takes the squares to the left of a map that is scrolled to its newest readers for skip links.
+    # The rule mistakes the squares left of a scrolled map for skip links.
     found = Axe().run(page, options={"rules": {"skip-link": {"enabled": False}}})
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
@@ -239,7 +239,7 @@ def test_axe_finds_no_violation_in_a_comparison(size, scheme, opened, comparison
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_all_squares_are_large_enough_and_seen_at_once_but_on_a_phone(size, opened):
+def test_map_squares_are_large_enough_and_visible_at_once(size, opened):
     page = opened(size=SIZES[size])
     boxes = page.evaluate(
         "[...document.querySelectorAll('.map a.square rect')].map(rect => rect.getBoundingClientRect())"
@@ -251,7 +251,7 @@ def test_all_squares_are_large_enough_and_seen_at_once_but_on_a_phone(size, open
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_names_on_the_map_can_be_read(size, opened):
+def test_names_on_the_map_are_large_enough(size, opened):
     page = opened(size=SIZES[size])
     heights = page.evaluate(
         "[...document.querySelectorAll('.map .writer, .map .reader')].filter(text => text.getClientRects().length)"
@@ -262,13 +262,13 @@ def test_names_on_the_map_can_be_read(size, opened):
     assert min(heights) >= 9.5
 
 
-def test_a_square_filters_the_table(opened):
+def test_clicking_a_map_square_filters_the_table(opened):
     page = opened()
     page.click('.map a[aria-label^="written by 0.9.2, read by 0.10.0"]')
     assert page.locator("#count").inner_text().startswith("60 of 4,692")
 
 
-def test_on_a_phone_the_map_is_scrolled_to_its_newest_reader(opened):
+def test_the_map_is_scrolled_to_the_newest_reader_on_a_phone(opened):
     page = opened(size=SIZES["phone"])
     box = page.locator('.map a[aria-label*="read by 0.12.0.1"] rect').first.bounding_box()
     assert 0 <= box["x"] <= SIZES["phone"][0] - box["width"]

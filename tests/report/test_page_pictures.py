@@ -1,4 +1,4 @@
-"""Pictures of the page: where errors are, costs, windows, a golden in all readers with its sources, and banners."""
+"""Pictures on the page: where errors are, costs, windows, one golden in all readers, and banners."""
 
 import re
 
@@ -34,18 +34,18 @@ def growing(*sizes, case="t.f"):
 # --- where the errors are ---------------------------------------------------------------------------------------------
 
 
-def test_a_cell_has_its_errors_beside_what_is_allowed():
+def test_a_cell_has_its_errors_and_the_allowed_ones():
     first, second = cells_of(html_page(document([wrong(case="t.f"), result(case="t.g")])))
     assert first["grid"] == msgspec.to_builtins(LINE) | {"errors": list(LINE.errors), "allowed": list(LINE.allowed)}
     assert second["grid"] is None
 
 
-def test_a_picture_that_many_cells_share_is_in_the_page_once():
+def test_a_picture_shared_by_many_cells_is_stored_once():
     results = [wrong(case=f"t.{number}") for number in range(5)]
     assert len(data_of(html_page(document(results)))["tables"]["grid"]) == 2
 
 
-def test_very_many_pictures_are_cut(monkeypatch):
+def test_pictures_are_limited_in_number(monkeypatch):
     monkeypatch.setattr("export_core.report.page_data.MOST_GRIDS", 2)
     grids = [ErrorGrid(1, 1, 1, 1, (float(number),), (0.0,)) for number in range(1, 6)]
     cells = cells_of(html_page(document([wrong(grid, case=f"t.{number}") for number, grid in enumerate(grids)])))
@@ -58,7 +58,7 @@ def test_an_opened_cell_draws_where_the_errors_are(grid, opened):
     page = opened(cell_link(wrong().key), shown=document([wrong(grid)]))
     parts = page.locator("#cell-facts .chart rect.part")
     assert parts.count() == len(grid.errors)
-    kinds = [parts.nth(place).get_attribute("class").removeprefix("part ") for place in range(parts.count())]
+    kinds = [parts.nth(number).get_attribute("class").removeprefix("part ") for number in range(parts.count())]
     assert kinds == (["within", "beyond", "infinite"] if grid is LINE else ["none", "within", "beyond", "infinite"])
     caption = page.locator("#cell-facts figcaption").inner_text()
     of = len(grid.errors)
@@ -70,7 +70,7 @@ def test_an_opened_cell_draws_where_the_errors_are(grid, opened):
 
 
 @pytest.mark.browser
-def test_errors_name_the_unit_by_which_the_worst_element_is_chosen(opened):
+def test_errors_are_shown_first_in_units_of_noise(opened):
     message = "output 0: 1 of 3 elements differ\n  largest error in units of the noise at [1]: expected 1.0, got 1.5"
     shown = document([msgspec.structs.replace(wrong(), message=message)])
     text = opened(cell_link(wrong().key), shown=shown).locator(".numbers").inner_text()
@@ -81,7 +81,7 @@ def test_errors_name_the_unit_by_which_the_worst_element_is_chosen(opened):
 # --- costs and windows ------------------------------------------------------------------------------------------------
 
 
-def test_costs_and_windows_are_open_pictures():
+def test_the_page_draws_costs_and_windows():
     page = html_page(document([*growing(1e6, 1e6, 4e6, 4e6), *growing(1e6, 1e6, 1e6, 1e6, case="t.same")]))
     sections = re.findall(r'<section class="windows"><h2>(.*?)</h2>(.*?)</section>', page, re.S)
     assert [title for title, _ in sections] == [
@@ -96,12 +96,12 @@ def test_costs_and_windows_are_open_pictures():
     assert re.findall(r'y="[\d.]+" text-anchor="\w+">(\d.\d MB)<', costs) == ["1.0 MB", "4.0 MB"]
 
 
-def test_without_a_change_of_costs_there_is_no_picture_of_them():
+def test_unchanged_costs_are_not_drawn():
     assert "What calls cost" not in html_page(document(growing(1e6, 1e6)))
 
 
 @pytest.mark.browser
-def test_an_opened_cell_draws_its_golden_from_release_to_release(opened):
+def test_an_opened_cell_draws_its_golden_over_the_releases(opened):
     cells = growing(1e6, 1e6, 4e6, 4e6)
     cells[2] = msgspec.structs.replace(cells[2], **WRONG, max_noise_error=40.0)
     page = opened(cell_link(cells[0].key), shown=document(cells))
@@ -131,7 +131,7 @@ def in_runtimes():
     return with_causes([crash, plain, iree])
 
 
-def test_entries_that_forecasts_and_causes_name_have_their_sources():
+def test_knowledge_entries_named_on_the_page_have_sources():
     data = data_of(html_page(document(in_runtimes())))
     assert [*data["entries"]] == ["lapack-cold-process"]
     assert data["entries"]["lapack-cold-process"]["title"] == "LAPACK calls crash in a fresh process"
@@ -140,11 +140,11 @@ def test_entries_that_forecasts_and_causes_name_have_their_sources():
 
 
 @pytest.mark.browser
-def test_a_strip_has_what_ran_was_forecast_and_is_known(opened):
+def test_an_opened_cell_compares_run_forecast_and_known_issues(opened):
     cells = in_runtimes()
     page = opened(cell_link(cells[1].key), shown=document(cells))
     lines = page.locator(".strip tbody tr")
-    texts = [lines.nth(place).locator("td").all_inner_texts() for place in range(lines.count())]
+    texts = [lines.nth(number).locator("td").all_inner_texts() for number in range(lines.count())]
     assert lines.locator("th").all_inner_texts() == ["ran", "forecast", "known as"]
     assert texts == [["†", "✓", "✓"], ["no 1", "yes", "? 2"], ["3", "", ""]]
     assert page.locator(".strip thead th span").all_inner_texts() == ["0.9.2", "0.10.2", "iree 3.13.0"]
@@ -156,16 +156,16 @@ def test_a_strip_has_what_ran_was_forecast_and_is_known(opened):
 
 
 @pytest.mark.browser
-def test_a_wrong_forecast_is_marked_in_the_strip(opened):
+def test_an_opened_cell_marks_a_wrong_forecast(opened):
     failed = result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, forecast="yes")
     page = opened(cell_link(failed.key), shown=document([failed]))
     assert page.locator(".strip tr:nth-child(2) td").inner_text() == "yes!"
 
 
-# --- what a green page must not hide, and a phone ---------------------------------------------------------------------
+# --- warnings on a green page, and a phone ----------------------------------------------------------------------------
 
 
-def test_not_decided_is_a_banner_of_a_green_page():
+def test_undecided_outputs_are_a_banner_on_a_green_page():
     made = summarize([result()], undecided=["t.f/0.9.2-cpu: output 0", "t.g/0.9.2-cpu: output 1"])
     page = html_page(document([result()], made))
     header = page.partition("<main>")[0]
@@ -185,7 +185,7 @@ def test_the_banner_opens_the_list_of_outputs(opened):
 
 
 @pytest.mark.browser
-def test_on_a_phone_the_newest_readers_are_first(opened):
+def test_the_newest_readers_are_first_on_a_phone(opened):
     cells = in_runtimes()
     names = {}
     for size in ((1440, 1000), (390, 844)):
@@ -198,7 +198,7 @@ def test_on_a_phone_the_newest_readers_are_first(opened):
 
 
 @pytest.mark.browser
-def test_on_a_phone_the_map_begins_with_the_newest_readers(opened):
+def test_the_map_on_a_phone_shows_today(opened):
     page = opened(size=(390, 844))
     room = page.locator(".map")
     assert room.evaluate("map => map.scrollWidth > map.clientWidth && map.scrollLeft > 0")

@@ -1,4 +1,4 @@
-"""A plan before it runs: each cell, the counts, the jobs that run it."""
+"""The report of a plan: its cells and counts, and the CI jobs that run it."""
 
 import io
 import re
@@ -43,7 +43,7 @@ def test_cells_are_counted_by_reader_writer_platform_and_promise():
     }
 
 
-def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
+def test_the_printed_plan_has_a_line_for_each_cell_and_counts():
     out = io.StringIO()
     print_plan_report(Console(file=out, width=160), plan(), Windows())
     lines = out.getvalue().splitlines()
@@ -71,13 +71,13 @@ def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     ],
     ids=["all built", "missing", "of unknown size"],
 )
-def test_what_environments_cost_is_reported_last(cost, expected):
+def test_the_cost_of_environments_is_reported_last(cost, expected):
     out = io.StringIO()
     print_plan_report(Console(file=out, width=400), plan(), Windows(), cost)
     assert out.getvalue().splitlines()[-1] == expected
 
 
-def test_a_job_is_a_shard_with_the_options_of_the_whole_plan():
+def test_each_job_runs_a_shard_with_the_plans_options():
     jobs = github_jobs(plan(platforms=("cpu", "tpu")), ["--cases", "t.*", "--as-of", "2026-11-21"])["include"]
     assert sorted((job["name"], job["platforms"], job["cells"]) for job in jobs) == [
         ("jaxlib 0.11.2-jax0.11.2 on cpu", "cpu", 3),

@@ -1,4 +1,4 @@
-"""The map of a run: which square has which colour and count, where it is, and where it leads."""
+"""The map of a run: the colour, the count, the position and the link of each square."""
 
 import datetime
 from urllib.parse import unquote
@@ -46,7 +46,7 @@ def on_platform(platform, **changes):
     return msgspec.structs.replace(result(**changes), platform=platform)
 
 
-# --- places -----------------------------------------------------------------------------------------------------------
+# --- positions --------------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(DAYS, min_size=1, max_size=40), DAYS, DAYS)
@@ -61,14 +61,14 @@ def test_a_window_has_the_promised_slots_and_no_other(built, writer, as_of):
 
 
 @given(st.lists(DAYS, min_size=1, max_size=60), DAYS)
-def test_no_two_slots_overlap_or_leave_the_picture(built, as_of):
+def test_slots_do_not_overlap_and_stay_in_the_picture(built, as_of):
     axis = make_axis(sorted(built), as_of, 786, slot=27, end=26)
     assert axis.slots[0] - axis.slot / 2 >= -1e-6
     assert axis.slots[-1] + axis.slot / 2 <= 786 - 26 + 1e-6
     assert all(right - left >= axis.slot - 1e-6 for left, right in zip(axis.slots, axis.slots[1:], strict=False))
 
 
-def test_releases_with_room_are_on_the_day_they_were_built():
+def test_releases_far_apart_are_drawn_at_their_build_date():
     axis = make_axis([day("2026-01-01"), day("2026-04-11"), day("2026-07-20")], day("2026-07-20"), 1000, 20, 20)
     assert axis.slots[1] - axis.slots[0] == pytest.approx(axis.slots[2] - axis.slots[1])
 
@@ -76,7 +76,7 @@ def test_releases_with_room_are_on_the_day_they_were_built():
 # --- squares ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_worst_judgement_colours_a_square_and_counts():
+def test_the_worst_judgement_sets_a_squares_colour_and_count():
     results = [
         result(Verdict.CRASH, Judgement.BROKEN, case="t.a"),
         result(Verdict.CRASH, Judgement.KNOWN, case="t.b"),
@@ -88,14 +88,14 @@ def test_the_worst_judgement_colours_a_square_and_counts():
     assert square.get("aria-label") == ("written by 0.9.2, read by 0.10.2 on cpu: 1 broken, 1 known, 1 kept (promised)")
 
 
-def test_what_fails_in_part_outside_the_window_looks_so():
+def test_a_square_that_fails_in_part_is_drawn_as_partly():
     outside = [
         result(Verdict.ERROR, Judgement.OUTSIDE, case="t.a", promised=False),
         result(Verdict.PASS, Judgement.BONUS, case="t.b", promised=False),
     ]
     assert squares(drawn(outside), "g")[0].get("class") == "square is-partly"
     assert squares(drawn(outside[:1]), "g")[0].get("class") == "square is-outside"
-    # A runtime that is not jaxlib promises one artifact of a writer, and not another one.
+    # A runtime that is not jaxlib can promise one artifact of a writer, and not another one.
     kept = result(Verdict.PASS, Judgement.KEPT, case="t.b")
     assert squares(drawn([outside[0], kept]), "g")[0].get("class") == "square is-partly"
 
@@ -106,7 +106,7 @@ def test_rows_are_by_platform_and_the_newest_writer_is_first():
     assert [(row.platform, row.writer.name) for row in rows] == [("cpu", "0.10.1"), ("cpu", "0.9.2"), ("tpu", "0.9.2")]
 
 
-def test_the_rows_of_a_platform_are_apart_from_those_of_another():
+def test_rows_of_two_platforms_are_drawn_apart():
     picture = drawn([on_platform("cpu"), on_platform("cpu", writer="0.10.1"), on_platform("tpu")], links=True)
     first, second, other = sorted(float(one.find("rect").get("y")) for one in squares(picture))
     assert other - second > second - first + 20
@@ -118,12 +118,12 @@ def test_one_jaxlib_with_two_jax_is_two_readers():
     assert [reader.term for reader in mapped([plain, other]).readers] == ["0.10.2-jax0.10.1", "0.10.2-jax0.10.2"]
 
 
-def test_a_golden_on_two_platforms_is_one_of_its_generation():
+def test_a_golden_on_two_platforms_is_counted_once():
     (generation,) = generations_of(run_of([on_platform("cpu"), on_platform("tpu"), result(case="t.b")]))
     assert (generation.writer, generation.goldens, str(generation.leaves)) == ("0.9.2", 2, "2026-09-15")
 
 
-def test_a_run_without_cells_has_no_map():
+def test_drawing_a_run_without_cells_is_an_error():
     with pytest.raises(ReportError, match="found none"):
         map_svg(mapped([]))
 
@@ -131,7 +131,7 @@ def test_a_run_without_cells_has_no_map():
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_square_leads_to_its_cells():
+def test_a_square_links_to_its_cells():
     (square,) = squares(drawn([result()], links=True))
     assert unquote(square.get("href")) == "#filter=writer:0.9.2 reader:0.10.2 platform:cpu"
 
@@ -140,7 +140,7 @@ def test_all_squares_are_one_tab_stop(broken):
     assert [square.get("tabindex") for square in squares(broken)] == ["0", *["-1"] * (5 * 17 - 1)]
 
 
-def test_a_picture_alone_has_its_colours_and_no_links():
+def test_a_separate_picture_has_colours_and_no_links():
     picture = map_picture(broken_document())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
@@ -156,7 +156,7 @@ def test_every_square_is_inside_the_picture(broken):
         assert 0 <= box["y"] <= height - box["height"]
 
 
-def test_both_sides_have_a_title_and_the_line_its_day():
+def test_the_map_has_titles_and_the_day():
     texts = " ".join(element.text for element in drawn([result()]).iter("text"))
     assert "written by jaxlib" in texts
     assert "read by jaxlib" in texts

@@ -1,4 +1,4 @@
-"""A run with readers of two jaxlibs and of two other runtimes, in each medium."""
+"""A run with two jaxlibs and two other runtimes as readers, in each medium."""
 
 import hashlib
 import io
@@ -40,7 +40,7 @@ NOTHING = "iree promises nothing: only a deployment target of the policy require
 
 
 def made(name):
-    """The results of one case: written by two jaxlibs, read by these and by three releases of two other runtimes."""
+    """Build results of one case by two writers, read by both and by three releases of two other runtimes."""
     results = []
     for writer in ("0.11.0", "0.12.0.1"):
         plain = {"case": f"tests.test_a.{name}", "writer": writer}
@@ -71,7 +71,7 @@ def on_screen(width, **options):
 # --- the map ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_map_has_jaxlib_first_then_a_group_for_each_runtime():
+def test_the_map_has_jaxlib_first_and_then_each_runtime():
     drawn = release_map(run_of(RESULTS))
     assert [reader.term for reader in drawn.readers] == [
         *("0.11.0", "0.12.0.1", "iree==3.13.0"),
@@ -81,12 +81,12 @@ def test_the_map_has_jaxlib_first_then_a_group_for_each_runtime():
     names = {element.text: element for element in picture.iter("text")}
     columns = [element.text for element in picture.iter("text") if element.get("class") == "reader"]
     assert columns == ["0.11.0", "0.12.0.1", "3.13.0", "2.20.0", "2.21.0"]
-    places = [float(names[text].get("x")) for text in ("iree", "tensorflow")]
+    positions = [float(names[text].get("x")) for text in ("iree", "tensorflow")]
     *bands, _ = [element for element in picture.iter("rect") if element.get("class") == "band"]
-    assert max(float(band.get("x")) + float(band.get("width")) for band in bands) < places[0] < places[1]
+    assert max(float(band.get("x")) + float(band.get("width")) for band in bands) < positions[0] < positions[1]
 
 
-def test_a_square_of_a_runtime_says_its_reader_and_leads_to_its_cells():
+def test_a_square_of_a_runtime_is_labelled_and_linked():
     picture = Xml.fromstring(map_svg(release_map(run_of(RESULTS)), links=True))
     (square,) = [
         element
@@ -107,7 +107,7 @@ def test_a_map_without_jaxlib_has_columns_and_no_axis():
     ]
 
 
-def test_a_map_of_many_runtimes_is_wider_and_every_square_is_inside():
+def test_a_map_of_many_runtimes_is_wide_enough_for_all_squares():
     many = [
         of_runtime(one, f"tensorflow==2.{minor}.0", "2026-03-05") for one in made("test_f")[:1] for minor in range(40)
     ]
@@ -119,7 +119,7 @@ def test_a_map_of_many_runtimes_is_wider_and_every_square_is_inside():
     assert all(float(one.find("rect").get("x")) + 24 <= width for one in squares if one.find("title") is not None)
 
 
-def test_the_map_of_jaxlibs_alone_is_drawn_as_ever():
+def test_the_map_of_jaxlibs_alone_is_unchanged():
     drawn = map_svg(release_map(Run(*broken_run())), links=True)
     assert (
         hashlib.sha256(drawn.encode()).hexdigest() == "b091c42781867dbe3c794739719b9880ae0da39664bfd0f1574b873b092d28d5"
@@ -129,7 +129,7 @@ def test_the_map_of_jaxlibs_alone_is_drawn_as_ever():
 # --- terminal and Markdown --------------------------------------------------------------------------------------------
 
 
-def test_the_terminal_says_readers_in_words_by_runtime():
+def test_the_terminal_names_the_readers_of_each_runtime():
     text = on_screen(200)
     assert "0.11.0, 0.12.0.1, tensorflow 2.20.0: ok; tensorflow 2.21.0: 2 broken" in text
     assert "2 ok" in text
@@ -142,15 +142,15 @@ def test_the_full_report_names_the_runtime_of_each_reader():
     assert row == "  test_f: ok 0.11.0, 0.12.0.1; [ok] iree 3.13.0; ok tensorflow 2.20.0; err! tensorflow 2.21.0"
 
 
-def test_a_cause_is_that_of_one_runtime():
-    """One message in jaxlib and in tensorflow is two causes, and no release of the one is before the other's."""
+def test_one_message_in_two_runtimes_is_two_causes():
+    """One message in jaxlib and in tensorflow is two causes, since their releases are not ordered."""
     results = [one if one.reader.runtime else replaced(one, **BROKEN) for one in RESULTS]
     causes = run_of(results).summary.causes
     assert [cause.readers for cause in causes] == [("0.11.0", "0.12.0.1"), ("tensorflow==2.21.0",)]
 
 
-def test_numbers_that_began_to_differ_in_a_runtime_are_dated_by_its_releases():
-    """Releases of jaxlib that were built between two of tensorflow are no gap, one of tensorflow is."""
+def test_a_change_in_a_runtime_is_dated_by_its_own_releases():
+    """Only a release of tensorflow is a gap between two of its releases, a jaxlib is none."""
     numerics = {"verdict": Verdict.NUMERICS, "judgement": Judgement.BROKEN}
     releases = [("2.19.1", "2026-04-30"), ("2.20.0", "2026-08-13"), ("2.21.0", "2026-11-05")]
     cells = [of_runtime(result(writer="0.11.0"), f"tensorflow=={version}", built) for version, built in releases]
@@ -165,14 +165,14 @@ def test_numbers_that_began_to_differ_in_a_runtime_are_dated_by_its_releases():
     assert began_and_ended(with_gap) == [("between", "tensorflow 2.19.1 and tensorflow 2.21.0")]
 
 
-def test_markdown_has_columns_of_one_runtime():
+def test_markdown_has_separate_columns_for_each_runtime():
     text = markdown_text(document(RESULTS))
     assert "| | 0.11.0, 0.12.0.1 | iree 3.13.0 | tensorflow 2.20.0 | tensorflow 2.21.0 |" in text
     assert "| 0.11.0, 0.12.0.1 | tensorflow 2.21.0 |" in text
     assert PROMISED in text
 
 
-def test_ranges_of_readers_are_of_one_runtime():
+def test_ranges_of_readers_stay_within_one_runtime():
     names = ["0.11.0", "0.12.0.1", "iree==3.13.0", "tensorflow==2.19.1", "tensorflow==2.20.0", "tensorflow==2.21.0"]
     assert ranges(names, names) == "0.11.0, 0.12.0.1, iree 3.13.0, tensorflow 2.19.1 to 2.21.0"
     assert title_of(ranges(names[1:], names)) == "jaxlib 0.12.0.1, iree 3.13.0, tensorflow 2.19.1 to 2.21.0"
@@ -181,7 +181,7 @@ def test_ranges_of_readers_are_of_one_runtime():
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_says_whose_promise_counts():
+def test_the_page_names_the_promise_of_each_runtime():
     page = html_page(document(RESULTS))
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
     readers = {reader["jaxlib"]: reader for reader in data["tables"]["reader"]}
@@ -197,7 +197,7 @@ def test_the_page_says_whose_promise_counts():
 # --- JUnit, SARIF, plan -----------------------------------------------------------------------------------------------
 
 
-def test_junit_has_a_suite_for_each_reader_and_says_whose_promise_counts():
+def test_junit_has_a_suite_and_the_promise_of_each_reader():
     suites = {suite.get("name"): suite for suite in Xml.fromstring(junit_xml(document(RESULTS)).encode())}
     assert [*suites] == [
         *("jaxlib 0.11.0 with jax 0.11.0 on cpu", "jaxlib 0.12.0.1 with jax 0.12.0.1 on cpu"),
@@ -212,7 +212,7 @@ def test_junit_has_a_suite_for_each_reader_and_says_whose_promise_counts():
     assert "the writer; nothing is promised" in works.text
 
 
-def test_sarif_says_readers_in_words():
+def test_sarif_names_the_readers_of_a_runtime():
     (run,) = json.loads(sarif_file(document(RESULTS)))["runs"]
     (rule,) = run["tool"]["driver"]["rules"]
     assert "read by tensorflow 2.21.0" in rule["fullDescription"]["text"]
@@ -237,13 +237,13 @@ def test_a_plan_has_jaxlib_first_then_each_runtime_by_build_date():
     ]
 
 
-def test_a_runtime_that_is_not_installed_says_so(monkeypatch):
+def test_the_promise_of_a_runtime_not_installed_is_unknown(monkeypatch):
     strange = of_runtime(result(), "strange==1.0", "2026-11-05")
     assert promise_line(strange.reader) == "strange is not installed here: what it promises is not known"
     assert "outside the window: promised to releases of strange built" in window_line(replaced(strange, promised=False))
 
 
-def test_a_refusal_that_a_promise_leaves_out_is_said_to_be_so():
+def test_a_refusal_excluded_from_the_promise_is_marked():
     plain = result(Verdict.REFUSED, Judgement.OUTSIDE, writer="0.11.0", promised=False)
     assert window_line(of_runtime(plain, "tensorflow==2.20.0", "2026-08-13")) == (
         "backward: reader built 28 days after the writer; promised to releases of tensorflow built until 2027-01-12 "
@@ -259,26 +259,26 @@ def test_costs_of_a_runtime_are_named_in_words():
     assert "tensorflow 2.20.0 -> tensorflow 2.21.0" in "\n".join(cost_lines(cost_steps(cells)))
 
 
-def test_what_fails_in_another_runtime_is_reported_to_that():
+def test_a_failure_in_a_runtime_is_to_be_reported_to_it():
     (failing,) = (finding for finding in document(RESULTS).findings if finding.results)
     assert "report it to tensorflow;" in dict(failing.details)["to do"]
 
 
-# --- other numbers where nothing is promised --------------------------------------------------------------------------
+# --- wrong numbers where nothing is promised --------------------------------------------------------------------------
 
 
 def other_numbers(*versions, **changes):
-    """What a report of one golden says that gives other numbers in these releases of iree, and is right in jaxlib."""
+    """Report one golden that jaxlib reads right, and these releases of iree with other numbers."""
     changes = {"stage": Stage.COMPARE, "message": "output 0: far", "max_abs_error": 0.5, **changes}
     plain = result(Verdict.NUMERICS, Judgement.BROKEN, promised=False, **changes)
     cells = [of_runtime(plain, f"iree=={version}", "2026-10-28") for version in versions]
     return document([result(), *cells])
 
 
-def test_other_numbers_break_no_promise_where_nothing_is_promised():
-    told = other_numbers("3.13.0")
-    (finding,) = (one for one in told.findings if one.results)
-    assert (finding.title, told.run.summary.exit_code) == ("OTHER NUMBERS", 1)
+def test_wrong_numbers_of_a_runtime_break_no_promise():
+    report = other_numbers("3.13.0")
+    (finding,) = (one for one in report.findings if one.results)
+    assert (finding.title, report.run.summary.exit_code) == ("OTHER NUMBERS", 1)
     assert "ran with different numbers; iree promises nothing." in finding.sentence
     assert "breaks the promise" not in finding.text
     assert finding.brief.endswith(
@@ -286,11 +286,11 @@ def test_other_numbers_break_no_promise_where_nothing_is_promised():
     )
     assert dict(finding.details)["to do"].startswith("This runtime promises nothing, and a silently wrong number")
     assert "jaxexport explain --case tests.test_a.test_f" in dict(finding.details)["to do"]
-    assert told.headline[0].startswith("BROKEN: 1 cell with other numbers in runtimes that promise nothing")
+    assert report.headline[0].startswith("BROKEN: 1 cell with other numbers in runtimes that promise nothing")
     assert broken_cell(finding.results[0]).title == "OTHER NUMBERS"
 
 
-def test_known_numbers_of_a_runtime_say_since_when(tmp_path):
+def test_a_known_issue_of_a_runtime_says_since_which_release(tmp_path):
     issues = tmp_path / "issues.yaml"
     issues.write_text(
         "- {id: iree-pow, title: Powers of negative bases are NaN, consumer: iree, since: 3.13.0, outcome: numerics, "
@@ -307,12 +307,12 @@ def test_known_numbers_of_a_runtime_say_since_when(tmp_path):
     assert details["to do"] == "Multiply."
 
 
-def test_several_releases_that_differ_are_counted():
+def test_releases_with_other_numbers_are_counted():
     (finding,) = (one for one in other_numbers("3.9.0", "3.13.0").findings if one.results)
     assert finding.sentence.endswith("None of the 2 releases of iree that ran it agrees with the writer.")
 
 
-def test_numbers_that_look_like_rounding_moved():
+def test_rounding_in_a_runtime_is_titled_numbers_moved():
     (finding,) = (
         one for one in other_numbers("3.13.0", looks_like="rounding: errors of both signs").findings if one.results
     )
@@ -330,13 +330,13 @@ def test_numbers_that_look_like_rounding_moved():
     ],
 )
 @pytest.mark.parametrize("runtime", [True, False])
-def test_no_rule_is_suggested_for_garbage(differs, is_garbage, runtime):
+def test_no_numbers_rule_is_suggested_for_garbage(differs, is_garbage, runtime):
     if runtime:
-        told = other_numbers("3.13.0", **differs)
+        report = other_numbers("3.13.0", **differs)
     else:
         wrong = {"stage": Stage.COMPARE, "message": "output 0: far", "max_abs_error": 0.5, **differs}
-        told = document([result(), result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.11.0", **wrong)])
-    (finding,) = (one for one in told.findings if one.results)
+        report = document([result(), result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.11.0", **wrong)])
+    (finding,) = (one for one in report.findings if one.results)
     to_do = dict(finding.details)["to do"]
     assert ("allow them with a rule" in to_do) is not is_garbage
     assert ("No rule allows such numbers" in to_do) is is_garbage

@@ -42,11 +42,11 @@ def project(tmp_path):
         ("test_generated", 1),
     ],
 )
-def test_the_line_is_that_of_the_function_or_what_holds_it(project, names, line):
+def test_the_line_is_that_of_the_function_or_its_class(project, names, line):
     assert source_line(f"tests/test_a.py::{names}", project) == SourceLine("packages/one/tests/test_a.py", line)
 
 
-def test_a_file_that_is_no_python_has_its_first_line(project):
+def test_a_file_that_does_not_parse_has_line_1(project):
     assert source_line("tests/test_b.py::test_f", project).line == 1
 
 
@@ -58,7 +58,7 @@ def test_a_folder_in_no_repository_is_its_own_root(tmp_path):
 @pytest.mark.parametrize(
     "test", ["", "test_gone.py::test_f", "../one/tests/test_a.py::test_f", "/etc/passwd", "outside.py::f", "a\0.py::f"]
 )
-def test_what_is_no_file_of_the_folder_has_no_line(project, test):
+def test_a_test_outside_the_folder_has_no_line(project, test):
     assert source_line(test, project) is None
     absolute = f"{os.fspath(project)}/tests/test_a.py::test_f"
     assert source_line(absolute, project) is None

@@ -1,4 +1,4 @@
-"""How a matrix looks on a terminal: nothing is cut off, nothing is taken for markup."""
+"""A matrix on a terminal: its report, its plan and its progress."""
 
 import io
 import itertools
@@ -44,7 +44,7 @@ def reported(results, planned=None, width=160):
     return drawn(print_report, document(results, summarize(results, planned=planned, seconds=12.4)), width=width)
 
 
-def test_every_golden_is_a_paragraph_below_its_writer():
+def test_each_golden_is_listed_below_its_writer():
     lines = drawn(print_cells, run_of(matrix_of())).splitlines()
     assert lines[:6] == [
         "0.11.0  built 2026-07-16", "  a: ok 0.9.0 to 0.12.0.1", "  b: ok 0.9.0 to 0.12.0.1",
@@ -53,7 +53,7 @@ def test_every_golden_is_a_paragraph_below_its_writer():
     assert lines[6].startswith("ok agrees")
 
 
-def test_readers_with_another_outcome_are_between_the_ranges():
+def test_a_reader_with_another_outcome_splits_a_range():
     cells = [
         one if one.reader.jaxlib != "0.10.1" else result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.10.1")
         for one in reversed(matrix_of())
@@ -73,7 +73,7 @@ def test_a_paragraph_is_wrapped_in_a_narrow_terminal(width):
     assert table.split("test_f: ")[1].replace("\n     ", "").strip().count("; ") == len(READERS) - 1
 
 
-def test_each_cell_is_a_word_with_what_it_means():
+def test_each_verdict_and_judgement_has_its_mark():
     cells = {
         "ok": result(reader="0.9.2"),
         "[ok]": result(judgement=Judgement.BONUS, reader="0.10.0", promised=False),
@@ -106,18 +106,18 @@ def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
     assert rows == ["writer", "0.11.2 with jax 0.12.0.1", "0.11.2 with jax 0.11.2"]
 
 
-def test_a_paragraph_names_its_platform_where_there_are_several():
+def test_the_platform_is_named_if_there_are_several():
     plain = result()
     text = drawn(print_cells, run_of([plain, msgspec.structs.replace(plain, platform="tpu")]))
     assert "\n  tests.test_a.test_f cpu: ok 0.10.2\n  tests.test_a.test_f tpu: ok 0.10.2\n" in text
 
 
-def test_cases_are_shown_without_the_folders_that_all_share():
+def test_cases_are_shown_without_their_common_folders():
     results = [result(case=f"tests.deep.test_{name}.test_f") for name in ("a", "b")]
     assert "\n  test_a.test_f: " in drawn(print_cells, run_of(results))
 
 
-def test_the_short_report_says_what_a_difference_looks_like():
+def test_the_short_report_describes_a_difference():
     moved = result(
         Verdict.NUMERICS, Judgement.BROKEN, message="far\n  looks like: x", looks_like="rounding: both signs"
     )
@@ -126,7 +126,7 @@ def test_the_short_report_says_what_a_difference_looks_like():
     assert "\n  looks like rounding: both signs\n" in text
 
 
-def test_names_with_brackets_are_no_markup():
+def test_names_with_brackets_are_not_markup():
     text = reported(
         [result(Verdict.CRASH, Judgement.BROKEN, case="t.test_f[bold]", stage=Stage.RUN, message="[red]no[/red] [/]")]
     )
@@ -135,7 +135,7 @@ def test_names_with_brackets_are_no_markup():
 
 
 @pytest.mark.parametrize(
-    ("results", "planned", "said"),
+    ("results", "planned", "expected"),
     [
         ([result()], 1, "KEPT: the 1 promised cell. 1 of 1 planned cells: 1 kept."),
         (
@@ -152,20 +152,20 @@ def test_names_with_brackets_are_no_markup():
         ([], 0, "INCOMPLETE: the run does not cover what it must. 0 of 0 planned cells: no cell."),
     ],
 )
-def test_the_last_two_lines_have_the_counts_and_the_exit_code(results, planned, said):
+def test_the_last_two_lines_have_the_counts_and_the_exit_code(results, planned, expected):
     last = " ".join(reported(results, planned).strip().splitlines()[-2:])
-    code = {"K": 0, "B": 1, "I": 3}[said[0]]
-    assert last == f"{said} As of 2026-11-21, 12 s, exit code {code}."
+    code = {"K": 0, "B": 1, "I": 3}[expected[0]]
+    assert last == f"{expected} As of 2026-11-21, 12 s, exit code {code}."
 
 
-def test_a_flaky_pass_is_kept_and_not_silently_green():
+def test_a_flaky_pass_is_kept_and_reported():
     text = reported([result(flaky="was crash on 2026-11-20"), result(case="t.b")])
     assert "KEPT: all 2 promised cells, 1 flaky." in text
     assert "FLAKY  1 cell had another verdict last time" in text
     assert "exit code 0" in text
 
 
-def test_a_finding_keeps_its_lines_whole_on_a_narrow_terminal():
+def test_a_narrow_terminal_does_not_break_a_findings_lines():
     text = reported([result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, message="m" * 90)], width=60)
     assert "m" * 90 in text, "a command that is copied must not be broken by the terminal's width"
 
@@ -183,7 +183,7 @@ def test_a_plan_is_reported_in_two_lines():
 
 
 class Clock:
-    """Time that passes when the test says so."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -193,7 +193,7 @@ class Clock:
 
 
 def logged(*timed: tuple[float, Result]) -> list[str]:
-    """The lines of a log in which these results come after so many seconds."""
+    """Return the lines of a log with these results, each at its second."""
 
     def follow(console):
         clock = Clock()
@@ -217,13 +217,13 @@ def test_a_log_has_a_line_for_each_finished_reader():
     ]
 
 
-def test_a_log_is_never_silent_for_long_while_cells_end():
+def test_a_log_has_a_line_at_least_every_40_seconds():
     assert logged((20, result(reader="0.9.2")), (40, result(reader="0.12.0.1", promised=False))) == [
         "[2/4] · promised: 1 of 2 · environments 2/2"
     ]
 
 
-def test_a_cell_that_its_runtime_never_promised_is_counted_as_it_was_planned():
+def test_a_refused_cell_of_a_runtime_is_counted_as_planned():
     calendar, reader = load_calendar(), Selection("pjrt==0.12.0.1")
     one_cell = make_plan([golden("t.a")], calendar, Windows(), reader, day("2026-11-21"))
     (cell,) = one_cell.cells
@@ -239,31 +239,31 @@ def test_a_cell_that_its_runtime_never_promised_is_counted_as_it_was_planned():
     assert "promised: 1 of 1" in drawn(follow)
 
 
-def test_a_cell_that_is_flaky_is_counted_though_it_passes():
+def test_a_flaky_pass_is_counted_in_the_log():
     (line,) = logged((40, result(reader="0.9.2", flaky="was crash on 2026-11-20")))
     assert " · so far 1 flaky" in line
 
 
 def failing(*messages: str) -> list[str]:
-    """The lines of a log in which cells fail with these messages."""
+    """Return the lines of a log in which cells fail with these messages."""
     failed = {"reader": "0.12.0.1", "verdict": Verdict.ERROR, "judgement": Judgement.BROKEN}
     cells = [result(case=f"t.{number}", message=message, **failed) for number, message in enumerate(messages)]
     return [line for line in logged(*((0, cell) for cell in cells)) if line.startswith("  ")]
 
 
-def test_of_failures_alike_the_first_is_shown_as_it_happens():
+def test_only_the_first_of_similar_failures_is_logged():
     assert failing("out of 3", "other", "out of 4") == [
         "  broken: t.0/0.9.2-cpu in jaxlib 0.12.0.1: out of 3",
         "  broken: t.1/0.9.2-cpu in jaxlib 0.12.0.1: other",
     ]
 
 
-def test_only_the_first_20_kinds_of_failure_are_shown():
+def test_only_the_first_20_kinds_of_failure_are_logged():
     lines = failing(*(f"no {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"))
     assert lines[20:] == ["  further failures are only counted here; the report at the end lists them"]
 
 
-def test_a_terminal_has_a_bar_and_quiet_has_nothing():
+def test_progress_is_a_bar_on_a_terminal_and_nothing_if_quiet():
     file, clock = io.StringIO(), Clock()
     screen = Console(file=file, force_terminal=True, force_interactive=True, width=80, _environ={"TERM": "xterm"})
     with RunProgress(screen, plan(), clock=clock) as progress:
@@ -290,7 +290,7 @@ def test_a_terminal_has_a_bar_and_quiet_has_nothing():
 
 
 def ended(width=80, folder=RESULTS, **options) -> str:
-    """The last screen of the run of which 67 of 1,350 promises are broken, for three causes."""
+    """Return the last screen of the example run, with 67 of 1,350 promises broken by three causes."""
     return drawn(lambda console: print_report(console, broken_document(folder), **options), width=width)
 
 
@@ -307,7 +307,7 @@ def test_a_large_run_ends_with_one_screen_too():
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])
-def test_no_word_is_broken_inside(width):
+def test_no_word_is_broken_at_any_width(width):
     assert set(ended(width).split()) - {"..."} <= set(ended(10_000).split())
 
 
@@ -315,8 +315,8 @@ def test_the_end_names_the_folder_of_the_run():
     assert "jaxexport report 'out dir' --html report.html  # or --full" in ended(130, folder=Path("out dir"))
 
 
-def test_the_docs_show_what_is_printed():
-    """The table of writers with its ranges, the causes with what to do, what to run next, and the counts."""
+def test_the_docs_show_the_printed_screen():
+    """The screen has the table of writers, the causes with what to do, what to run next, and the counts."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "terminal.md"
     blocks = map(textwrap.dedent, re.findall(r"(?:^    .*\n|^\n)+", page.read_text(encoding="utf-8"), re.MULTILINE))
     shown = {text.partition("\n")[0]: text for text in map(str.strip, blocks)}
@@ -324,13 +324,13 @@ def test_the_docs_show_what_is_printed():
     assert shown[printed.partition("\n")[0]] == printed, f"copy this screen into {page}"
 
 
-def test_the_writer_that_was_built_last_is_the_first_row():
+def test_the_newest_writer_is_the_first_row():
     results = [result(writer=writer, reader="0.12.0.1") for writer in ("0.10.1", "0.9.2", "0.8.3")]
     rows = [line.plain.split()[0] for line in table_lines(run_of(results), 100)]
     assert rows == ["writer", "0.10.1", "0.9.2", "0.8.3"]
 
 
-def test_many_causes_are_counted_and_hide_no_other_kind():
+def test_many_causes_are_counted_and_other_kinds_still_shown():
     failed = [
         result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{letter}", message=f"no {letter}") for letter in "abcdef"
     ]
@@ -342,7 +342,7 @@ def test_many_causes_are_counted_and_hide_no_other_kind():
 
 
 @pytest.mark.parametrize(("letters", "more"), [("abcd", ""), ("abcdefg", "OWED  and 3 causes, 3 cells")])
-def test_a_few_causes_that_are_owed_are_named_each(letters, more):
+def test_the_first_causes_of_owed_cells_are_named(letters, more):
     facts = {"reader": "0.12.0.1", "promised": False}
     owed = [result(Verdict.ERROR, Judgement.OWED, case=f"t.{name}", message=f"no {name}", **facts) for name in letters]
     text = reported([*owed, result(Verdict.CRASH, Judgement.BROKEN, case="t.z")])
@@ -350,7 +350,7 @@ def test_a_few_causes_that_are_owed_are_named_each(letters, more):
     assert more in text
 
 
-def test_of_many_writers_the_broken_ones_are_shown():
+def test_broken_writers_are_shown_among_many():
     results = [result(writer=writer, reader="0.12.0.1") for writer in load_calendar().versions()[-14:]]
     results[3] = result(Verdict.CRASH, Judgement.BROKEN, writer=results[3].writer.jaxlib, reader="0.12.0.1")
     rows = [row.plain for row in table_lines(run_of(results), 80)]
@@ -359,14 +359,14 @@ def test_of_many_writers_the_broken_ones_are_shown():
     assert rows[-1].startswith("and 4 more writers, none with a broken cell: ")
 
 
-def test_the_full_report_has_every_cell_and_all_evidence():
+def test_the_full_report_has_every_cell_and_its_evidence():
     text = ended(140, full=True)
     assert text.count("crash! 0.6.2 to 0.8.1") == text.count("crash! 0.9.1, 0.9.2") == 8
     assert "(180 days)" in text
     assert "jaxexport report --html report.html\n" in text
 
 
-def test_counts_in_the_table_of_writers_have_the_colours_of_their_judgements():
+def test_counts_have_the_colours_of_their_judgements():
     cells = [
         result(case="t.a"),
         result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader="0.9.2"),

@@ -19,14 +19,14 @@ REPORT = (sys.executable, "-m", "export_core", "report", "out")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the results of the broken run, `out`."""
+    """A folder in which `out` has the results of the broken run."""
     base = tmp_path_factory.mktemp("terminals")
     finished(base / "out", *broken_run()[0], as_of=AS_OF)
     return base
 
 
 def in_terminal(folder, columns: int, **variables: str) -> str:
-    """What the report prints in a terminal that is so wide."""
+    """Return what the report prints in a terminal of this width."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     unset = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CI")
@@ -40,7 +40,7 @@ def in_terminal(folder, columns: int, **variables: str) -> str:
     return printed.decode().replace("\r\n", "\n")
 
 
-def test_lines_fit_a_terminal_and_what_is_broken_is_red(folder):
+def test_lines_fit_a_terminal_and_broken_is_red(folder):
     narrow = in_terminal(folder, 80)
     assert "\x1b[1;31mBROKEN: 67 of 1,350" in narrow
     lines = COLOUR.sub("", narrow).splitlines()
@@ -49,7 +49,7 @@ def test_lines_fit_a_terminal_and_what_is_broken_is_red(folder):
     assert len(lines) <= 44
 
 
-def test_no_color_leaves_bold_type_alone(folder):
+def test_no_color_removes_colours_and_leaves_bold(folder):
     text = in_terminal(folder, 140, NO_COLOR="1")
     assert "\x1b[1mBROKEN: 67 of 1,350" in text
     assert set(COLOUR.findall(text)) <= {"\x1b[1m", "\x1b[0m"}

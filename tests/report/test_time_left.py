@@ -1,4 +1,4 @@
-"""The time left: nothing before the first cells, then a range that narrows and holds, and that never stands still."""
+"""The time left of a run: no text before the first cells, then a range that narrows, is true and keeps moving."""
 
 import json
 from collections import Counter
@@ -10,13 +10,14 @@ from export_core.report.progress import TimeLeft
 from tools.time_left import Clock, problems, shown
 
 RECORDED = {"main-job-present": 0, "main-job-missing": 0, "present": 0, "missing": 12}
-"""Real runs on two cores, of the main job (8,157 cells in 18 readers) and of 330 cells in 6 readers, with environments
-that were present or missing. And how many half seconds may break the rule: other work ran beside the short run with
-missing ones."""
+"""Real runs on two cores, each with the number of half seconds in which its time left may be wrong.
+
+The main job has 8,157 cells in 18 readers, the other one 330 cells in 6 readers. Environments were present or missing.
+Other work ran beside the short run with missing environments."""
 
 
 def steady(readers: int = 4, cells: int = 50, seconds: float = 1.0, building: float = 20.0):
-    """A run that is what it seems: each environment takes as long, and then each cell."""
+    """Build the events of a run in which all environments take equally long, and so do all cells."""
     names = [str(number) for number in range(readers)]
     built = [(building * (number + 1), name) for number, name in enumerate(names)]
     ended = [name for name in names for _ in range(cells)]
@@ -25,17 +26,17 @@ def steady(readers: int = 4, cells: int = 50, seconds: float = 1.0, building: fl
 
 
 @pytest.mark.parametrize(("environments", "most"), RECORDED.items())
-def test_after_a_fifth_of_a_real_run_the_time_left_is_true(environments, most):
+def test_the_time_left_of_a_real_run_is_true_after_a_fifth(environments, most):
     file = Path(__file__).parent / "data" / f"time-left-{environments}.json"
     assert len(problems(json.loads(file.read_text()))) <= most
 
 
 @pytest.mark.parametrize("run", [steady(), steady(building=0.1), steady(seconds=0.2)])
-def test_a_steady_run_shows_what_is_left(run):
+def test_the_time_left_of_a_steady_run_is_true(run):
     assert problems(run) == []
 
 
-def test_nothing_is_shown_before_the_first_cells_and_then_a_range_that_narrows():
+def test_the_time_left_is_empty_at_first_and_then_narrows():
     texts = [moment.text for moment in shown(steady())]
     assert texts[: 2 * 80] == [""] * 160
     assert [text for text in texts[2 * 84 :] if not text] == []
@@ -50,7 +51,7 @@ def seconds_of(text: str) -> int:
     return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
 
 
-def test_environments_that_are_missing_count():
+def test_missing_environments_add_to_the_time_left():
     clock = Clock()
     left = TimeLeft(Counter({("new", True): 10, ("newest", True): 10}), clock)
     clock.now = 60
@@ -63,7 +64,7 @@ def test_environments_that_are_missing_count():
     assert left.range()[1] < 15
 
 
-def test_cells_of_an_earlier_run_say_nothing_about_the_speed():
+def test_cells_of_an_earlier_run_do_not_set_the_speed():
     clock = Clock()
     left = TimeLeft(Counter({("new", True): 1_100}), clock)
     clock.now = 1
@@ -78,7 +79,7 @@ def test_cells_of_an_earlier_run_say_nothing_about_the_speed():
     assert low < 50 < high
 
 
-def test_cells_that_are_not_promised_may_cost_less():
+def test_the_speed_of_unpromised_cells_is_measured_apart():
     clock = Clock()
     left = TimeLeft(Counter({("old", True): 100, ("old", False): 1_000}), clock)
     left.environment("old")
@@ -93,7 +94,7 @@ def test_cells_that_are_not_promised_may_cost_less():
     assert low < 90 < high < 130, "45 s, and each of the first five counts as a promised one"
 
 
-def test_while_nothing_ends_the_range_moves():
+def test_the_time_left_moves_while_no_cell_ends():
     clock = Clock()
     left = TimeLeft(Counter({("new", True): 20}), clock)
     left.environment("new")
@@ -108,12 +109,12 @@ def test_while_nothing_ends_the_range_moves():
 
 
 @pytest.mark.parametrize(
-    ("spoiled", "said"),
+    ("spoiled", "expected"),
     [
         (lambda run: [(0.0, "a", True, 1.0), *run, (900.0, "0", True, 1.0)], "s are left"),
         (lambda run: [*[event for event in run if event[0] < 4], (90.0, "0", True, 1.0)], "shows nothing"),
     ],
     ids=["a cell that takes ten minutes", "one cell"],
 )
-def test_a_run_whose_time_left_is_wrong_is_found(spoiled, said):
-    assert any(said in problem for problem in problems(spoiled(steady(building=0.5))))
+def test_a_wrong_time_left_is_detected(spoiled, expected):
+    assert any(expected in problem for problem in problems(spoiled(steady(building=0.5))))

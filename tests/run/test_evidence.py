@@ -1,4 +1,4 @@
-"""A stored run counts only with everything that decided its verdicts, wherever a stored run is read."""
+"""Evidence of a stored run: it counts only where all that decided its verdicts is unchanged."""
 
 import ast
 import json
@@ -55,7 +55,7 @@ def git(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """A project with a comparator of its own, and its finished runs: a whole one, an earlier one, and two shards."""
+    """A project with its own comparator, and its finished runs: a whole one, an earlier one, and two shards."""
     folder = tmp_path_factory.mktemp("project")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -77,7 +77,7 @@ def runs(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def project(runs, cwd, monkeypatch) -> Path:
-    """That project, to be changed."""
+    """A copy of `runs`, which the test may change."""
     shutil.copytree(runs, cwd, dirs_exist_ok=True)
     monkeypatch.setenv("OUR_SETTING", "one")
     monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
@@ -131,69 +131,69 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("place", REFUSED)
+@pytest.mark.parametrize("use", REFUSED)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_by_anything_else_is_refused(project, jaxexport, monkeypatch, change, place):
-    apply, said = CHANGES[change]
+def test_a_run_is_refused_after_a_change(project, jaxexport, monkeypatch, change, use):
+    apply, difference = CHANGES[change]
     apply(monkeypatch)
-    ended = jaxexport(*REFUSED[place], code=2)
-    assert said in ended.err
+    ended = jaxexport(*REFUSED[use], code=2)
+    assert difference in ended.err
     assert len(ended.err.splitlines()) == 1
     assert not Path("joined").exists()
 
 
-@pytest.mark.parametrize("place", REFUSED)
-def test_a_run_by_all_that_is_here_counts(project, jaxexport, place):
-    code = 3 if place == "a shard alone" else 0
-    jaxexport(*REFUSED[place], code=code)
+@pytest.mark.parametrize("use", REFUSED)
+def test_a_run_counts_if_nothing_has_changed(project, jaxexport, use):
+    code = 3 if use == "a shard alone" else 0
+    jaxexport(*REFUSED[use], code=code)
 
 
 @pytest.mark.parametrize("key", OF_POLICY)
-def test_a_run_by_another_key_of_the_policy_is_refused(project, jaxexport, key):
+def test_a_run_is_refused_after_a_change_of_the_policy(project, jaxexport, key):
     write("export_compat.yaml", OF_POLICY[key])
-    said = f"{key}: expected the value that this run was made with, found another one"
-    for place, words in REFUSED.items():
-        assert (said if place != "--resume" else "had another plan: ") in jaxexport(*words, code=2).err
+    difference = f"{key}: expected the value that this run was made with, found another one"
+    for use, words in REFUSED.items():
+        assert (difference if use != "--resume" else "had another plan: ") in jaxexport(*words, code=2).err
     assert not Path("joined").exists()
     ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
     assert f"the results in .jaxexport do not count: they were made by another value of `{key}` in" in ended.err
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_by_anything_else_is_no_yes(project, jaxexport, monkeypatch, change):
+def test_a_run_is_no_yes_after_a_change(project, jaxexport, monkeypatch, change):
     assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
-    apply, said = CHANGES[change]
+    apply, difference = CHANGES[change]
     apply(monkeypatch)
     ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
-    assert f"the results in .jaxexport do not count: they were made by {said}" in ended.err
+    assert f"the results in .jaxexport do not count: they were made by {difference}" in ended.err
 
 
-def test_a_run_by_a_tool_with_other_files_is_no_yes(project, jaxexport):
-    # What another version adds, or leaves out, this one cannot read.
+def test_a_run_of_another_tool_version_is_no_yes(project, jaxexport):
+    # This version cannot read a plan in which another one adds or leaves out a key.
     Path(".jaxexport", PLAN).write_text(json.dumps({"tool": "9.0 (abc)", "another": "form"}))
     ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
     assert "do not count: they were made by another version of pytest-jaxexport: 9.0 (abc), now " in ended.err
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_run_by_anything_else_is_shown_with_a_line(project, jaxexport, monkeypatch, change):
-    apply, said = CHANGES[change]
+def test_a_report_after_a_change_says_what_has_changed(project, jaxexport, monkeypatch, change):
+    apply, difference = CHANGES[change]
     words = "report", "--markdown", "shown.md", "--badge", "badge.json"
     jaxexport(*words, code=0)
     assert "OUTDATED" not in Path("shown.md").read_text()
     assert json.loads(Path("badge.json").read_bytes())["message"].startswith("partial run, kept")
     apply(monkeypatch)
-    line = f"What decides verdicts has changed since the run in .jaxexport: it was made by {said}"
+    line = f"What decides verdicts has changed since the run in .jaxexport: it was made by {difference}"
     assert line in " ".join(jaxexport("report", code=0).out.split())
     jaxexport(*words, code=0)
     assert "OUTDATED" in Path("shown.md").read_text()
     assert json.loads(Path("badge.json").read_bytes())["message"].startswith("outdated run, partial run, kept")
     assert line in jaxexport("report", "--trend", code=0).err
     compared = " ".join(jaxexport("report", "--baseline", "earlier", code=0).out.split())
-    assert f"the baseline was made by {said}" in compared
+    assert f"the baseline was made by {difference}" in compared
 
 
-def test_an_explanation_takes_no_result_by_anything_else(project, monkeypatch):
+def test_an_explanation_ignores_results_from_before_a_change(project, monkeypatch):
     from export_core.features.why.choice import Asked, choose
 
     asked = Asked(cell="t.a", reader="0.12.0.1")
@@ -216,10 +216,10 @@ USES = {
     "run/results.py: read_run": "reads a run for the others",
     "run/session.py: _whole_plan": "takes the day of a run that is continued, whose plan --resume compares",
 }
-"""Every function that reads a stored run, and what it is for. Each is tried above, under that name."""
+"""Every function that reads a stored run, with its use. The tests above try each use, under that name."""
 
 
-def test_every_place_that_reads_a_stored_run_is_known():
+def test_every_function_that_reads_a_stored_run_is_listed():
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_bytes())
@@ -236,7 +236,7 @@ JUDGING = {
     *("windows", "deployed", "required", "calendar_days", "unpromised", "fail_on", "releases", "known_failures"),
     *("known_issues", "custom_call_changes", "retention", "budgets"),
 }
-"""Keys by which results are judged again; `releases` dates the releases, and what it changes is checked with them."""
+"""Keys that only judge results: each judgement applies them anew. `releases` is compared with the calendar."""
 ELSEWHERE = {
     "goldens": "the hash of each golden is in the plan",
     "readers": "in the selection of the plan",
@@ -259,7 +259,7 @@ def test_each_key_of_the_policy_decides_verdicts_or_has_a_reason():
 
 
 @pytest.mark.parametrize("line", ["windows: {backward: 200}", "calendar_days: 9", "fail_on: [outside]"])
-def test_a_policy_that_only_judges_otherwise_may_judge(project, jaxexport, line):
+def test_a_change_of_judging_keys_does_not_invalidate_a_run(project, jaxexport, line):
     write("export_compat.yaml", f"{POLICY}{line}\n")
     jaxexport("judge", code=0)
     assert "YES" in jaxexport("can-i-deploy", "--to", "serving", code=0).out
@@ -270,7 +270,7 @@ def test_a_policy_that_only_judges_otherwise_may_judge(project, jaxexport, line)
 
 @pytest.fixture
 def repository(project) -> Path:
-    """That project, with a commit."""
+    """That project as a git repository with one commit."""
     shutil.rmtree("1")
     git("init", "-q")
     git("add", "export_compat.yaml", "checks", "golden")
@@ -292,24 +292,26 @@ def test_shards_of_two_commits_are_not_joined(repository, jaxexport):
     jaxexport("judge", "joined", code=0)
     jaxexport(*other, code=0)
     second = recorded_plan(Path("2")).evidence.parts["commit"]
-    said = jaxexport("judge", "1", "2", "--results", "again", code=2).err
-    assert f"2: mixed plans: expected the plan of 1, found another commit of the project: {first}, now {second}" in said
+    error = jaxexport("judge", "1", "2", "--results", "again", code=2).err
+    assert (
+        f"2: mixed plans: expected the plan of 1, found another commit of the project: {first}, now {second}" in error
+    )
     assert not Path("again").exists()
     resumed = jaxexport(*shard, "--resume", code=2).err
     assert f"the last run in 1 had another plan: another commit of the project: {first}, now {second}" in resumed
 
 
-def test_a_shard_with_changed_files_is_of_another_commit(repository, jaxexport):
+def test_shards_with_uncommitted_changes_are_not_joined(repository, jaxexport):
     jaxexport(*MATRIX, "--shard", "1/2", "--results", "1", code=0)
     write("export_compat.yaml", f"# a remark\n{POLICY}")
     jaxexport(*MATRIX, "--shard", "2/2", "--results", "2", code=0)
     assert read_summary(Path("2")).identity.changed is True
-    said = jaxexport("judge", "1", "2", "--results", "joined", code=2).err
-    assert "another commit of the project: " in said
-    assert " with changes. Run all shards with the same options on the same commit" in said
+    error = jaxexport("judge", "1", "2", "--results", "joined", code=2).err
+    assert "another commit of the project: " in error
+    assert " with changes. Run all shards with the same options on the same commit" in error
 
 
-def test_git_is_asked_once_and_a_run_without_it_has_no_commit(repository, jaxexport, monkeypatch):
+def test_git_runs_once_and_a_run_without_git_has_no_commit(repository, jaxexport, monkeypatch):
     asked, run_git = [], session.run_git
     monkeypatch.setattr(session, "run_git", lambda words, *more: asked.append(words[0]) or run_git(words, *more))
     jaxexport(*MATRIX, code=0)
@@ -323,7 +325,7 @@ def test_git_is_asked_once_and_a_run_without_it_has_no_commit(repository, jaxexp
     assert (identity.commit, identity.changed) == ("", None)
 
 
-# --- the parts --------------------------------------------------------------------------------------------------------
+# --- the parts of the digest ------------------------------------------------------------------------------------------
 
 
 def record(*goldens, policy: Policy = Policy()) -> PlanRecord:  # noqa: B008 - it is frozen
@@ -342,21 +344,21 @@ def test_one_digest_covers_every_part(project):
     assert Evidence.of(evidence.parts) == evidence
 
 
-def test_an_option_of_a_cell_is_recorded_whatever_its_type(monkeypatch):
+def test_an_option_of_a_cell_is_recorded_with_its_type(monkeypatch):
     monkeypatch.setattr(plan_record, "of_cell", lambda _: {"timeout": 1, "precision": "highest"})
     made = record()
     assert made.limits == {"timeout": 1.0, "precision": "highest"}
     assert msgspec.json.decode(msgspec.json.encode(made), type=PlanRecord) == made
 
 
-def test_a_digest_that_is_not_of_its_parts_is_refused(project, jaxexport):
+def test_a_digest_that_contradicts_its_parts_is_refused(project, jaxexport):
     path = project / ".jaxexport"
     plan = recorded_plan(path)
     plan = msgspec.structs.replace(plan, evidence=msgspec.structs.replace(plan.evidence, digest="0" * 64))
     (path / PLAN).write_bytes(msgspec.json.encode(plan))
     summary = json.loads((path / SUMMARY).read_bytes())
     (path / SUMMARY).write_text(json.dumps({**summary, "plan": plan.digest}))
-    assert "summary.json: evidence: expected what plan.json beside it has" in jaxexport("report", code=2).err
+    assert "summary.json: evidence: expected the values in plan.json beside it" in jaxexport("report", code=2).err
 
 
 def test_a_variable_is_stored_as_a_salted_hash(monkeypatch):
@@ -390,7 +392,7 @@ def test_a_variable_that_differs_by_machine_is_not_compared(monkeypatch, name):
         "from sub import near, \\\n    far",
     ],
 )
-def test_the_source_of_a_comparator_has_all_that_it_imports(cwd, text):
+def test_a_comparators_hash_covers_the_modules_it_imports(cwd, text):
     write("sub/__init__.py", "")
     write("sub/near.py", "")
     write("sub/far.py", "X = 1")
@@ -403,7 +405,7 @@ def test_the_source_of_a_comparator_has_all_that_it_imports(cwd, text):
     assert source_hash("elsewhere:close") == source_hash("../mine:close") == source_hash("\0:close") == ""
 
 
-def test_an_installed_comparator_has_all_of_its_package(cwd, monkeypatch):
+def test_an_installed_comparators_hash_covers_its_package(cwd, monkeypatch):
     write("site-packages/ours/__init__.py", "")
     write("site-packages/ours/checks.py", "")
     write("site-packages/ours/deep/limits.py", "MOST = 1")
@@ -414,7 +416,7 @@ def test_an_installed_comparator_has_all_of_its_package(cwd, monkeypatch):
     assert source_hash("ours.checks:close") != before
 
 
-def test_another_package_counts_by_its_version(cwd, monkeypatch):
+def test_other_packages_count_by_version(cwd, monkeypatch):
     write("mine.py", "import numpy as np\n")
     of_numpy = source_hash("mine:close")
     write("other.py", "import msgspec\n")
@@ -424,8 +426,8 @@ def test_another_package_counts_by_its_version(cwd, monkeypatch):
     assert source_hash("mine:close") == of_numpy, "which this program's own comparators use too"
 
 
-def test_a_comparator_that_is_not_found_never_counts(project, jaxexport, monkeypatch):
+def test_a_run_with_a_missing_comparator_is_refused(project, jaxexport, monkeypatch):
     monkeypatch.setattr(plan_record, "source_hash", lambda name: "")
     jaxexport(*MATRIX, code=0)
-    said = jaxexport("judge", code=2).err
-    assert "another source of the comparator checks.mine:close, which is not found from this folder" in said
+    error = jaxexport("judge", code=2).err
+    assert "another source of the comparator checks.mine:close, which is not found from this folder" in error

@@ -1,4 +1,4 @@
-"""A full disk loses no cell: the run reports what it could not run or store, is not green, and can be resumed."""
+"""Runs on a full disk: no cell is lost, the exit code is not 0, and the run can be resumed."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def project(small) -> Path:
 
 
 def script(project: Path, words: str, *, cases: tuple[str, ...] = CASES, environment: str = "") -> str:
-    """A matrix with a little room, and its exit code."""
+    """Return a script that runs a matrix on a small disk, and prints its exit code."""
     chosen = " ".join(f"--cases {case}" for case in cases)
     matrix = f"{sys.executable} -m export_core matrix {chosen} --readers 0.12.0.1 --timeout 60"
     return (
@@ -39,17 +39,17 @@ def verdicts(folder: Path, cases: tuple[str, ...] = CASES) -> dict[str, str]:
     return {line["case"]: line["verdict"] for line in lines}
 
 
-WELL = {case: "numerics" if case == "other_numbers" else "pass" for case in CASES}
-SMALL_WELL = {case: WELL[case] for case in SMALL}
+EXPECTED = {case: "numerics" if case == "other_numbers" else "pass" for case in CASES}
+SMALL_EXPECTED = {case: EXPECTED[case] for case in SMALL}
 
 
-def test_without_room_for_outputs_one_cell_is_not_run(project, tmp_path):
+def test_a_full_disk_for_outputs_leaves_one_cell_not_run(project, tmp_path):
     disk = tmp_path / "disk"
     done = on_a_small_disk(
         disk, 100, script(project, f"--results {tmp_path}/r --no-cache", environment=f"TMPDIR={disk}")
     )
     assert "exit 3" in done.stdout, done
-    assert verdicts(tmp_path / "r") == {**WELL, "large": "not_run"}
+    assert verdicts(tmp_path / "r") == {**EXPECTED, "large": "not_run"}
     lines = [json.loads(line) for line in (tmp_path / "r" / "results.jsonl").read_bytes().splitlines()]
     (message,) = [line["message"] for line in lines if line["verdict"] == "not_run"]
     assert re.match(
@@ -58,7 +58,7 @@ def test_without_room_for_outputs_one_cell_is_not_run(project, tmp_path):
     )
 
 
-def test_without_room_for_results_the_run_ends_and_can_resume(project, tmp_path):
+def test_a_full_disk_for_results_ends_the_run_which_can_resume(project, tmp_path):
     disk = tmp_path / "disk"
     first = script(project, f"--results {disk}/r --no-cache", cases=SMALL)
     resume = first.replace("limited", "").replace("--no-cache", "--resume --no-cache")
@@ -72,24 +72,24 @@ def test_without_room_for_results_the_run_ends_and_can_resume(project, tmp_path)
     )
     assert found
     assert int(found[1]) + int(found[2]) == len(SMALL)
-    assert f"{found[1]} {disk}/r/results.jsonl" in done.stdout, "whole lines, and those that it said"
+    assert f"{found[1]} {disk}/r/results.jsonl" in done.stdout, "whole lines, and those that it printed"
     assert 0 < int(found[1]) < len(SMALL)
     assert f"{found[1]} of {len(SMALL)} cells already have a result" in done.stdout
     assert "Traceback" not in done.stderr
-    assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
+    assert verdicts(tmp_path / "r", SMALL) == SMALL_EXPECTED
 
 
-def test_without_room_for_cached_outcomes_the_run_is_right(project, tmp_path):
+def test_a_full_disk_for_the_cache_does_not_affect_results(project, tmp_path):
     disk = tmp_path / "disk"
     prepare = f"mkdir -p {disk}/home && ln -s {cache_folder()}/environments {disk}/home/environments\n"
     text = script(project, f"--results {tmp_path}/r", cases=SMALL, environment=f"JAXEXPORT_CACHE={disk}/home")
     done = on_a_small_disk(disk, 12, prepare + text)
     assert "exit 1" in done.stdout, done
     assert re.search(f"outcomes are not cached, and those of earlier runs are not used: .*{NO_ROOM}", done.stdout), done
-    assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
+    assert verdicts(tmp_path / "r", SMALL) == SMALL_EXPECTED
 
 
-def test_without_room_for_environments_nothing_is_left_behind(project, tmp_path):
+def test_a_full_disk_for_environments_leaves_nothing_behind(project, tmp_path):
     disk = tmp_path / "disk"
     text = script(
         project, f"--results {tmp_path}/r --no-cache", environment=f"JAXEXPORT_CACHE={disk}/home UV_LINK_MODE=copy"

@@ -1,4 +1,4 @@
-"""What a run is a run of, as far as files and environment tell."""
+"""The identity of a run: project, commit and links, from files and environment variables."""
 
 import subprocess
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_job_on_gitlab_links_without_a_password(tmp_path):
     assert "secret" not in made.source_url
 
 
-def test_outside_ci_git_and_pyproject_say_the_identity_of_a_run(tmp_path):
+def test_git_and_pyproject_identify_a_run_outside_of_ci(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'models'\n")
     for words in (
         ("init", "-q"),
@@ -47,7 +47,7 @@ def test_outside_ci_git_and_pyproject_say_the_identity_of_a_run(tmp_path):
     assert (made.ci_url, made.source_url) == ("", "")
 
 
-def test_a_folder_that_tells_nothing_stays_empty(tmp_path):
+def test_an_unknown_project_and_commit_stay_empty(tmp_path):
     (tmp_path / "pyproject.toml").write_text("project = 7\n")
     made = identity(tmp_path, {})
     assert (made.project, made.commit) == ("", "")

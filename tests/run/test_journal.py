@@ -1,4 +1,4 @@
-"""A results folder belongs to one run at a time, and a run that was killed goes on from its last whole line."""
+"""The results folder of a run: it belongs to one run at a time, which can be resumed from its last whole line."""
 
 import contextlib
 import datetime
@@ -58,7 +58,7 @@ def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
         return journal.retain(lambda line: True) if journal.resumed else []
 
 
-def test_a_new_folder_is_ignored_by_git_and_one_that_existed_is_not_touched(tmp_path):
+def test_only_a_new_results_folder_is_ignored_by_git(tmp_path):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     begun(tmp_path / ".jaxexport" / "reproduced", LINES[0])
     words = ["git", "-C", tmp_path, "status", "--porcelain"]
@@ -77,7 +77,7 @@ def test_plan_precedes_results_and_every_line_is_flushed(tmp_path):
             assert (folder / RESULTS).read_bytes().splitlines() == LINES[: number + 1]
 
 
-def test_a_run_goes_on_after_its_last_whole_line(tmp_path):
+def test_a_resumed_run_continues_after_its_last_whole_line(tmp_path):
     begun(tmp_path, *LINES)
     with (tmp_path / RESULTS).open("ab") as file:
         file.write(b'{"n":4,"torn')
@@ -89,7 +89,7 @@ def test_a_run_goes_on_after_its_last_whole_line(tmp_path):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_a_file_cut_anywhere_has_its_whole_lines_read(tmp_path, data):
+def test_whole_lines_of_a_truncated_file_are_read(tmp_path, data):
     begun(tmp_path, *LINES)
     whole = (tmp_path / RESULTS).read_bytes()
     end = data.draw(st.integers(0, len(whole)))
@@ -98,14 +98,14 @@ def test_a_file_cut_anywhere_has_its_whole_lines_read(tmp_path, data):
     assert (tmp_path / RESULTS).read_bytes() == b"".join(line + b"\n" for line in LINES[: whole[:end].count(b"\n")])
 
 
-def test_lines_that_are_not_wanted_leave_the_file_too(tmp_path):
+def test_dropped_lines_are_removed_from_the_file(tmp_path):
     begun(tmp_path, *LINES, LINES[0])
     with Journal(tmp_path, record(), resume=True) as journal:
         assert journal.retain(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
     assert (tmp_path / RESULTS).read_bytes().splitlines() == [LINES[0], LINES[2]]
 
 
-def test_a_run_that_begins_anew_leaves_nothing_of_the_last_one(tmp_path):
+def test_a_new_run_removes_the_unfinished_one(tmp_path):
     begun(tmp_path, *LINES)
     (tmp_path / SUMMARY).write_text("{}")
     begun(tmp_path)
@@ -117,37 +117,37 @@ FINISHED_FILES = {PLAN, RESULTS, SUMMARY}
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_run_that_does_not_end_leaves_the_finished_one(tmp_path, resume):
+def test_an_unfinished_run_does_not_replace_a_finished_one(tmp_path, resume):
     finish(tmp_path, *LINES)
     before = {name: (tmp_path / name).read_bytes() for name in FINISHED_FILES}
-    for _ in range(2):  # another one that does not end replaces nothing either
+    for _ in range(2):  # a second unfinished run replaces nothing either
         with Journal(tmp_path, record(), resume=resume) as journal:
             journal.retain(lambda line: False)
     assert {path.name: path.read_bytes() for path in (tmp_path / FINISHED).iterdir()} == before
     assert not (tmp_path / SUMMARY).exists()
 
 
-def test_a_run_that_ends_replaces_the_finished_one(jaxexport, project):
+def test_a_finished_run_replaces_the_finished_one(jaxexport, project):
     words = "matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21"
     for _ in range(2):
         jaxexport(*words, code=None)
         assert {path.name for path in (project / ".jaxexport").iterdir()} == {*FINISHED_FILES, LOCK, ".gitignore"}
 
 
-def test_an_interrupted_run_says_where_the_finished_one_is(jaxexport, project, monkeypatch):
+def test_an_interrupted_run_names_the_finished_one(jaxexport, project, monkeypatch):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     finished = (project / ".jaxexport" / SUMMARY).read_bytes()
     monkeypatch.setattr(Journal, "append", lambda journal, line: signal.raise_signal(signal.SIGINT))
     ended = jaxexport(*words, "--timeout", "7", code=130)
-    said = "The finished run that was there before is in .jaxexport/finished."
-    assert said in " ".join(ended.out.split())
+    note = "The finished run that was there before is in .jaxexport/finished."
+    assert note in " ".join(ended.out.split())
     assert (project / ".jaxexport" / "finished" / SUMMARY).read_bytes() == finished
     assert "9 of 9 planned cells" in jaxexport("report", ".jaxexport/finished").out
-    assert said in " ".join(jaxexport("report", code=2).err.split())
+    assert note in " ".join(jaxexport("report", code=2).err.split())
 
 
-def test_an_unfinished_whole_run_replaces_no_finished_one(jaxexport, project, monkeypatch):
+def test_an_unfinished_whole_run_does_not_replace_a_whole_one(jaxexport, project, monkeypatch):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     finished = (project / ".jaxexport" / SUMMARY).read_bytes()
@@ -161,7 +161,7 @@ def test_an_unfinished_whole_run_replaces_no_finished_one(jaxexport, project, mo
 
 
 @pytest.mark.parametrize("name", [LOCK, RESULTS, FINISHED, ".gitignore"])
-def test_a_run_writes_nothing_through_a_link(tmp_path, name):
+def test_a_run_writes_nothing_through_a_symbolic_link(tmp_path, name):
     folder, outside = tmp_path / "run", tmp_path / "outside"
     finish(folder, *LINES)
     (outside / "of mine").mkdir(parents=True)
@@ -177,7 +177,7 @@ def test_a_run_writes_nothing_through_a_link(tmp_path, name):
 
 @pytest.mark.parametrize("folder", [".jaxexport", ".jaxexport/reproduced", ".jaxexport/deploy/deeper", "named"])
 @pytest.mark.parametrize("target", ["outside", "nowhere"])
-def test_no_run_is_written_into_a_folder_behind_a_link(tmp_path, monkeypatch, folder, target):
+def test_a_results_folder_that_is_a_link_is_refused(tmp_path, monkeypatch, folder, target):
     monkeypatch.chdir(tmp_path)
     linked = Path(folder).parts[0]
     Path("outside").mkdir()
@@ -188,14 +188,14 @@ def test_no_run_is_written_into_a_folder_behind_a_link(tmp_path, monkeypatch, fo
     assert not Path("nowhere").exists()
 
 
-def test_a_link_above_a_folder_that_is_named_is_the_users(tmp_path):
+def test_a_link_above_a_named_results_folder_is_allowed(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
     finish(tmp_path / "link" / "run", *LINES)
     assert (tmp_path / "disk" / "run" / SUMMARY).exists()
 
 
-def test_what_a_killed_run_staged_is_removed_by_the_next(tmp_path):
+def test_the_next_run_removes_temporary_files_of_a_killed_one(tmp_path):
     names = ".new-results.jsonl-999999999-ab", f".new-plan.json-{os.getppid()}-ab"
     for name in names:
         (tmp_path / name).write_text("half")
@@ -203,7 +203,7 @@ def test_what_a_killed_run_staged_is_removed_by_the_next(tmp_path):
     assert [path.name for path in tmp_path.glob(".new-*")] == [names[1]], "that of a living process stays"
 
 
-def test_no_run_is_written_into_goldens(tmp_path):
+def test_a_results_folder_inside_goldens_is_refused(tmp_path):
     written = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.a"))
     for folder in (tmp_path / "golden", written.folder.parent, written.folder, written.folder / "new"):
         with pytest.raises(GoldenError, match=r"--results .*: expected a folder without goldens"):
@@ -212,20 +212,20 @@ def test_no_run_is_written_into_goldens(tmp_path):
 
 
 @pytest.mark.parametrize("left", ["nothing", "no plan"])
-def test_where_no_run_has_begun_it_begins(tmp_path, left):
+def test_resuming_without_a_plan_starts_a_new_run(tmp_path, left):
     if left != "nothing":
         begun(tmp_path, *LINES)
         (tmp_path / PLAN).unlink()
     assert resumed(tmp_path) == []
     assert recorded_plan(tmp_path) == record()
-    assert (tmp_path / RESULTS).read_bytes() == b"", "results without their plan are nobody's"
+    assert (tmp_path / RESULTS).read_bytes() == b"", "results without their plan do not count"
 
 
-def test_a_plan_of_another_version_is_refused_and_stays(tmp_path):
+def test_resume_refuses_a_plan_of_another_version(tmp_path):
     begun(tmp_path, *LINES)
     (tmp_path / PLAN).write_text('{"tool": "0.1"}')
-    said = r"plan.json: not a plan that this version reads: expected the key `as_of`, found none"
-    with pytest.raises(RunError, match=said):
+    message = r"plan.json: not a plan that this version reads: expected the key `as_of`, found none"
+    with pytest.raises(RunError, match=message):
         resumed(tmp_path)
     assert (tmp_path / RESULTS).read_bytes().splitlines() == LINES
 
@@ -236,7 +236,7 @@ def finish(folder: Path, *lines: bytes) -> None:
         (folder / SUMMARY).write_text(f'{{"results_sha256": "{digest}"}}')
 
 
-def test_a_finished_run_is_resumed_only_with_its_own_results(tmp_path):
+def test_a_finished_run_with_changed_results_is_not_resumed(tmp_path):
     finish(tmp_path, *LINES)
     assert resumed(tmp_path) == LINES
     assert not (tmp_path / SUMMARY).exists(), "it is not the summary of what comes now"
@@ -249,7 +249,7 @@ def test_a_finished_run_is_resumed_only_with_its_own_results(tmp_path):
         resumed(tmp_path)
 
 
-def test_cells_that_were_planned_are_named_by_numbers():
+def test_planned_cells_are_recorded_by_number():
     made = record([golden(f"t.{name}") for name in "abcde"], readers="0.12.0.1,0.9.2")
     assert made.own_cells == {"0.12.0.1-jax0.12.0.1 on cpu": "0-4", "0.9.2-jax0.9.2 on cpu": "0-4"}
     keys = [CellKey(name, v, v, "cpu") for name in made.goldens for v in ("0.12.0.1", "0.9.2")]
@@ -263,7 +263,7 @@ def test_cells_that_were_planned_are_named_by_numbers():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"as_of": day("2026-11-22")}, "another --as-of: 2026-11-21, now 2026-11-22"),
         ({"readers": "0.12.0"}, "another selection: "),
@@ -274,16 +274,16 @@ def test_cells_that_were_planned_are_named_by_numbers():
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_another_plan_is_not_resumed_and_the_message_says_why(tmp_path, change, said):
+def test_another_plan_is_not_resumed_and_its_difference_named(tmp_path, change, message):
     begun(tmp_path, *LINES)
-    with pytest.raises(RunError) as told:
+    with pytest.raises(RunError) as raised:
         Journal(tmp_path, record(**change), resume=True)
-    assert f"--resume: the last run in {tmp_path} had another plan: {said}" in str(told.value)
-    assert "start again without --resume" in str(told.value)
+    assert f"--resume: the last run in {tmp_path} had another plan: {message}" in str(raised.value)
+    assert "start again without --resume" in str(raised.value)
     assert resumed(tmp_path) == LINES, "and the folder is as it was, and free"
 
 
-def test_another_version_or_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
+def test_other_code_of_this_tool_does_not_resume(tmp_path, monkeypatch):
     begun(tmp_path, *LINES)
     monkeypatch.setattr(cache_keys, "hash_of_code", lambda: "0123456789abcdef")
     with pytest.raises(RunError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
@@ -306,23 +306,23 @@ def test_another_version_of_a_runtime_is_another_plan(tmp_path, monkeypatch, cha
         changed = {"refusals": (RuntimeRefusal("no", "It refuses."),), "releases": {}}[change]
         shown["tensorflow"] = msgspec.structs.replace(shown["tensorflow"], **{change: changed})
     difference = before.differs_in(record(readers="0.12.0.1,tensorflow==2.21.0"))
-    said = "another version of the worker half of tensorflow, or of the file beside it"
-    assert difference == ("" if change == "releases" else said)
+    expected = "another version of the worker half of tensorflow, or of the file beside it"
+    assert difference == ("" if change == "releases" else expected)
     assert plain.differs_in(record()) == ""
 
 
-def test_how_many_cells_run_at_once_is_not_part_of_the_plan(tmp_path):
+def test_the_number_of_jobs_is_not_part_of_the_plan(tmp_path):
     begun(tmp_path, *LINES)
     assert resumed(tmp_path, record(jobs=7)) == LINES
 
 
-def test_a_second_run_in_one_folder_is_refused_during_the_first(tmp_path):
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
     with Journal(tmp_path, record()):
         assert_locked(tmp_path)
     begun(tmp_path, *LINES)
 
 
-def test_a_run_that_is_killed_locks_nobody_out(tmp_path):
+def test_a_killed_run_leaves_no_lock(tmp_path):
     script = (
         "import filelock, sys; lock = filelock.FileLock(sys.argv[1]); lock.acquire()\n"
         "print('begun', flush=True); sys.stdin.read()"
@@ -342,7 +342,7 @@ def assert_locked(folder: Path) -> None:
             Journal(folder, record(), resume=resume)
 
 
-def test_the_finished_results_replace_the_growing_ones(tmp_path):
+def test_finishing_writes_the_results_in_order(tmp_path):
     with Journal(tmp_path, record()) as journal:
         for line in reversed(LINES):
             journal.append(line)
@@ -350,7 +350,7 @@ def test_the_finished_results_replace_the_growing_ones(tmp_path):
     assert (tmp_path / RESULTS).read_bytes().splitlines() == LINES
 
 
-def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
+def test_an_unwritable_results_folder_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder" / PLAN).mkdir(parents=True)
     for name in ("file", "folder"):
@@ -359,7 +359,7 @@ def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "continues"),
+    ("changes", "is_continued"),
     [
         ({}, True),
         ({"judgement": Judgement.OUTSIDE, "promised": False, "days": 999}, True),
@@ -372,7 +372,7 @@ def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
         ({"devices": 2}, False),
     ],
 )
-def test_an_unfinished_run_believes_no_date_or_judgement(tmp_path, changes, continues):
+def test_dates_and_judgements_are_recomputed_on_resume(tmp_path, changes, is_continued):
     goldens = [golden("t.a", "0.9.2")]
     plan = make_plan(goldens, load_calendar(), Windows(300, 21), Selection("0.12.0.1"), day("2026-11-21"))
     made = record_of(plan, Policy(windows=WindowDays(300, 21)), CellLimits())
@@ -381,11 +381,11 @@ def test_an_unfinished_run_believes_no_date_or_judgement(tmp_path, changes, cont
     begun(tmp_path, safe_json(msgspec.structs.replace(line, **changes)), made=made)
     with Journal(tmp_path, made, resume=True) as journal:
         found = results_so_far(journal, plan, Policy(windows=WindowDays(300, 21)))
-    assert len(found) == continues
+    assert len(found) == is_continued
     assert all((one.judgement, one.days) == (Judgement.BROKEN, 216) for one in found)
 
 
-def test_a_password_in_a_policy_is_neither_stored_nor_missed():
+def test_a_password_in_a_policy_is_not_stored():
     secret = "--index-url=https://user:secret@example.org/simple"
     made = record(policy=Policy(backfill_install=(secret,)))
     stored = gate.recorded_policy(Policy(backfill_install=(secret,)))
@@ -393,7 +393,7 @@ def test_a_password_in_a_policy_is_neither_stored_nor_missed():
     assert policy_hash(stored) == made.policy != record().policy
 
 
-def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
+def test_results_read_from_a_file_share_equal_values(tmp_path):
     written = [result(reader=reader, message="as before") for reader in ("0.10.2", "0.11.0")]
     (tmp_path / RESULTS).write_bytes(b"".join(safe_json(each) + b"\n" for each in written))
     first, second = read = read_results(tmp_path)
@@ -414,7 +414,7 @@ def ran(cells, *_, **__):
     yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
-def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(jaxexport, project, monkeypatch):
+def test_a_result_written_before_ctrl_c_counts(jaxexport, project, monkeypatch):
     append = Journal.append
 
     def interrupted(journal, line):
@@ -427,7 +427,7 @@ def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(
     assert len((project / ".jaxexport" / RESULTS).read_bytes().splitlines()) == 1
 
 
-def test_the_process_of_comparators_ends_with_the_run(jaxexport, project, monkeypatch):
+def test_the_comparators_process_ends_with_the_run(jaxexport, project, monkeypatch):
     closed = []
     monkeypatch.setattr(UserCode, "close", lambda user_code: closed.append(user_code))
     jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", code=0)
@@ -445,14 +445,14 @@ MOVED = (
     [("t.a",), ("--readers", "0.12.0.1"), ("--shard", "1/3"), ("--only", "promised")],
     ids=lambda words: words[0],
 )
-def test_a_part_of_a_run_moves_the_last_whole_run_and_says_it_before(jaxexport, project, part):
+def test_a_partial_run_moves_the_last_whole_run_with_a_warning(jaxexport, project, part):
     words = "matrix", "--as-of", "2026-11-21"
     assert MOVED not in " ".join(jaxexport(*words, code=None).out.split())
     whole = (project / ".jaxexport" / SUMMARY).read_bytes()
-    for says_it in (True, False):  # the second one replaces results of a part, and leaves those of the whole run
+    for warns in (True, False):  # the second one replaces results of a part, and leaves those of the whole run
         out = " ".join(jaxexport(*words, *part, code=None).out.split())
         assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == whole
-        assert (MOVED in out) == says_it
+        assert (MOVED in out) == warns
     assert (project / ".jaxexport" / SUMMARY).read_bytes() != whole
     assert "9 of 9 planned cells" in jaxexport("report", ".jaxexport/whole").out
     jaxexport(*words, "--timeout", "7", code=None)
@@ -461,7 +461,7 @@ def test_a_part_of_a_run_moves_the_last_whole_run_and_says_it_before(jaxexport, 
     assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == later != whole
 
 
-def test_a_whole_run_that_was_killed_is_moved_and_can_be_continued(jaxexport, project):
+def test_a_killed_whole_run_is_moved_and_can_be_resumed(jaxexport, project):
     words = "matrix", "--as-of", "2026-11-21"
     jaxexport(*words, code=None)
     (project / ".jaxexport" / SUMMARY).unlink()

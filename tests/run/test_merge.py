@@ -1,4 +1,4 @@
-"""Shards of a plan, run one by one and merged, are the undivided run; anything else is refused."""
+"""Merging of shards: together they are the undivided run, and inconsistent shards are refused."""
 
 import datetime
 import hashlib
@@ -58,7 +58,7 @@ def ran(golden_folder, here, tmp_path_factory, warm_starts) -> Path:
 
 @pytest.fixture
 def shards(ran, tmp_path) -> list[Path]:
-    """The shards, to be changed."""
+    """Copies of the shards' folders, which the test may change."""
     return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
 
 
@@ -73,7 +73,7 @@ def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp
     assert jaxexport("judge", out) == 1
 
 
-def test_a_shard_says_which_it_is_of_which_plan(ran, shards):
+def test_a_shards_summary_has_its_number_and_its_plan(ran, shards):
     whole = read_summary(ran / "whole")
     for index, folder in enumerate(shards, 1):
         summary = read_summary(folder)
@@ -98,32 +98,32 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
 
 
 @pytest.mark.parametrize("given", [1, 2, 3])
-def test_one_shard_alone_names_every_other_one_as_missing(shards, given):
+def test_merging_one_shard_names_the_missing_ones(shards, given):
     merged, missing = merge_shards([shards[given - 1]])
     assert missing == tuple(f"{index}/{COUNT}" for index in (1, 2, 3) if index != given)
     assert merged.summary.plan == read_summary(shards[given - 1]).plan
 
 
 def test_a_part_of_a_run_never_looks_whole(shards, capsys, tmp_path):
-    # What `judge shards/*` is where the others were lost. Of these shards one alone is broken.
-    kept = next(folder for folder in shards if not read_summary(folder).exit_code)
-    name = str(read_summary(kept).shard)
+    # `judge shards/*` gets only one folder if the others were lost. One of these shards is broken.
+    kept_shard = next(folder for folder in shards if not read_summary(folder).exit_code)
+    name = str(read_summary(kept_shard).shard)
     others = [f"{index}/{COUNT}" for index in range(1, COUNT + 1) if f"{index}/{COUNT}" != name]
-    for words in (["judge", kept], ["judge", "--results", kept]):
+    for words in (["judge", kept_shard], ["judge", "--results", kept_shard]):
         assert jaxexport(*words) == 3
         printed = " ".join(capsys.readouterr().out.split())
         assert f"gap: 2 of 3 shards missing or not finished: --shard {', '.join(others)}." in printed
         assert "KEPT" not in printed
-    assert jaxexport("report", kept) == 0
+    assert jaxexport("report", kept_shard) == 0
     assert f"partial: shard {name}" in " ".join(capsys.readouterr().out.split())
-    assert jaxexport("report", kept, "--badge", tmp_path / "badge.json") == 0
+    assert jaxexport("report", kept_shard, "--badge", tmp_path / "badge.json") == 0
     badge = json.loads((tmp_path / "badge.json").read_bytes())
     assert badge["message"].startswith("partial run, kept: ")
     assert badge["color"] == ExitCode.INCOMPLETE.facts.colour
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_a_merge_is_of_whole_windows_only_with_every_shard(shards, lost):
+def test_a_merge_is_whole_only_with_every_shard(shards, lost):
     for folder in shards:
         selection = {**recorded_plan(folder).selection, "whole": True}
         other(folder, selection=selection)
@@ -131,18 +131,18 @@ def test_a_merge_is_of_whole_windows_only_with_every_shard(shards, lost):
     assert merge_shards(shards[lost:])[0].summary.selection["whole"] is (lost == 0)
 
 
-def test_with_a_shard_missing_the_others_cannot_have_all_cells(ran, shards):
+def test_a_shard_with_all_cells_of_its_plan_is_refused(ran, shards):
     whole, shard = read_summary(ran / "whole"), read_summary(shards[0])
     (shards[0] / RESULTS).write_bytes((ran / "whole" / RESULTS).read_bytes())
     plan = msgspec.structs.replace(recorded_plan(shards[0]), own_cells=recorded_plan(ran / "whole").own_cells)
     (shards[0] / PLAN).write_bytes(msgspec.json.encode(plan))
     claimed = msgspec.structs.replace(whole, plan=plan.digest, shard=shard.shard)
     write_summary(shards[0], claimed)
-    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, and not of these cells"):
+    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, not all of these cells"):
         merge_shards(shards[:1])
 
 
-def test_a_merge_lasted_from_the_first_start_to_the_last_end(shards):
+def test_a_merged_run_lasts_from_first_start_to_last_end(shards):
     days = [datetime.datetime(2026, 5, day, tzinfo=datetime.UTC) for day in (3, 2, 4)]
     for folder, day in zip(shards, days, strict=True):
         summary = read_summary(folder)
@@ -160,7 +160,7 @@ def test_a_shard_given_twice_is_refused(shards, tmp_path):
 
 
 def other(folder: Path, **changes: object) -> None:
-    """Make it a shard of another plan."""
+    """Change a shard into one of another plan."""
     record = msgspec.structs.replace(recorded_plan(folder), **changes)
     (folder / PLAN).write_bytes(msgspec.json.encode(record))
     write_summary(folder, msgspec.structs.replace(read_summary(folder), plan=record.digest))
@@ -184,12 +184,12 @@ def other(folder: Path, **changes: object) -> None:
 def test_shards_of_different_plans_are_refused_with_what_differs(shards, changes, what, number):
     day = recorded_plan(shards[0]).as_of
     other(shards[number], **changes)
-    said = f"{shards[number]}: mixed plans: expected the plan of {shards[0]}, found {what.replace('DAY', str(day))}"
-    with pytest.raises(RunError, match=re.escape(said)):
+    message = f"{shards[number]}: mixed plans: expected the plan of {shards[0]}, found {what.replace('DAY', str(day))}"
+    with pytest.raises(RunError, match=re.escape(message)):
         merge_shards(shards)
 
 
-def test_a_plan_that_was_cut_otherwise_is_refused(shards):
+def test_shards_of_different_divisions_are_refused(shards):
     summary = read_summary(shards[2])
     other(shards[2], shard="3/4")
     write_summary(shards[2], msgspec.structs.replace(summary, shard=Shard(3, 4)))
@@ -208,7 +208,7 @@ def test_results_lost_or_moved_between_shards_are_refused(shards):
         merge_shards(shards)
 
 
-def test_a_shard_that_was_changed_by_hand_is_refused(shards):
+def test_a_shard_changed_by_hand_is_refused(shards):
     file, summary = shards[0] / RESULTS, (shards[0] / SUMMARY).read_text()
     line = file.read_bytes()
     file.write_bytes(line.replace(b'"stage":"compare"', b'"stage":"run"', 1))
@@ -216,12 +216,12 @@ def test_a_shard_that_was_changed_by_hand_is_refused(shards):
         merge_shards(shards)
     file.write_bytes(line)
     (shards[0] / SUMMARY).write_text(summary.replace('"backward": 180', '"backward": 1'))
-    with pytest.raises(RunError, match=r"1/summary.json: policy: expected what plan.json beside it has"):
+    with pytest.raises(RunError, match=r"1/summary.json: policy: expected the values in plan.json beside it"):
         merge_shards(shards)
 
 
-def test_shards_that_invent_a_plan_of_their_own_are_refused(shards):
-    # plan.json, results and summary of one shard agree with each other, and have a cell that the plan does not.
+def test_a_shard_with_a_consistent_but_forged_plan_is_refused(shards):
+    # plan.json, results and summary of one shard are consistent, but have a cell that the whole plan lacks.
     folder = shards[0]
     line = (folder / RESULTS).read_bytes()
     plan, summary = recorded_plan(folder), read_summary(folder)
@@ -233,12 +233,12 @@ def test_shards_that_invent_a_plan_of_their_own_are_refused(shards):
     (folder / PLAN).write_bytes(msgspec.json.encode(plan))
     digest = hashlib.sha256((folder / RESULTS).read_bytes()).hexdigest()
     write_summary(folder, msgspec.structs.replace(summary, results_sha256=digest))
-    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, and not of these cells"):
+    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, not all of these cells"):
         merge_shards(shards)
 
 
 @pytest.mark.parametrize("numbers", ["0-999999999", "9" * 5000, "-1", "some"])
-def test_a_plan_with_numbers_of_no_golden_is_refused(shards, numbers):
+def test_a_plan_with_impossible_golden_numbers_is_refused(shards, numbers):
     plan = json.loads((shards[0] / PLAN).read_text())
     plan["own_cells"] = dict.fromkeys(plan["own_cells"], numbers)
     (shards[0] / PLAN).write_text(json.dumps(plan))
@@ -246,7 +246,7 @@ def test_a_plan_with_numbers_of_no_golden_is_refused(shards, numbers):
         merge_shards(shards)
 
 
-def test_a_shard_is_never_written_over(shards, capsys):
+def test_a_merge_never_overwrites_a_shard(shards, capsys):
     before = timeless(shards[0])
     assert jaxexport("judge", *shards, "--results", shards[0]) == 2
     assert "this is one of the shards, which are never overwritten" in capsys.readouterr().err

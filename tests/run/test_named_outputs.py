@@ -1,4 +1,4 @@
-"""What a person names for an output never is a file of a golden, of a policy or of a run, nor a link."""
+"""Named output files: they never replace files of a golden, a policy or a run, nor write through a link."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy"
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         (".jaxexport/results.jsonl", "has the name of a file of a run"),
         (".jaxexport/summary.json", "has the name of a file of a run"),
@@ -49,37 +49,37 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy"
         (f"{GOLDEN}/golden.yaml", "is in the golden"),
         (f"{GOLDEN}/artifact.jaxexport", "is in the golden"),
         (f"{GOLDEN}/new.html", "is in the golden"),
-        ("other.yaml", "is a policy, or a file like it"),
-        ("pyproject.toml", "is a policy, or a file like it"),
-        ("mine.policy", "is a policy, or a file like it"),
+        ("other.yaml", "is a policy, or another file written by hand"),
+        ("pyproject.toml", "is a policy, or another file written by hand"),
+        ("mine.policy", "is a policy, or another file written by hand"),
         ("link.html", "cannot write there: expected no symbolic link, found one"),
     ],
 )
-def test_no_report_replaces_what_is_not_its_own(jaxexport, project, name, said):
+def test_a_report_does_not_replace_foreign_files(jaxexport, project, name, message):
     jaxexport(*MATRIX, code=0)
     before = stored(project)
     for words in (MATRIX, ("report", "--policy", "mine.policy")):
         for option in ("--html", "--markdown"):
             ended = jaxexport(*words, option, name, code=2)
-            assert said in " ".join(ended.err.split())
+            assert message in " ".join(ended.err.split())
             assert stored(project) == before
 
 
-def test_a_badge_replaces_nothing_either(jaxexport, project):
+def test_a_badge_does_not_replace_files_of_a_run(jaxexport, project):
     jaxexport(*MATRIX, code=0)
     before = stored(project)
     jaxexport("report", "--badge", ".jaxexport/summary.json", code=2)
     assert stored(project) == before
 
 
-def test_a_file_that_is_named_is_replaced(jaxexport, project):
+def test_a_named_report_or_badge_is_replaced(jaxexport, project):
     jaxexport(*MATRIX, code=0)
     for _ in range(2):
         jaxexport("report", "--html", ".jaxexport/report.html", "--badge", "golden/badge.json", code=0)
     assert b"<html" in (project / ".jaxexport" / "report.html").read_bytes()
 
 
-def test_a_golden_is_found_through_links_above_the_file(project):
+def test_a_link_to_a_golden_does_not_hide_it(project):
     (project / "link").symlink_to(GOLDEN)
     with pytest.raises(RunError, match="is in the golden"):
         check_output(Path("link/report.html"))

@@ -1,4 +1,4 @@
-"""The command that a result prints runs its cell again: the same verdict and message, and the first run untouched."""
+"""The command that a result prints: it gives the same verdict and message, and leaves the first run alone."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 
 @pytest.fixture(autouse=True)
 def _project(monkeypatch, cwd, golden_folder, flaky) -> None:
-    """A project whose goldens lie in a folder that no policy names, with this interpreter as reader."""
+    """A project with goldens in a folder that no policy names, and with this interpreter as the reader."""
     flaky.touch()
     monkeypatch.setenv("JAXEXPORT_CACHE", str(cwd / "cache"))
     monkeypatch.setattr(cached_replay.ReaderEnvironments, "build", lambda _, placement: misbehaving(placement.reader))
@@ -41,9 +41,9 @@ def lines(folder: Path) -> dict[str, dict[str, Any]]:
     return {line["case"]: line for line in map(json.loads, (folder / RESULTS).read_text().splitlines())}
 
 
-# A cell that must not time out has a limit that no machine is too slow for.
+# Cells that must not time out have a limit that is long enough for any machine.
 @pytest.mark.parametrize(("cases", "timeout"), [(("is_flaky",), "1"), (("eats_memory", "other_numbers"), "60")])
-def test_reproduce_gives_the_verdict_and_message_again(cases, timeout, jaxexport, here):
+def test_the_printed_command_reproduces_verdict_and_message(cases, timeout, jaxexport, here):
     chosen = [word for case in cases for word in ("--cases", case)]
     options = ["--goldens", "other goldens", "--readers", here.jaxlib, "--timeout", timeout, "--memory", "0.9"]
     jaxexport("matrix", *chosen, *options, "--quiet", code=1)

@@ -1,4 +1,4 @@
-"""A matrix that is killed at any moment and resumed ends as one that nobody disturbed; run again, it runs nothing."""
+"""A matrix that is killed and resumed ends as an undisturbed one, and a repeated one runs no cell."""
 
 import json
 import os
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.matrix
 
 @pytest.fixture
 def start(small, tmp_path) -> Callable[..., subprocess.Popen[str]]:
-    """Starts a matrix over the goldens above, with the user's environments and a cache of its own."""
+    """The function that starts a matrix over the goldens above, with the user's environments and its own cache."""
 
     def started(results: str, *words: str, cache: str = "cache") -> subprocess.Popen[str]:
         home = tmp_path / cache
@@ -68,7 +68,7 @@ def test_a_run_killed_at_random_and_resumed_ends_the_same(start, small):
     moments = random.Random()
     middle = len(CASES) // 2
     some, more = moments.randrange(1, middle), moments.randrange(middle, len(CASES) + 1)
-    # At any time, mostly before the first result; and when so many results are written.
+    # Killed at a random time, mostly before the first result, and after so many results.
     for count, words in ((0, ()), (some, ("--no-cache",)), (more, ())):
         moment = moments.uniform(0, 0.05 if count else whole)
         folder = f"killed{count}"
@@ -85,7 +85,7 @@ def test_a_run_killed_at_random_and_resumed_ends_the_same(start, small):
         assert timeless(small / folder) == wanted, f"killed {moment:.3f} s after {count} results"
 
 
-def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, small):
+def test_the_same_matrix_again_runs_no_cell(start, small):
     first, _ = ended(start("first"))
     code, out = ended(start("second"))
     assert (first, code) == (1, 1)
@@ -98,7 +98,7 @@ def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, small):
     assert timeless(small / "third") == timeless(small / "first")
 
 
-def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, small):
+def test_two_runs_at_once_share_the_cache_and_agree(start, small):
     both = [start("one"), start("two")]
     assert [ended(process)[0] for process in both] == [1, 1]
     one, two = timeless(small / "one"), timeless(small / "two")
@@ -112,26 +112,26 @@ def test_an_environment_that_loses_a_file_is_rebuilt(small, tmp_path, monkeypatc
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
     calendar = load_calendar()
     reader = calendar.release("0.12.0.1")
-    standing = ReaderEnvironments(calendar).build(Placement(reader))
+    built = ReaderEnvironments(calendar).build(Placement(reader))
     # jax imports it with the first artifact only.
-    (lazy,) = standing.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
+    (lazy,) = built.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
     lazy.unlink()
     asked = []
 
     def environment_of(release):
         asked.append(release)
-        return standing if len(asked) == 1 else ReaderEnvironments(calendar).build(Placement(release))
+        return built if len(asked) == 1 else ReaderEnvironments(calendar).build(Placement(release))
 
     goldens = [golden for golden in GoldenStore(small / "golden").goldens() if golden.manifest.case in CASES]
     cells = [Cell(golden, reader, "cpu") for golden in goldens]
-    said: list[str] = []
-    found = list(replayed(cells, environment_of, calendar, limits=CellLimits(jobs=2), notify=said.append))
+    notes: list[str] = []
+    found = list(replayed(cells, environment_of, calendar, limits=CellLimits(jobs=2), notify=notes.append))
     assert {outcome.verdict for _, outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
     assert len(asked) == 2
-    assert any("again: the environment broke: " in text and "mhlo.py" in text for text in said), said
+    assert any("again: the environment broke: " in text and "mhlo.py" in text for text in notes), notes
 
 
-def test_results_can_be_followed_while_they_grow(start, small):
+def test_results_can_be_read_while_the_run_continues(start, small):
     process = start("followed", "--no-cache", "--jobs", "1")
     seen = set()
     file = small / "followed" / "results.jsonl"
@@ -145,7 +145,7 @@ def test_results_can_be_followed_while_they_grow(start, small):
     assert len(seen & set(range(1, len(CASES)))) > 2, seen
 
 
-def test_a_reader_from_wheel_files_runs_what_is_in_them(start, small, tmp_path):
+def test_a_reader_from_wheel_files_runs_their_code(start, small, tmp_path):
     nightly = "0.13.0.dev20261120"
     version = {"jaxlib/version.py": f"__version__ = {nightly!r}\n"}
     wheel = make_wheel(tmp_path, "jaxlib", nightly, modules=version)

@@ -1,4 +1,4 @@
-"""The use case "run a matrix": the command that reproduces a cell is made from the options of the run."""
+"""The use case "run a matrix": the reproduce command, options of the command line, and failing observers."""
 
 import dataclasses
 import itertools
@@ -27,14 +27,14 @@ def reproduced(options: RunOptions, cell: Cell = CELL, **selection: object) -> l
     return shlex.split(reproduce_command(plan, cell, run_options.reproduce_options(plan.selection, options)))
 
 
-def test_reproduce_names_one_cell_and_its_own_results():
+def test_reproduce_names_one_cell_and_another_results_folder():
     assert reproduced(RunOptions()) == [
         "jaxexport", "matrix", "--cases", "t.test_f[a b;$(rm)]", "--writers", "0.9.2", "--readers", "0.10.2",
         "--platforms", "cpu", "--no-cache", "--results", ".jaxexport/reproduced",
     ]  # fmt: skip
 
 
-def test_reproduce_has_kernels_mode_and_a_folder_of_its_own(monkeypatch):
+def test_reproduce_has_kernels_mode_and_results_folder(monkeypatch):
     compiled = dataclasses.replace(CELL, platform="tpu", mode=Mode.COMPILE)
     assert "tpu:compile" in reproduced(RunOptions(), compiled)
     own = RunOptions(results=Path(".jaxexport/reproduced"))
@@ -43,7 +43,7 @@ def test_reproduce_has_kernels_mode_and_a_folder_of_its_own(monkeypatch):
     assert reproduced(RunOptions())[:3] == ["OPENBLAS_CORETYPE=Has well", "jaxexport", "matrix"]
 
 
-def test_reproduce_has_values_of_flags_and_names_of_secrets(monkeypatch):
+def test_reproduce_has_flags_by_value_and_secrets_by_name(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2 --xla_x='$(rm)'")
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
     for name in ("SCALE_LIBRARY", "JAX_ACCESS_TOKEN", "JAX_NOT_NAMED"):
@@ -58,8 +58,8 @@ def test_reproduce_has_values_of_flags_and_names_of_secrets(monkeypatch):
     assert "s3cret" not in command
     assert "NOT_SET" not in command
     shell = ["bash", "-c", command.partition("jaxexport")[0] + "env"]
-    told = subprocess.run(shell, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert {"XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 --xla_x='$(rm)'", "SCALE_LIBRARY=s3cret"} <= {*told}
+    variables = subprocess.run(shell, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {"XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 --xla_x='$(rm)'", "SCALE_LIBRARY=s3cret"} <= {*variables}
     monkeypatch.delenv("SCALE_LIBRARY")
     assert "SCALE_LIBRARY" in subprocess.run(shell, capture_output=True, text=True, check=False).stderr
 
@@ -69,7 +69,7 @@ def test_reproduce_has_no_flags_that_the_policy_does_not_pass(monkeypatch):
     assert reproduced(RunOptions())[0] == "jaxexport"
 
 
-def test_reproduce_carries_what_can_change_a_verdict():
+def test_reproduce_has_every_option_that_can_change_a_verdict():
     options = RunOptions(
         *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2),
         results=Path("my results"),
@@ -95,7 +95,7 @@ def test_reproduce_carries_what_can_change_a_verdict():
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(RunOptions)])
 def test_every_run_option_is_reproduced_or_harmless(field):
-    """An option that is new must be put on one of the two lists."""
+    """A new option must be added to one of the two lists."""
     harmless = {"results", "shard", "jobs", "device_jobs", "resume", "cache", "dump_ir", "convert"}
     others = {
         "results": Path("r"), "goldens": Path("g"), "policy_file": "p", "as_of": day("2026-01-02"),
@@ -108,7 +108,7 @@ def test_every_run_option_is_reproduced_or_harmless(field):
     assert (words == option_words(RunOptions())) == (field in harmless)
 
 
-def test_a_command_that_makes_the_same_plan_reads_back_as_it_was_asked_for():
+def test_option_words_are_parsed_back_to_the_same_options():
     selection = Selection(
         *("0.9.2,all", ("cpu", "cuda:run"), ("t.f[a b]", "t.g"), ("0.9.1", "0.9.2"), "0.10.2", ("w 1", "w2")),
         *(("https://host/simple",), ("tpu=v6e", "cuda=a100"), "backward"),
@@ -120,7 +120,7 @@ def test_a_command_that_makes_the_same_plan_reads_back_as_it_was_asked_for():
     assert (read_options(Selection, values), read_options(RunOptions, values)) == (selection, run)
 
 
-def test_a_command_that_makes_the_same_plan_always_says_what_the_policy_may_say_otherwise():
+def test_a_plan_command_always_names_readers_and_platforms():
     assert option_words(Selection(), RunOptions(), plan=True) == ["--readers", "window", "--platforms", "cpu"]
 
 
@@ -130,7 +130,7 @@ def test_the_matrix_has_every_declared_option():
     assert {parameter.name for parameter in matrix.params} - own == OPTIONS.keys()
 
 
-def test_a_value_on_the_command_line_becomes_that_of_its_field():
+def test_command_line_values_become_fields_of_the_options():
     words = "--memory 0.5 --shard 2/3 --cases a --cases b --writers 1,2 --no-cache --as-of 2026-10-25 --results r"
     values = matrix.make_context("matrix", words.split()).params
     run, selection = read_options(RunOptions, values), read_options(Selection, values)
@@ -139,7 +139,7 @@ def test_a_value_on_the_command_line_becomes_that_of_its_field():
     assert (selection.cases, selection.writers, selection.wheels) == (("a", "b"), ("1", "2"), ())
 
 
-def test_a_result_on_an_accelerator_has_what_is_foreseen_of_it(tmp_path, monkeypatch):
+def test_a_result_not_run_on_an_accelerator_has_its_forecast(tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "missing_hardware", lambda platform: "there is none")
     made = manifest(options=Options(platforms=("cpu", "cuda")))
     one = write_golden(GoldenStore(tmp_path), made)  # the artifact is for the CPU alone
@@ -148,7 +148,7 @@ def test_a_result_on_an_accelerator_has_what_is_foreseen_of_it(tmp_path, monkeyp
     assert (result.verdict, result.foreseen) == (Verdict.NOT_RUN, "refused: it was exported for cpu")
 
 
-def test_what_shows_a_run_cannot_end_it_and_is_noted_once():
+def test_a_failing_observer_is_noted_once_and_ends_nothing():
     noted: list[str] = []
 
     def fails(*_: object) -> None:
@@ -164,7 +164,7 @@ def test_what_shows_a_run_cannot_end_it_and_is_noted_once():
     failing_softly(Observer(note=fails)).note("a line that nobody can print")
 
 
-def test_a_run_ends_with_its_results_whatever_each_callback_of_its_observer_raises(tmp_path, monkeypatch):
+def test_a_run_gives_its_results_though_its_observer_raises(tmp_path, monkeypatch):
     called: list[str] = []
 
     def failing(name: str):

@@ -1,4 +1,4 @@
-"""What goes wrong in a runtime that somebody added, met by matrices: each a clear sentence, and no cell passes."""
+"""Faults of an added runtime, found by a matrix: each is a clear message, and no such cell passes."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ def run(call, leaves, stage):
 
 @pytest.fixture
 def matrix(tmp_path, monkeypatch, jaxexport):
-    """Runs the matrix of two goldens in the runtime with these parts: what was said, and the results by dtype."""
+    """The function that runs a matrix of two goldens in a runtime with these parts, and returns results by dtype."""
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(ROOT)
 
@@ -64,26 +64,26 @@ def verdicts(results):
     return {dtype: row["verdict"] for dtype, row in results.items()}
 
 
-def test_a_runtime_that_works_passes(matrix):
+def test_a_working_runtime_passes(matrix):
     _, results = matrix(code=3)
     assert verdicts(results) == {"int32": "pass", "float32": "pass"}
 
 
 @pytest.mark.parametrize(
-    ("parts", "says"),
+    ("parts", "message"),
     [
         ({"check": "import no_such_runtime"}, "No module named 'no_such_runtime'"),
         ({"check": "print('2.0')"}, "expected 1.0, found 2.0"),
-        # Its wheels are for CPython 3.9 to 3.11.
+        # The wheels of this release are for CPython 3.9 to 3.11.
         ({"requirement": "tensorflow-cpu==2.15.1"}, "tensorflow-cpu==2.15.1"),
         ({"warm": "import no_such_part"}, "No module named 'no_such_part'"),
     ],
     ids=["not installed", "another version", "no wheel", "import"],
 )
-def test_a_runtime_that_cannot_start_leaves_its_cells_incomplete(matrix, parts, says):
+def test_a_runtime_that_cannot_start_leaves_its_cells_incomplete(matrix, parts, message):
     ended, results = matrix(**parts, code=3)
     assert verdicts(results) == {"int32": "not_run", "float32": "not_run"}
-    assert all(says in row["message"] for row in results.values()), results
+    assert all(message in row["message"] for row in results.values()), results
     assert "INCOMPLETE" in ended.out
 
 
@@ -94,14 +94,14 @@ def test_a_runtime_with_threads_runs_each_cell_in_a_new_interpreter(matrix, tmp_
     assert (tmp_path / "warm").read_text() == "..."  # the worker that cannot fork, and one for each cell
 
 
-def test_a_release_that_is_not_known_is_bad_input(matrix):
+def test_an_unknown_release_of_a_runtime_is_bad_input(matrix):
     ended, _ = matrix(reader="adder==1.1", code=2)
     assert "adder 1.1 is not in the calendar of adder" in ended.err
     assert "Did you mean '1.0'?" in ended.err
 
 
 @pytest.mark.parametrize(
-    ("parts", "verdict", "says"),
+    ("parts", "verdict", "message"),
     [
         ({"first": "if leaves[0].dtype.name == 'int32': raise TypeError('no int32 here')"}, "not_run", "no int32 here"),
         ({"run": "os.write(2, b'Unsupported op'); os.abort()"}, "crash", "SIGABRT"),
@@ -110,7 +110,7 @@ def test_a_release_that_is_not_known_is_bad_input(matrix):
     ],
     ids=["cannot pass", "aborts", "never ends", "raises"],
 )
-def test_a_cell_that_fails_takes_no_other_along(matrix, parts, verdict, says):
+def test_a_failing_cell_does_not_affect_other_cells(matrix, parts, verdict, message):
     _, results = matrix(**parts)
     assert verdicts(results) == {"int32": verdict, "float32": "pass"}
-    assert says in results["int32"]["message"]
+    assert message in results["int32"]["message"]

@@ -1,4 +1,4 @@
-"""The worker halves of runtimes: every interpreter of an environment can load them, and nothing of this project."""
+"""The worker halves of runtimes: any interpreter of an environment can load them, without this project."""
 
 import ast
 import re
@@ -17,12 +17,12 @@ by_half = pytest.mark.parametrize("half", HALVES, ids=lambda path: path.stem)
 
 
 def parsed(half: Path) -> ast.Module:
-    """The file as CPython 3.10 reads it, the oldest that an environment may have."""
+    """Read the file as CPython 3.10 does, the oldest one that an environment may have."""
     return ast.parse(half.read_text(encoding="utf-8"), feature_version=(3, 10))
 
 
 @by_half
-def test_a_half_imports_nothing_but_the_standard_library_before_warm(half):
+def test_a_half_imports_only_the_standard_library_when_loaded(half):
     imports = [node for node in parsed(half).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
@@ -30,21 +30,21 @@ def test_a_half_imports_nothing_but_the_standard_library_before_warm(half):
 
 
 @by_half
-def test_a_half_uses_nothing_of_this_project(half):
+def test_a_half_imports_nothing_of_this_project(half):
     text = half.read_text(encoding="utf-8")
     assert "import export_core" not in text
     assert "from export_core" not in text
 
 
 @by_half
-def test_a_half_has_the_two_functions(half):
+def test_a_half_has_the_functions_warm_and_run(half):
     functions = {node.name: node for node in parsed(half).body if isinstance(node, ast.FunctionDef)}
     assert not functions["warm"].args.args
     assert [argument.arg for argument in functions["run"].args.args] == ["call", "leaves", "stage"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_file_of_a_runtime_names_what_is_there(path):
+def test_a_runtimes_yaml_names_existing_files_and_valid_patterns(path):
     runtime = load_runtime(path)
     assert runtime.name == path.stem
     assert runtime.half in HALVES
@@ -54,7 +54,7 @@ def test_the_file_of_a_runtime_names_what_is_there(path):
         re.compile(refusal.message)
 
 
-SAID = [
+MESSAGES = [
     ("iree", "m.mlirbc:1:1: error: dialect 'sdy' does not implement the bytecode interface", "Shardy"),
     (
         "iree",
@@ -120,8 +120,8 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("name", "message", "meaning"), SAID)
-def test_a_message_of_a_runtime_is_known_for_what_it_refuses(name, message, meaning):
+@pytest.mark.parametrize(("name", "message", "meaning"), MESSAGES)
+def test_a_runtimes_message_is_recognized_as_a_refusal(name, message, meaning):
     refusal = load_runtime(FOLDER / f"{name}.yaml").refusal(message)
     assert refusal is not None
     assert meaning in refusal.meaning

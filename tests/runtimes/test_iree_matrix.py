@@ -1,4 +1,4 @@
-"""IREE, as a matrix runs it: what its half must keep, and a fault that is IREE's own."""
+"""IREE in a matrix: dtypes that its half must support, and a fault that is IREE's own."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-KEPT = "iree==3.13.0[--iree-input-demote-f64-to-f32=false]"
+WITHOUT_DEMOTION = "iree==3.13.0[--iree-input-demote-f64-to-f32=false]"
 CASES = {
     "tests.compat.test_dtypes.test_wide_dtype[[]float64]": "pass",
     "tests.compat.test_dtypes.test_wide_dtype[[]complex128]": "pass",
@@ -21,9 +21,9 @@ CASES = {
 pytestmark = pytest.mark.matrix
 
 
-def test_verdicts_of_iree(tmp_path):
+def test_verdicts_of_iree_are_as_documented(tmp_path):
     words = [word for case in CASES for word in ("--cases", case)]
-    command = ["matrix", "--readers", KEPT, "--writers", "0.12.0.1", "--results", str(tmp_path / "results")]
+    command = ["matrix", "--readers", WITHOUT_DEMOTION, "--writers", "0.12.0.1", "--results", str(tmp_path / "results")]
     done = subprocess.run(
         [sys.executable, "-m", "export_core", *command, *words], cwd=ROOT, capture_output=True, text=True
     )

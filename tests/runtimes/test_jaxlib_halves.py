@@ -22,7 +22,7 @@ both = pytest.mark.parametrize("half", ["pjrt", "stablehlo"])
 
 
 def all_bits(name: str) -> np.ndarray:
-    """Numbers of a dtype whose bits differ most: NaNs with payloads, infinities, zeros of both signs, subnormals."""
+    """Return special numbers of a dtype: NaNs with payloads, infinities, zeros of both signs and subnormals."""
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     if name == "bool":
         return np.array([[True, False, True]])
@@ -40,20 +40,20 @@ def exported_with(function, *values, platforms=("cpu",)) -> bytes:
 
 
 def from_golden(name: str) -> tuple[bytes, np.ndarray, np.ndarray]:
-    """The artifact of a golden that takes and returns one array, which follow."""
+    """Return the artifact, the input and the output of a golden that takes and returns one array."""
     folder = GOLDENS / name / "0.12.0.1-cpu"
     arrays = [np.load(folder / file)["0000.float32"] for file in ("inputs.npz", "outputs.npz")]
     return (folder / "artifact.jaxexport").read_bytes(), *arrays
 
 
-def test_what_the_interpreter_loads_ahead_of_a_cell_can_be_loaded():
+def test_the_interpreters_imports_ahead_of_a_cell_succeed():
     half = RUNTIMES / "stablehlo_worker.py"
     code = f"import runpy; runpy.run_path({str(half)!r})['start_ahead'](True)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @both
-def test_bits_of_every_dtype_come_back(half, tmp_path):
+def test_bits_of_every_dtype_survive_a_call(half, tmp_path):
     values = [all_bits(name) for name in DTYPES]
     values += [np.float32(2.5), np.zeros((0, 3), np.complex64), np.array(1, ml_dtypes.bfloat16)]
     exported = exported_with(lambda *arrays: [x.T for x in arrays], *values)
@@ -65,19 +65,19 @@ def test_bits_of_every_dtype_come_back(half, tmp_path):
 
 
 @both
-def test_the_code_of_the_cpu_is_chosen_among_platforms(half, tmp_path):
-    def place(x):
+def test_the_cpus_branch_of_several_platforms_runs(half, tmp_path):
+    def choose(x):
         return lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x + 2)
 
     x = np.float32([1, 2])
-    artifact = exported_with(place, x, platforms=("cuda", "cpu", "tpu"))
+    artifact = exported_with(choose, x, platforms=("cuda", "cpu", "tpu"))
     called = call_half(half, artifact, x, folder=tmp_path, x64=True)
     assert called.error == ""
     assert [*called.outputs[0]] == [2, 3]
 
 
 @both
-def test_warm_starts_no_thread_and_imports_all_that_a_call_needs_and_no_jax(half, tmp_path):
+def test_warm_imports_what_a_call_needs_without_jax_or_threads(half, tmp_path):
     x = np.complex64([1, 2j])
     called = call_half(half, exported_with(lambda x: x * 2, x), x, folder=tmp_path)
     assert called.threads == 1
@@ -93,14 +93,14 @@ def test_pjrt_passes_tokens_of_ordered_effects(tmp_path):
     np.testing.assert_allclose(called.outputs[0], expected, rtol=1e-6)
 
 
-def test_the_interpreter_says_that_it_has_no_tokens(tmp_path):
+def test_the_interpreter_refuses_tokens(tmp_path):
     artifact, given, _ = from_golden("tests.compat.test_effects.test_ordered")
     called = call_half("stablehlo", artifact, given, folder=tmp_path)
     assert called.stage == "read"
     assert "takes tokens" in called.error
 
 
-def test_pjrt_gives_arguments_and_results_the_layouts_that_the_artifact_asks_for(tmp_path):
+def test_pjrt_uses_the_layouts_of_the_artifact(tmp_path):
     artifact, given, expected = from_golden("tests.compat.test_devices.test_layouts")
     called = call_half("pjrt", artifact, given, folder=tmp_path)
     np.testing.assert_array_equal(called.outputs[0], expected)

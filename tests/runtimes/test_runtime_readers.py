@@ -39,7 +39,7 @@ from export_core.releases.runtimes import (
 CALENDAR = load_calendar()
 TENSORFLOW = "tensorflow==2.21.0"  # Built on 2026-03-05, 13 days before the jaxlib 0.9.2.
 IREE = "iree==3.13.0"  # Built on 2026-10-19, and promises nothing.
-KEPT = f"{IREE}[--iree-input-demote-f64-to-f32=false]"
+WITHOUT_DEMOTION = f"{IREE}[--iree-input-demote-f64-to-f32=false]"
 
 
 def planned(goldens, **selection) -> Plan:
@@ -64,17 +64,17 @@ def read_by(name: str, **changes):
         ("tensorflow==2.19.1,tensorflow==2.20.0", ["tensorflow==2.20.0", "tensorflow==2.19.1"]),  # by build date
         ("stablehlo", [f"stablehlo=={NEWEST}"]),
         ("pjrt==0.9.2", ["pjrt==0.9.2"]),
-        (f"{KEPT},{IREE}", [IREE, KEPT]),  # two readers
+        (f"{WITHOUT_DEMOTION},{IREE}", [IREE, WITHOUT_DEMOTION]),  # two readers
     ],
 )
-def test_readers_are_named_as_requirements(asked, expected):
+def test_runtime_readers_are_named_like_requirements(asked, expected):
     plan = planned([golden(jaxlib="0.9.2")], readers=asked)
     assert [release.name for release in plan.readers] == expected
     assert list(map(plan.spelled.get, plan.readers)) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("asked", "message"),
     [
         ("tensorfow==2.21.0", "found 'tensorfow'. Did you mean 'tensorflow'?"),
         ("tensorflow==9.1", "tensorflow 9.1 is not in the calendar of tensorflow as of 2026-11-21"),
@@ -86,12 +86,12 @@ def test_readers_are_named_as_requirements(asked, expected):
         ("tf", "releases of a runtime .iree, litert"),
         ("jaxlib==0.9.2", "releases of jaxlib are named without its name"),
         ("iree==3.13.0[--iree-opt-level=O3]", "Expected a setting of iree .--iree-input-demote-f64-to-f32., found"),
-        (KEPT.replace("false", "no"), "expected true.false, found 'no'"),
+        (WITHOUT_DEMOTION.replace("false", "no"), "expected true.false, found 'no'"),
         ("tensorflow==2.21.0[a=b]", "Expected a setting of tensorflow .it has none., found 'a'"),
     ],
 )
-def test_what_names_no_reader_is_an_error_that_says_why(asked, says):
-    with pytest.raises(ExportCompatError, match=says.replace("?", r"\?")):
+def test_a_wrong_name_of_a_reader_is_an_error_with_why(asked, message):
+    with pytest.raises(ExportCompatError, match=message.replace("?", r"\?")):
         planned([golden(jaxlib="0.9.2")], readers=asked)
 
 
@@ -100,35 +100,37 @@ def test_runtimes_have_no_cells_on_other_platforms():
         planned([golden(jaxlib="0.9.2")], readers=TENSORFLOW, platforms=("cuda",))
 
 
-def test_a_release_that_was_not_built_yet_is_not_known_that_day():
+def test_a_release_is_unknown_before_its_build_date():
     with pytest.raises(ReleaseError, match="as of 2026-03-04"):
         runtime_readers(TENSORFLOW, CALENDAR.as_of(day("2026-03-04")))
 
 
-def test_the_settings_of_a_reader_are_in_its_name_and_reach_its_cells():
-    kept, plain = (runtime_readers(name, CALENDAR)[0] for name in (KEPT, IREE))
-    assert (kept.family, kept.version, kept.built) == (plain.family, plain.version, plain.built)
-    assert (kept.settings, plain.settings) == (("--iree-input-demote-f64-to-f32=false",), ())
-    assert kept.title == "iree 3.13.0[--iree-input-demote-f64-to-f32=false]"
+def test_settings_of_a_reader_are_in_its_name_and_variables():
+    configured, plain = (runtime_readers(name, CALENDAR)[0] for name in (WITHOUT_DEMOTION, IREE))
+    assert (configured.family, configured.version, configured.built) == (plain.family, plain.version, plain.built)
+    assert (configured.settings, plain.settings) == (("--iree-input-demote-f64-to-f32=false",), ())
+    assert configured.title == "iree 3.13.0[--iree-input-demote-f64-to-f32=false]"
     iree = known_runtimes()["iree"]
-    assert iree.variables_of(kept) == {**iree.variables, SETTINGS: "--iree-input-demote-f64-to-f32=false"}
+    assert iree.variables_of(configured) == {**iree.variables, SETTINGS: "--iree-input-demote-f64-to-f32=false"}
     assert SETTINGS not in iree.variables_of(plain)
-    assert built_on(KEPT, CALENDAR) == plain.built
+    assert built_on(WITHOUT_DEMOTION, CALENDAR) == plain.built
 
 
-def test_readers_of_one_release_with_other_settings_share_an_environment():
+def test_readers_with_other_settings_share_an_environment():
     environments = ReaderEnvironments(CALENDAR)
-    kept, plain = (environments.folder(Placement(runtime_readers(name, CALENDAR)[0])) for name in (KEPT, IREE))
-    assert kept == plain
+    configured, plain = (
+        environments.folder(Placement(runtime_readers(name, CALENDAR)[0])) for name in (WITHOUT_DEMOTION, IREE)
+    )
+    assert configured == plain
 
 
-def test_readers_in_a_sentence_and_in_lists():
+def test_readers_are_sorted_and_titled():
     read = [read_by(TENSORFLOW).reader, result(reader="0.9.2").reader, result(reader="0.10.2").reader]
     assert titles(read) == "jaxlib 0.9.2, 0.10.2, tensorflow 2.21.0"
     assert by_build_date(read) == ["0.9.2", "0.10.2", TENSORFLOW]
 
 
-def test_a_deployment_target_brings_its_runtime():
+def test_a_deployment_target_can_be_a_runtime():
     serving = DeploymentTarget("serving", reader=TENSORFLOW)
     assert str(serving) == "serving (tensorflow 2.21.0)"
     plan = planned([golden(jaxlib="0.9.2")], readers="0.9.2")
@@ -139,7 +141,7 @@ def test_a_deployment_target_brings_its_runtime():
     assert Policy(deployed=(serving,)).targets_on(day("2026-03-05")) == (serving,)
 
 
-# --- what is promised -------------------------------------------------------------------------------------------------
+# --- promises ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_a_deployment_target_brings_its_runtime():
         ("pjrt==0.9.2", "2022-01-01", True),
     ],
 )
-def test_a_runtime_keeps_its_own_promise_and_not_that_of_jax(reader, written, promised):
+def test_a_runtime_has_its_own_promise_instead_of_jaxs(reader, written, promised):
     (release,) = runtime_readers(reader, CALENDAR)
     assert promise_to(release, day(written), Policy().window_lengths()).promised is promised
 
@@ -170,12 +172,12 @@ def test_a_runtime_keeps_its_own_promise_and_not_that_of_jax(reader, written, pr
         (IREE, Verdict.PASS, "", Judgement.BONUS),
     ],
 )
-def test_what_a_promise_leaves_out_is_not_broken(reader, verdict, message, expected):
+def test_a_refusal_excluded_from_a_promise_is_outside(reader, verdict, message, expected):
     judged = judge_again(read_by(reader, verdict=verdict, message=message), Policy())
     assert judged.judgement is expected
 
 
-def test_the_words_of_one_refusal_are_not_taken_for_another(monkeypatch):
+def test_a_refusal_is_recognized_by_its_own_message_alone(monkeypatch):
     iree = known_runtimes()["iree"]
     refusals = RuntimeRefusal("dialect", "a dialect"), RuntimeRefusal("No handler", "no dialect has it", promised=False)
     other = msgspec.structs.replace(iree, refusals=refusals, promise=RuntimePromise(9999, 9999, "", ""))
@@ -187,13 +189,13 @@ def test_the_words_of_one_refusal_are_not_taken_for_another(monkeypatch):
     assert judgement.judge(outcome, cell.golden, Policy()).judgement is Judgement.OUTSIDE
 
 
-def test_a_deployed_runtime_owes_what_it_never_promised():
+def test_a_refusal_of_a_deployed_runtime_is_owed():
     target = DeploymentTarget("phone", reader=IREE)
     refused = read_by(IREE, verdict=Verdict.REFUSED, message="unknown vhlo")
     assert judge_again(refused, Policy(deployed=(target,))).judgement is Judgement.OWED
 
 
-def test_where_no_runtime_promises_anything_no_window_of_jax_is_named():
+def test_jaxs_windows_are_not_named_for_runtimes_alone():
     bonus = read_by(IREE, judgement=Judgement.BONUS, promised=False)
     assert "is promised by the runtime that reads it" in summarize([bonus]).unpromised
     mixed = [bonus, result(judgement=Judgement.BONUS, promised=False, reader="0.8.1")]
@@ -218,7 +220,7 @@ def test_a_cell_shows_only_known_issues_of_its_runtime(tmp_path):
         assert judgement.judge(outcome, cell.golden, policy).upstream == expected
 
 
-# --- what cannot be asked of it, and what it says ---------------------------------------------------------------------
+# --- calls that a runtime cannot make, and its messages ---------------------------------------------------------------
 
 
 def cell_of(reader: str, checks: tuple[Check, ...] = (), **options) -> Cell:
@@ -228,13 +230,13 @@ def cell_of(reader: str, checks: tuple[Check, ...] = (), **options) -> Cell:
     return Cell(dataclasses.replace(made, manifest=manifest), read, "cpu")
 
 
-def test_an_artifact_for_several_devices_is_refused_with_a_sentence_and_never_promised():
+def test_an_artifact_for_several_devices_is_refused():
     assert cannot_pass(cell_of(TENSORFLOW, mesh={"x": 2})).startswith("tensorflow 2.21.0 is called with one device")
     assert cannot_pass(cell_of(TENSORFLOW)) == ""
     assert cannot_pass(cell_of("0.9.2", mesh={"x": 2})) == ""  # jaxlib has as many as it is asked for
 
 
-def test_a_platform_that_must_refuse_an_artifact_has_cells_of_jaxlib_alone():
+def test_runtimes_have_no_cells_that_must_refuse():
     made = golden(jaxlib="0.9.2")
     refused = msgspec.structs.replace(made.manifest, options=Options(platforms=("tpu",), refused_on=("cpu",)))
     goldens = [made, dataclasses.replace(made, manifest=refused)]
@@ -246,7 +248,7 @@ def test_a_platform_that_must_refuse_an_artifact_has_cells_of_jaxlib_alone():
     ]
 
 
-def test_a_runtime_has_cells_on_the_cpu_alone():
+def test_runtimes_have_cells_on_the_cpu_alone():
     made = golden(jaxlib="0.9.2")
     both = msgspec.structs.replace(made.manifest, options=Options(platforms=("cpu", "cuda")))
     plan = planned(
@@ -259,7 +261,7 @@ def test_a_runtime_has_cells_on_the_cpu_alone():
     ]
 
 
-def test_only_calls_that_a_runtime_can_make_are_asked_of_it():
+def test_runtimes_get_only_the_calls_they_can_make():
     assert [check.name for check in cell_of(IREE, refused_on=("cpu",)).checks] == [""]
     assert cell_of(IREE).checks[0].refused is None
     assert cell_of("0.9.2", refused_on=("cpu",)).checks[0].refused is not None
@@ -280,7 +282,7 @@ def test_only_calls_that_a_runtime_can_make_are_asked_of_it():
         ("no room", "", Verdict.ERROR, "ValueError: no room"),
     ],
 )
-def test_a_refusal_by_message_or_stderr_is_shown_without_folder(message, stderr, verdict, first):
+def test_a_refusal_is_shown_without_temporary_folders(message, stderr, verdict, first):
     reply = Reply(Stage.DESERIALIZE, "error", type="ValueError", message=message, stderr=stderr)
     outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
     assert outcome.verdict is verdict
@@ -288,18 +290,18 @@ def test_a_refusal_by_message_or_stderr_is_shown_without_folder(message, stderr,
     assert "/s/0/" not in outcome.message
 
 
-def test_a_value_that_a_binding_cannot_pass_is_not_run_with_the_reason():
+def test_a_value_that_a_binding_cannot_pass_is_not_run():
     reply = Reply(Stage.READ, "error", type="TypeError", message="this binding has no float8_e3m4")
     outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
     assert (outcome.verdict, outcome.message) == (Verdict.NOT_RUN, "this binding has no float8_e3m4")
 
 
-# --- its file ---------------------------------------------------------------------------------------------------------
+# --- the file of a runtime --------------------------------------------------------------------------------------------
 
 FILE = 'name: acme\nabout: A runtime.\nworker: acme_worker.py\nrequirements: ["acme=={version}"]\ncheck: print(1)\n'
 
 
-def test_a_file_that_is_none_of_a_runtime_is_named_in_the_error(tmp_path):
+def test_a_malformed_runtime_file_is_named_in_the_error(tmp_path):
     (tmp_path / "acme.yaml").write_text(FILE + "colour: red\n")
     with pytest.raises(ReleaseError, match=r"acme\.yaml: expected the file of a runtime: .*colour"):
         load_runtime(tmp_path / "acme.yaml")
@@ -308,7 +310,7 @@ def test_a_file_that_is_none_of_a_runtime_is_named_in_the_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         ("name: acme", "name: my-acme", "name: expected letters, digits and _, a letter first"),
         ("name: acme", "name: window", "none of all, deployed, newest, window, writer; found 'window'"),
@@ -333,17 +335,17 @@ def test_a_file_that_is_none_of_a_runtime_is_named_in_the_error(tmp_path):
         ),
     ],
 )
-def test_what_its_author_would_see_late_is_an_error_of_the_file(old, new, says, tmp_path):
+def test_mistakes_in_a_runtime_file_are_found_when_loading(old, new, message, tmp_path):
     (tmp_path / "acme_worker.py").touch()
     path = tmp_path / "acme.yaml"
     path.write_text(FILE)
     assert load_runtime(path).name == "acme"
     path.write_text(FILE.replace(old, new))
-    with pytest.raises(ReleaseError, match=re.escape(says)):
+    with pytest.raises(ReleaseError, match=re.escape(message)):
         load_runtime(path)
 
 
-def test_a_stored_result_of_a_runtime_that_is_not_installed_is_not_judged():
+def test_results_of_a_missing_runtime_are_not_judged():
     reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     stored = msgspec.structs.replace(result(), reader=reader)
     with pytest.raises(ReleaseError, match=r"found 'acme'\. A package that adds another one has to be installed"):
@@ -351,7 +353,7 @@ def test_a_stored_result_of_a_runtime_that_is_not_installed_is_not_judged():
 
 
 @pytest.mark.parametrize(
-    ("points", "says"),
+    ("points", "message"),
     [
         ([("acme", "acme"), ("again", "acme")], "a runtime acme is there already"),
         ([("jaxlib", "jaxlib")], "a runtime jaxlib is there already"),
@@ -359,7 +361,7 @@ def test_a_stored_result_of_a_runtime_that_is_not_installed_is_not_judged():
         ([("none", "")], "The runtime none of a.b cannot be loaded: ValidationError: Expected `object`"),
     ],
 )
-def test_entry_points_that_clash_or_break_are_errors(points, says, tmp_path, monkeypatch):
+def test_entry_points_that_clash_or_break_are_errors(points, message, tmp_path, monkeypatch):
     class Point:
         value = "a.b"
 
@@ -379,7 +381,7 @@ def test_entry_points_that_clash_or_break_are_errors(points, says, tmp_path, mon
     monkeypatch.setattr(runtimes, "entry_points", lambda group: [Point(*point) for point in points])
     known_runtimes.cache_clear()
     try:
-        with pytest.raises(ReleaseError, match=says):
+        with pytest.raises(ReleaseError, match=message):
             known_runtimes()
     finally:
         known_runtimes.cache_clear()

@@ -1,4 +1,4 @@
-"""The halves of TensorFlow, SavedModel and LiteRT: what they say without a runtime, and calls in real ones."""
+"""The halves of TensorFlow, SavedModel and LiteRT, with stand-ins for their modules and in real runtimes."""
 
 import importlib.util
 import sys
@@ -29,7 +29,7 @@ def half_of(name):
 
 @pytest.fixture
 def stubs(monkeypatch):
-    """Modules of the names that halves import, with as much in them as a call uses before its first stage."""
+    """Stand-ins for the modules that the halves import, with what a call uses before its first stage."""
 
     def as_dtype(name):
         if name not in ("float32", "bfloat16"):
@@ -52,7 +52,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "fields", "message"), REFUSED)
-def test_what_a_binding_cannot_pass_is_refused_before_the_first_stage(stubs, name, fields, message):
+def test_unsupported_values_are_refused_before_the_first_stage(stubs, name, fields, message):
     call = {"tokens": 0, "inputs": [], "outputs": [], "kept": [], "module": "", "platforms": ["cpu"]}
     stages = []
     with pytest.raises(NotImplementedError, match=message):
@@ -70,11 +70,11 @@ LEADS = [
 
 
 @pytest.mark.parametrize("lead", LEADS)
-def test_a_message_of_tensorflow_is_shown_without_python_lines(lead):
+def test_python_lines_are_removed_from_tensorflows_messages(lead):
     assert half_of("tensorflow").STACK.sub("", f"{lead}Cannot deserialize\n  File 3") == "Cannot deserialize\n  File 3"
 
 
-def test_a_saved_model_is_refused_as_tensorflow_refuses():
+def test_the_savedmodel_runtime_repeats_tensorflows_facts():
     tensorflow, savedmodel = map(runtime_named, ("tensorflow", "savedmodel"))
     for field in ("worker", "requirements", "check", "megabytes", "download_megabytes", "promise", "refusals"):
         assert getattr(savedmodel, field) == getattr(tensorflow, field)
@@ -85,7 +85,7 @@ def test_a_saved_model_is_refused_as_tensorflow_refuses():
 
 
 def interpreter_of(reader):
-    """The interpreter of a reader's environment, which matrices of other tests share: TensorFlow takes 1.4 GB."""
+    """Return the interpreter of a reader's environment, which other tests share, since TensorFlow takes 1.4 GB."""
     (release,) = runtime_readers(reader, load_calendar())
     return str(ReaderEnvironments(load_calendar()).build(Placement(release)).python)
 
@@ -105,7 +105,7 @@ def forward(x, w):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("saved", [False, True], ids=["tensorflow", "savedmodel"])
-def test_tensorflow_calls_what_was_exported(saved, tmp_path, monkeypatch):
+def test_tensorflow_runs_an_artifact(saved, tmp_path, monkeypatch):
     if saved:
         monkeypatch.setenv("JAXEXPORT_SAVED_MODEL", "1")
     python = interpreter_of(IN_TENSORFLOW)
@@ -119,7 +119,7 @@ def test_tensorflow_calls_what_was_exported(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.matrix
-def test_tensorflow_says_how_far_it_came(tmp_path):
+def test_a_refusal_of_tensorflow_has_its_stage(tmp_path):
     python, value = interpreter_of(IN_TENSORFLOW), np.eye(3, dtype=np.float32)
     called = call_half(
         "tensorflow", exported(jnp.linalg.cholesky, *types_of(value)), value, folder=tmp_path, python=python
@@ -130,7 +130,7 @@ def test_tensorflow_says_how_far_it_came(tmp_path):
 
 
 @pytest.mark.matrix
-def test_litert_calls_what_was_exported(tmp_path):
+def test_litert_runs_an_artifact(tmp_path):
     python = interpreter_of(IN_LITERT)
     values = np.ones((2, 3), np.float32), np.full((3, 4), 0.5, np.float32)
     artifact = exported(forward, *types_of(*values), platforms=("cpu", "cuda"))
@@ -141,7 +141,7 @@ def test_litert_calls_what_was_exported(tmp_path):
 
 
 @pytest.mark.matrix
-def test_litert_takes_and_returns_int4(tmp_path):
+def test_litert_accepts_and_returns_int4(tmp_path):
     value = np.array([[1, -2, 3]], ml_dtypes.int4)
     artifact = exported(lambda x: x.T, *types_of(value))
     called = call_half("litert", artifact, value, folder=tmp_path, python=interpreter_of(IN_LITERT))

@@ -1,1 +1,1 @@
-"""Mutations of the modules that decide: does a fast test notice each? See `__main__`."""
+"""Mutations of the modules that decide, each of which a fast test has to notice. See `__main__`."""

@@ -1,9 +1,8 @@
-"""Mutate the modules that decide, one place at a time, and look whether their fast tests notice: `nox -s mutations`.
+"""A check that fast tests notice mutations of the modules that decide: `nox -s mutations`.
 
-Cosmic Ray makes the mutations; modules.yaml says which modules there are, which tests belong to each, and which
-mutations change nothing that anybody can see, with the reason. A sample of each module is tried, the same each time;
-`--all` tries every mutation. A mutation is shown to the tests that run its line, the fastest first. Nothing in the
-checkout is changed: each worker has a copy.
+Cosmic Ray makes the mutations. modules.yaml lists the modules, the tests of each, and the mutations without an effect,
+with the reason. A sample of each module is tried, the same each time; `--all` tries every mutation. The tests that run
+its line are run, the fastest first. Each worker changes a copy, never the checkout.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from tools.mutations.lines import MODULE, RECORD
 from tools.mutations.operators import OPERATORS
 
 _UNSEEN = re.compile(r"@dataclass\(|@functools\.|if TYPE_CHECKING:|class .*\bfrozen=True")
-"""Lines that no test has to be about: what is frozen, how large a cache is, what is imported for types."""
+"""Lines whose mutations no test has to notice: frozen classes, sizes of caches, imports for types."""
 
 
 class Unseen(msgspec.Struct, forbid_unknown_fields=True):
-    """A mutation that changes nothing that anybody can see: part of the line as it is, its operator, and the reason."""
+    """A mutation without an effect: a part of the unchanged line, its operator, and the reason."""
 
     line: str
     operator: str
@@ -49,8 +48,8 @@ class Module(msgspec.Struct, forbid_unknown_fields=True):
     unseen: tuple[Unseen, ...] = ()
 
 
-Ran = dict[str, tuple[float, frozenset[int]]]
-"""Of each test how many seconds it takes, and the lines of a module that it runs."""
+TestLines = dict[str, tuple[float, frozenset[int]]]
+"""The seconds that each test takes, and the lines of a module that it runs."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Mutation:
 
     @property
     def reason(self) -> str:
-        """Why nobody can see it; empty for one that has an effect."""
+        """Why the mutation has no effect; empty where it has one."""
         listed = (one.reason for one in self.module.unseen if one.line in self.text and one.operator == self.operator)
         return next(listed, "")
 
@@ -74,28 +73,28 @@ class Mutation:
 
 
 def mutations_of(module: Module) -> Iterator[Mutation]:
-    """All mutations of a module."""
+    """Yield all mutations of a module."""
     source = (ROOT / module.path).read_text(encoding="utf-8")
     lines = source.splitlines()
     nodes = list(ast_nodes(get_ast(source)))
     for name, operator in OPERATORS.items():
-        places = ((node, place) for node in nodes for place in operator.mutation_positions(node))
-        for occurrence, (node, ((line, _), _)) in enumerate(places):
+        positions = ((node, position) for node in nodes for position in operator.mutation_positions(node))
+        for occurrence, (node, ((line, _), _)) in enumerate(positions):
             unseen = _UNSEEN.match(lines[line - 1])
             is_of_signature = node.parent is not None and node.parent.type == "parameters"  # `*` is no product there
             if not unseen and not is_of_signature:
                 yield Mutation(module, name, occurrence, line, lines[line - 1])
 
 
-def noticed(mutation: Mutation, ran: Ran, folder: Path) -> bool:
-    """Whether a test of the module fails where the copy in this folder is mutated."""
+def noticed(mutation: Mutation, ran: TestLines, folder: Path) -> bool:
+    """Return whether a test of the module fails in the copy in `folder` after this mutation."""
     target = folder / mutation.module.path
     original = target.read_text(encoding="utf-8")
     changed = mutate_code(original, OPERATORS[mutation.operator], mutation.occurrence)
     if changed is None or changed == original:
-        raise SystemExit(f"{mutation}: Cosmic Ray has changed nothing")
+        raise SystemExit(f"{mutation}: expected Cosmic Ray to change the module, but it did not")
     running = sorted((seconds, test) for test, (seconds, lines) in ran.items() if mutation.line in lines)
-    # A line that no test runs is run by their imports, as the value of a constant is.
+    # A line that no test runs, such as the value of a constant, is run when the tests import the module.
     tests = [test for _, test in running] or mutation.module.tests
     write(target, changed)
     try:
@@ -104,17 +103,17 @@ def noticed(mutation: Mutation, ran: Ran, folder: Path) -> bool:
         write(target, original)
 
 
-def ran_by(module: Module, folder: Path) -> Ran:
-    """The lines of a module that each of its tests runs, without any mutation, and the seconds that the test takes."""
+def ran_by(module: Module, folder: Path) -> TestLines:
+    """Return the seconds that each test of a module takes without any mutation, and the lines that it runs."""
     record = folder / "lines.json"
     variables = {MODULE: str(folder / module.path), RECORD: str(record)}
     if exit_code(module.tests, folder, "-p", "tools.mutations.lines", **variables) != 0:
-        raise SystemExit(f"{module.path}: its tests fail without any mutation")
-    return msgspec.json.decode(record.read_bytes(), type=Ran)
+        raise SystemExit(f"{module.path}: expected its tests to pass without any mutation, but they fail")
+    return msgspec.json.decode(record.read_bytes(), type=TestLines)
 
 
 def main() -> None:
-    """Try what the options say, print what no test notices, and end with 1 where that is too much."""
+    """Try the chosen mutations, and print those that no test notices; the exit code is 1 if they are too many."""
     parser = argparse.ArgumentParser(prog="tools.mutations", description=__doc__)
     parser.add_argument("--sample", type=int, default=4, help="mutations of each module. Default: 4")
     parser.add_argument("--seed", type=int, default=0, help="another sample")
@@ -134,7 +133,7 @@ def main() -> None:
 
 
 def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
-    """Whether each of these was noticed, as many at a time as there are folders for copies."""
+    """Return whether each mutation was noticed; as many run at a time as there are folders for copies."""
     free: SimpleQueue[Path] = SimpleQueue()
     for folder in folders:
         make_copy(folder)
@@ -148,7 +147,7 @@ def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
         finally:
             free.put(folder)
 
-    def record(module: Module) -> tuple[str, Ran]:
+    def record(module: Module) -> tuple[str, TestLines]:
         with free_copy() as folder:
             return module.path, ran_by(module, folder)
 
@@ -166,7 +165,7 @@ def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
 
 
 def report(mutations: Sequence[Mutation], results: Sequence[bool]) -> None:
-    """Print what was noticed. Ends with 1 where less than 97 % of those with an effect were."""
+    """Print how many mutations were noticed. The exit code is 1 below 97 % of those with an effect."""
     effective: dict[str, list[bool]] = {}
     for mutation, was_noticed in zip(mutations, results, strict=True):
         if not mutation.reason:

@@ -16,7 +16,7 @@ COPIED = (
     "pyproject.toml",
 )
 SECONDS = 300
-"""After this long a changed program hangs: it was noticed."""
+"""A program that runs longer after a mutation hangs, which counts as noticed."""
 
 
 def make_copy(folder: Path) -> None:
@@ -31,13 +31,13 @@ def make_copy(folder: Path) -> None:
 
 
 def write(target: Path, text: str) -> None:
-    """Replace a module of a copy, and drop its bytecode, which may be of the same second."""
+    """Replace a module of a copy, and delete its bytecode, which Python would use if both are of the same second."""
     target.write_text(text, encoding="utf-8")
     Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
 
 
 def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str) -> int:
-    """How pytest ends with these tests in a copy: 0 all pass, 1 some fail, 2 or 4 a module cannot be imported."""
+    """Return pytest's exit code for tests in a copy: 0 all pass, 1 some fail, 2 or 4 a module cannot be imported."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words, *tests]
     given = {**os.environ, "PYTHONPATH": str(folder), **variables}
     given.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -46,5 +46,6 @@ def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str)
     except subprocess.TimeoutExpired:
         return 1
     if done.returncode not in (0, 1, 2, 4):
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout.decode()[-2000:]}")
+        problem = f"expected exit code 0, 1, 2 or 4, found {done.returncode}"
+        raise SystemExit(f"{' '.join(command)}: {problem}:\n{done.stdout.decode()[-2000:]}")
     return done.returncode

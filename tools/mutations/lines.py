@@ -1,4 +1,4 @@
-"""A pytest plugin that writes down which lines of a module each test runs, and how long the test took."""
+"""A pytest plugin that records which lines of a module each test runs, and how long the test takes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _ran(_: CodeType, line: int) -> Any:
 
 
 def pytest_configure() -> None:
-    """Begin to watch."""
+    """Begin to record lines."""
     monitoring = sys.monitoring
     monitoring.use_tool_id(_TOOL, __name__)
     monitoring.register_callback(_TOOL, monitoring.events.PY_START, _started)
@@ -43,7 +43,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Write down what this test runs."""
+    """Run a test, and record its lines and seconds."""
     _lines.clear()
     sys.monitoring.restart_events()
     began = time.monotonic()
@@ -53,5 +53,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    """Hand it over."""
+    """Write the record."""
     Path(os.environ[RECORD]).write_text(json.dumps(_record), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is done to one place of a module: operators of Cosmic Ray, and three for conditions that it leaves alone."""
+"""The operators that mutate a module: those of Cosmic Ray, and three for conditions that it does not change."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _COSMIC_RAY = (
     *(f"ReplaceComparisonOperator_{pair}" for pair in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt")),
     *(f"ReplaceBinaryOperator_{pair}" for pair in ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "BitAnd_BitOr")),
 )
-"""``|`` stays: nearly all are in annotations."""
+"""The operators of Cosmic Ray that are used. None is for ``|``, which is nearly always in an annotation."""
 _SWAPPED = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 
 class _OfChildren(Operator):  # type: ignore[misc]  # Cosmic Ray has no types
-    """An operator that writes something else in place of some children of a node."""
+    """An operator that replaces some children of a node."""
 
     def chosen(self, node: Any) -> Iterator[tuple[int, str]]:
-        """The positions of these children, and what to write in place of each."""
+        """Return the positions of these children, each with its replacement."""
         raise NotImplementedError
 
     def mutation_positions(self, node: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -43,7 +43,7 @@ class _OfChildren(Operator):  # type: ignore[misc]  # Cosmic Ray has no types
 
 
 class _InvertCondition(_OfChildren):
-    """Inverts the condition of an ``elif`` and of a comprehension, and each ``in`` and ``not in``."""
+    """An operator that inverts conditions of ``elif`` and comprehensions, and each ``in`` and ``not in``."""
 
     def chosen(self, node: Any) -> Iterator[tuple[int, str]]:
         for position, child in enumerate(getattr(node, "children", ())):
@@ -54,7 +54,7 @@ class _InvertCondition(_OfChildren):
 
 
 class _SwapQuantifier(_OfChildren):
-    """Swaps ``any`` and ``all``, ``min`` and ``max`` where they are called."""
+    """An operator that swaps calls of ``any`` and ``all``, ``min`` and ``max``."""
 
     def chosen(self, node: Any) -> Iterator[tuple[int, str]]:
         if node.type == "atom_expr" and (other := _SWAPPED.get(getattr(node.children[0], "value", ""))):
@@ -62,7 +62,7 @@ class _SwapQuantifier(_OfChildren):
 
 
 class _InvertReturn(_OfChildren):
-    """Inverts what a function that is annotated with ``-> bool`` returns."""
+    """An operator that inverts what a function with the annotation ``-> bool`` returns."""
 
     def chosen(self, node: Any) -> Iterator[tuple[int, str]]:
         if node.type == "return_stmt":

@@ -1,7 +1,7 @@
 """The reference, made from the code: ``python -m tools.reference`` renews docs/reference/.
 
-A page is written by hand, but for what stands between ``<!-- from the code: NAME -->`` and ``<!-- end -->``: that is
-what the function `NAME` of `PARTS` returns.
+A page is written by hand, except for the parts between ``<!-- from the code: NAME -->`` and ``<!-- end -->``: such a
+part is what the function `NAME` of `PARTS` returns.
 """
 
 from __future__ import annotations
@@ -28,20 +28,24 @@ _PART = re.compile(r"(<!-- from the code: ([\w -]+) -->\n).*?(<!-- end -->)", re
 
 
 def pages() -> list[Path]:
-    """The pages that have a part from the code."""
+    """Return the pages that have a part from the code."""
     return [page for page in sorted(PAGES.glob("*.md")) if _PART.search(page.read_text(encoding="utf-8"))]
 
 
 def renewed(text: str) -> str:
-    """The text of a page with its parts as the code has them now. Raises `KeyError` for a part that nobody makes."""
+    """Return the text of a page with its parts made anew from the code.
+
+    Raises:
+        KeyError: the page names a part that is not in `PARTS`.
+    """
     return _PART.sub(lambda part: f"{part[1]}\n{_spaced(PARTS[part[2]]())}\n\n{part[3]}", text)
 
 
 def _spaced(text: str) -> str:
-    """The text with one empty line where there are several."""
+    """Return the text with one empty line instead of several."""
     return re.sub(r"\n{3,}", "\n\n", text.strip())
 
 
 def parts_of(text: str) -> list[str]:
-    """The names of the parts in a page."""
+    """Return the names of the parts in a page."""
     return [name for _, name, _ in _PART.findall(text)]

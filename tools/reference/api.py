@@ -35,12 +35,12 @@ BY_NAME = {
     **dict.fromkeys(("AbstractDevice", "AbstractMesh", "HloSharding", "NamedSharding", "PartitionSpec"), "as in jax"),
     **dict.fromkeys(("ArtifactError", "Constant", "DisabledCheck", "Function", "UnknownField"), ""),
 }
-"""Types of which attributes are listed by name and type; the source code says the rest."""
+"""Types whose attributes are listed by name and type only, each with what to say of their names."""
 
 
 @functools.cache
 def modules() -> griffe.ModulesCollection:
-    """The source code of both packages, read and not imported."""
+    """Return the source code of both packages, parsed without importing it."""
     loader = griffe.GriffeLoader(search_paths=["."], docstring_parser=griffe.Parser.google)
     for package in PACKAGES:
         loader.load(package)
@@ -49,15 +49,15 @@ def modules() -> griffe.ModulesCollection:
 
 
 def source_of(module: str, name: str) -> griffe.Object:
-    """A public name as the source code has it."""
+    """Return the object of a public name in the source code."""
     found = modules()[f"{module}.{name}"]
     return found.final_target if isinstance(found, griffe.Alias) else found
 
 
 def members_of(kind: griffe.Object) -> list[griffe.Object]:
-    """The public members of a class, in the order of the source."""
+    """Return the public members of a class, in the order of the source."""
     hidden = INTERNAL.get(kind.name, ())
-    # Of a base class that is not public, what a public class inherits is its own.
+    # Members that a public class inherits from a base class which is not public are described as its own.
     public = {name for listed in (STABLE, PROVISIONAL) for names in listed.values() for name in names}
     bases = [base for base in reversed(kind.mro()) if base.name not in public] if isinstance(kind, griffe.Class) else []
     members = {name: member for each in (*bases, kind) for name, member in each.members.items()}
@@ -69,12 +69,12 @@ def members_of(kind: griffe.Object) -> list[griffe.Object]:
 
 
 def names(listed: Mapping[str, tuple[str, ...]]) -> str:
-    """A section for each module, and in it one for each name."""
+    """Return a section for each module, with a section for each of its names."""
     return "\n".join(line for module, names in listed.items() for line in _module(module, names))
 
 
 def documented(module: str, path: str, title: str) -> str:
-    """The section of one function, under another name than it has in the code."""
+    """Return the section of one function, under another title than its name in the code."""
     function = modules()[f"{module}.{path}"]
     return f"### {title}\n\n{_signature(function, title)}\n{_docstring(function)}"
 
@@ -100,31 +100,31 @@ def _members(kind: griffe.Class) -> str:
         about = ", ".join(filter(None, ("Attributes", BY_NAME[kind.name])))
         lines = [f"{about}: {', '.join(f'`{_typed(member)}`' for member in attributes)}.\n\n"]
     else:
-        lines = [f"- `{_typed(member)}`: {_line(said_of(member))}\n" for member in attributes]
+        lines = [f"- `{_typed(member)}`: {_line(meaning_of(member))}\n" for member in attributes]
     lines += [f"- `{signature_of(member)}`: {_paragraph(member)}\n" for member in members if member.is_function]
     return "".join(lines) + "\n"
 
 
 def _typed(attribute: griffe.Attribute) -> str:
-    """The name of an attribute with its type, where it has one."""
+    """Return the name of an attribute with its type, if it has one."""
     return ": ".join(filter(None, (attribute.name, _type(annotation_of(attribute)))))
 
 
 def _paragraph(method: griffe.Object) -> str:
-    """The docstring of a method on one line."""
+    """Return the docstring of a method on one line."""
     return " ".join(_docstring(method).split())
 
 
 def annotation_of(member: griffe.Attribute) -> griffe.Expr | str | None:
-    """The type of an attribute; of one that is an argument of `__init__`, that of the argument."""
+    """Return the type of an attribute; if it is an argument of `__init__`, the type of the argument."""
     made = member.parent.members.get("__init__") if member.parent else None
     if member.annotation is None and isinstance(made, griffe.Function) and str(member.value) in made.parameters:
         return made.parameters[str(member.value)].annotation
     return member.annotation
 
 
-def said_of(member: griffe.Object) -> str:
-    """What a member is: the first paragraph of its docstring, the comment behind it, or the help of an option."""
+def meaning_of(member: griffe.Object) -> str:
+    """Return what a member means: the first paragraph of its docstring, the comment behind it, or an option's help."""
     if member.docstring:
         return inspect.cleandoc(member.docstring.value).split("\n\n")[0]
     if isinstance(member, griffe.Attribute) and str(member.value).startswith("_option("):
@@ -133,7 +133,7 @@ def said_of(member: griffe.Object) -> str:
 
 
 def _type(annotation: griffe.Expr | str | None) -> str:
-    """A type as people read it: without names of types that are only short for others."""
+    """Return a type as text, with the full type in place of each alias."""
     text = str(annotation or "")
     for name in names_in(annotation):
         meant = modules()[name.canonical_path] if name.canonical_path.split(".")[0] in PACKAGES else None
@@ -143,13 +143,13 @@ def _type(annotation: griffe.Expr | str | None) -> str:
 
 
 def names_in(annotation: griffe.Expr | str | None) -> list[griffe.ExprName]:
-    """The names in a type."""
+    """Return the names in a type."""
     parts = annotation.iterate(flat=True) if isinstance(annotation, griffe.Expr) else ()
     return [part for part in parts if isinstance(part, griffe.ExprName)]
 
 
 def signature_of(function: griffe.Function, name: str = "") -> str:
-    """A function with its parameters and what it returns, on one line."""
+    """Return the signature of a function on one line."""
     return f"{name or function.name}({', '.join(_parameters(function))}) -> {_type(function.returns)}"
 
 
@@ -182,7 +182,7 @@ def _parameter(parameter: griffe.Parameter) -> str:
 
 
 def _docstring(found: griffe.Object) -> str:
-    """The docstring with its sections as lists."""
+    """Return the docstring with its sections as lists."""
     return "\n".join(_section(section, INTERNAL.get(found.name, ())) for section in _sections(found)) + "\n"
 
 

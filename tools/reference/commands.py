@@ -1,4 +1,7 @@
-"""Every command with its arguments, options and examples, as `--help` has them. What many take is described once."""
+"""Every command with its arguments, options and examples, as `--help` shows them.
+
+An option that many commands take is described once.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ MANY = 2
 """An option that this many commands take, with the same text, is described once."""
 MOST_EXAMPLES = 2
 OF_ALL = re.compile(r", 2 [^,.;]+(?=, \d|\.)| Ctrl-C ends it with 130\.")
-"""What is said of the exit codes of all commands, in verdicts.md."""
+"""The part of the exit codes that is the same for all commands: verdicts.md has it once."""
 JSON = ("--json", "Print JSON: [the documents](json-output.md).")
-"""What stands for an option that says no more than by which schema it prints."""
+"""The text for an option of which only the schema differs."""
 OF_A_CELL = ("explain", "bisect", "reduce")
-"""Commands that take a cell: what all of them take is named once."""
+"""Commands that take a cell: their common options are listed once."""
 
 Option = tuple[str, str]
 
 
 def every_command() -> str:
-    """All commands, in the sections of the help."""
+    """Return all commands, in the sections of the help."""
     assert isinstance(jaxexport, HelpfulGroup)
     common = _common()
     return "\n".join(
@@ -37,7 +40,7 @@ def every_command() -> str:
 
 
 def common_options() -> str:
-    """The options that many commands take; where two have one name, with their commands."""
+    """Return the options that many commands take; where two have the same name, each with its commands."""
     common = _common()
     times = Counter(_short(names) for names, _ in common)
     lines = []
@@ -48,12 +51,12 @@ def common_options() -> str:
 
 
 def own_options() -> str:
-    """The options of `jaxexport` itself."""
+    """Return the options of `jaxexport` itself."""
     return _lines(_options(click.Context(jaxexport, info_name=NAME)))
 
 
 def _common() -> dict[Option, list[str]]:
-    """The options of at least `MANY` commands, by name, with these commands."""
+    """Return the options of at least `MANY` commands, by name, with these commands."""
     found: dict[Option, list[str]] = {}
     for path, command in _runnable(jaxexport, ""):
         for option in _options(click.Context(command, info_name=command.name)):
@@ -62,12 +65,12 @@ def _common() -> dict[Option, list[str]]:
 
 
 def _of_a_cell(common: Mapping[Option, list[str]]) -> list[str]:
-    """The names of the options that every command takes which takes a cell."""
+    """Return the names of the options that all commands of `OF_A_CELL` take."""
     return [code(_short(names)) for (names, _), commands in common.items() if {*OF_A_CELL} <= {*commands}]
 
 
 def _runnable(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
-    """All commands below a group, with what is typed after `jaxexport`."""
+    """Yield all commands below a group, with what is typed after `jaxexport`."""
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from _runnable(command, f"{path}{name} ")
@@ -76,7 +79,7 @@ def _runnable(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
 
 
 def _short(names: str) -> str:
-    """An option without its value and its other names."""
+    """Return an option without its value and its other names."""
     return names.split(" ")[0].rstrip(",")
 
 
@@ -114,14 +117,17 @@ def _command(command: click.Command, parent: click.Context, common: Mapping[Opti
 
 
 def _paragraphs(command: click.Command) -> list[str]:
-    """The paragraphs of the help. All but the first, and that of the exit codes, are on the page that has more."""
+    """Return the paragraphs of a command's help.
+
+    The reference has only the first and that of the exit codes; the command's page has the others.
+    """
     return [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
 
 
 def _options(context: click.Context) -> list[Option]:
-    # With the records of the help, so that defaults and limits are said as they are there.
+    # From the records that the help prints, so that defaults and limits have the same words.
     records = [parameter.get_help_record(context) for parameter in context.command.get_params(context)]
-    # An argument without a text is in the usage, and the text of the command says what it is.
+    # An argument without a text is in the usage, and the command's own text explains it.
     options = [(names, meaning) for names, meaning in filter(None, records) if meaning and "--help" not in names]
     return [
         JSON if re.fullmatch(r"Print JSON \(schema/\S+\)\.", meaning) else (names, meaning)
@@ -134,7 +140,7 @@ def _lines(options: Sequence[Option]) -> str:
 
 
 def _in_short(meaning: str) -> str:
-    """The text of an option on one line, without the limits of its value, which the command itself says."""
+    """Return the text of an option on one line, without the limits of its value, which `--help` shows."""
     text = re.sub(r" \[[^];]*x[<>]=[^];]*\]|; [^];]*x[<>]=[^];]*(?=\])", "", " ".join(meaning.split()))
     return re.sub(r" \(schema/\S+\)", "", text).replace("may be given several times", "repeatable")
 

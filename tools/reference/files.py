@@ -1,6 +1,6 @@
-"""The files that a run and a golden have, field by field, and what `--json` prints, by the names of its fields.
+"""The fields of the files of runs and goldens, and the names of the fields that `--json` prints.
 
-Types of which no page needs the fields are in the JSON Schema alone.
+A type whose fields no page needs is in the JSON Schema alone.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ POLICY = "policy"
 
 
 def fields_of(name: str) -> Callable[[], str]:
-    """The fields of one file."""
+    """Return a function that lists the fields of one file."""
     return lambda: fields(schema(name))
 
 
 def names_of(name: str) -> str:
-    """The names of the fields of a document."""
+    """Return the names of the fields of a document."""
     return ", ".join(map(code, whole(schema(name))["properties"]))
 
 
 def types_of_the_files() -> str:
-    """A section for each type in `OF_FILES`."""
+    """Return a section for each type in `OF_FILES`."""
     homes = {kind: found for found in map(schema, FILES) for kind in found["$defs"]}
     return "\n".join(section(homes[name], name) for name in OF_FILES)
 
 
 def output() -> str:
-    """The documents that commands print: each with its schema and the names of its fields."""
+    """Return the documents that commands print, each with its schema and the names of its fields."""
     return "\n".join(_document(name) for name in KINDS if name not in (*FILES, POLICY))
 
 

@@ -1,4 +1,4 @@
-"""How many entries the knowledge base has of each consumer, by what happens: the docs have no room for all of them."""
+"""The number of entries that the knowledge base has of each consumer, by outcome: they are too many for the docs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.reference.markdown import table
 
 
 def entries() -> str:
-    """A row for each consumer: its entries, counted by their outcomes."""
+    """Return a table with a row for each consumer: its entries, counted by their outcomes."""
     by_consumer: dict[str, Counter[str]] = {}
     for issue in known_issues():
         by_consumer.setdefault(issue.consumer, Counter())[issue.outcome] += 1

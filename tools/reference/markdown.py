@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table; a cell is one line."""
+    """Return a table; each cell is put on one line."""
     names = list(head)
     lines = [names, ["---"] * len(names), *([cell(text) for text in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def cell(text: str) -> str:
-    """Text as it may stand in a cell: on one line, and with no bar that would end it."""
+    """Return text as it may be in a cell: on one line, and with bars escaped, which would end the cell."""
     return " ".join(text.replace("``", "`").split()).replace("|", r"\|")
 
 
 def code(text: str) -> str:
-    """Text as it is typed; nothing for none."""
+    """Return text as inline code; an empty one stays empty."""
     return f"`{text}`" if text else ""

@@ -1,4 +1,4 @@
-"""The messages that are known of releases: upstream issues, refusals, and needs of a driver."""
+"""The known messages of releases: upstream issues, refusals, and needs of a driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entries = Mapping[str, JaxRelease] | Mapping[str, JaxlibRelease]
 
 
 def issues() -> str:
-    """A section for each known upstream issue."""
+    """Return a section for each known upstream issue."""
     parts = []
     for issue in known_issues():
         if issue.consumer != JAXLIB:  # knowledge.md has them
@@ -35,27 +35,27 @@ def issues() -> str:
 
 
 def refusals() -> str:
-    """The messages by which jax refuses an artifact."""
+    """Return a table of the messages by which jax refuses an artifact."""
     refused = ((each, f"`{each.stage}`, {code(each.exception)}") for each in load_refusals())
     return _messages(refused, "stage, exception", "jax", load_calendar().jax)
 
 
 def driver_needs() -> str:
-    """The messages by which jaxlib says that it needs a driver."""
+    """Return a table of the messages by which jaxlib says that it needs a driver."""
     needs = ((each, f"{each.platform}, {' or '.join(map(code, each.stages))}") for each in load_driver_needs())
     return _messages(needs, "platform, stage", "jaxlib", load_calendar().jaxlib)
 
 
 def _messages(listed: Iterable[tuple[Any, str]], where: str, package: str, entries: Entries) -> str:
-    """A row for each message: itself, where it comes from, in which releases of the package, and what it means."""
+    """Return a table with a row for each message: its text, its origin, the releases of the package, its meaning."""
     rows = [
-        (code(each.message), place, _range(each.since, each.until, entries), each.meaning) for each, place in listed
+        (code(each.message), origin, _range(each.since, each.until, entries), each.meaning) for each, origin in listed
     ]
     return table(("message", where, package, "meaning"), rows)
 
 
 def _range(since: datetime.date | None, until: datetime.date | None, entries: Entries) -> str:
-    """The releases from one day to another, by the versions that were built on these days."""
+    """Return the releases from one day to another as text, by the versions that were built on these days."""
     named = {entry.built: version for version, entry in entries.items()}
     first = f"from {named[since]}" if since else ""
     last = f"until {named[until]}" if until else ""

@@ -16,22 +16,22 @@ INI_TYPES = {"args": "words", None: "text"}
 
 
 class Options:
-    """What `add_options` adds, in place of a parser of pytest."""
+    """A stand-in for pytest's parser, which records the options that `add_options` adds."""
 
     def __init__(self) -> None:
         self.options: list[tuple[str, dict[str, Any]]] = []
         self.ini: list[tuple[str, str, str | None]] = []
 
     def getgroup(self, *_: str) -> Options:
-        """A group of options is this."""
+        """Return this object, which stands for every group of options too."""
         return self
 
     def addoption(self, name: str, **about: Any) -> None:
-        """Note an option."""
+        """Record an option."""
         self.options.append((name, about))
 
     def addini(self, name: str, help: str, type: str | None = None) -> None:  # noqa: A002 - pytest's name
-        """Note an ini key."""
+        """Record an ini key."""
         self.ini.append((name, help, type))
 
 
@@ -42,18 +42,18 @@ def _added() -> Options:
 
 
 def pytest_options() -> str:
-    """The options of the command line."""
+    """Return a table of the options of the command line."""
     rows = [(code(f"{name} {about.get('metavar', '')}".strip()), about["help"]) for name, about in _added().options]
     return table(("option", "what"), rows)
 
 
 def ini_keys() -> str:
-    """The keys of the ini file."""
+    """Return a table of the keys of the ini file."""
     return table(("key", "value", "what"), [(code(name), INI_TYPES[kind], text) for name, text, kind in _added().ini])
 
 
 def marker_keywords() -> str:
-    """A section for each keyword of the marker."""
+    """Return a section for each keyword of the marker."""
     return "\n".join(
         f"### {name}\n\n`{name}={example}`: {meaning}.{'' if 'default:' in meaning else f' Default: `{default}`.'}\n"
         for name, (default, meaning, example) in all_keywords().items()
@@ -61,7 +61,7 @@ def marker_keywords() -> str:
 
 
 def sessions_text() -> str:
-    """The sessions that `register` defines, with their docstrings."""
+    """Return a table of the sessions that `register` defines, with their docstrings."""
     tree = ast.parse(inspect.getsource(nox_sessions.register))
     rows = []
     for node in ast.walk(tree):
@@ -72,7 +72,7 @@ def sessions_text() -> str:
 
 
 def fixture() -> str:
-    """What a test calls: the fixture, and what it returns."""
+    """Return the sections of what a test calls: the fixture, and the methods of what it returns."""
     return "\n".join(
         documented("pytest_jaxexport.recorder", path, title)
         for path, title in (

@@ -14,16 +14,16 @@ from tools.reference.schema_fields import LINKS, default, line, name_of, section
 
 TESTS = Path(__file__).parents[2] / "tests"
 EXAMPLES = (TESTS / "policy" / "everything.yaml", *sorted(TESTS.glob("features/*/policy.yaml")))
-"""The kernel's keys, and those that features add."""
+"""Policies with an example of each key: those of the kernel, and those that features add."""
 ENTRY = "KnownFailure"
-"""The entry whose fields others share: who answers for it, and until when."""
+"""The entry whose fields others share: its owner, its issue, its expiry."""
 
 IN_SCHEMA = {"RuntimeRelease"}
-"""What only the schema describes: releases of runtimes that are not jaxlib, which somebody measures."""
+"""Types that only the schema describes: releases of other runtimes, which a tool measures and nobody writes."""
 
 
 def key(name: str) -> str:
-    """A key with its example and what is inside of it."""
+    """Return the section of a key: its meaning, its example, and the types of its entries."""
     schema = schemas.schema("policy")
     field = whole(schema)["properties"][name]
     about = line(f"**{code(name)}**", field, schema["$defs"], default(field)).removeprefix("- ")
@@ -34,12 +34,12 @@ def key(name: str) -> str:
 
 
 def keys() -> Iterator[str]:
-    """The names of all keys."""
+    """Yield the names of all keys."""
     yield from whole(schemas.schema("policy"))["properties"]
 
 
 def _entry(schema: dict[str, Any], name: str) -> str:
-    """The fields of an entry or a table, without those that are as in a known failure."""
+    """Return the fields of a type; those that a known failure has too are only named."""
     types = schema["$defs"]
     shared = types[ENTRY]["properties"] if name != ENTRY else {}
     required = types[name].get("required", ())
@@ -56,7 +56,7 @@ def _entry(schema: dict[str, Any], name: str) -> str:
 
 
 def _types_in(part: Any, types: dict[str, Any]) -> Iterator[str]:
-    """The types that a field refers to, and those that they refer to."""
+    """Yield the types that a field refers to, and those that these refer to."""
     if isinstance(part, dict):
         if "$ref" in part:
             yield name_of(part)
@@ -68,7 +68,7 @@ def _types_in(part: Any, types: dict[str, Any]) -> Iterator[str]:
 
 @functools.cache
 def _examples() -> dict[str, str]:
-    """The text of each key with what is indented below it."""
+    """Return the example of each key: its line, and what is indented below it."""
     text = "".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
     found = re.findall(r"^(\w+):.*(?:\n[ -].*)*", text, re.MULTILINE)
     parts = re.findall(r"^\w+:.*(?:\n[ -].*)*", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The fields of a JSON Schema as lists: name, value, default, meaning. Each type is described in one place."""
+"""The fields of a JSON Schema as lists: name, value, default, meaning. Each type is described on one page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERDICTS = {
     "Mode": "modes",
     "Direction": "directions",
 }
-"""Enumerations that verdicts.md has, by the name of its section."""
+"""Enumerations that verdicts.md describes, each with the name of its section."""
 OF_FILES = ("Cause", "Cost", "ListedArtifact", "Origin", "Release", "Timings", "WriterOf")
 """Types that files.md describes: those that users write, and those that programs read of a run."""
 OF_POLICY = ("JaxRelease", "JaxlibRelease")
@@ -37,50 +37,50 @@ LINKS = {
 
 
 def whole(schema: dict[str, Any]) -> dict[str, Any]:
-    """The type that a schema is about, or that of each item of a list."""
+    """Return the type that a schema is about; for a list, the type of its items."""
     definition: dict[str, Any] = schema["$defs"][name_of(schema.get("items", schema))]
     return definition
 
 
 def fields(schema: dict[str, Any], name: str = "") -> str:
-    """A line for each field of a type, without a name of the whole one. Only what is not text says what it is."""
+    """Return a line for each field of a type; without a name, of the type that the schema is about."""
     properties = (schema["$defs"][name] if name else whole(schema))["properties"]
     return "".join(line(code(key), field, schema["$defs"]) for key, field in properties.items())
 
 
 def line(name: str, field: dict[str, Any], types: dict[str, Any], *more: str) -> str:
-    """A line for one field."""
+    """Return the line of one field, with its type unless that is text."""
     kind = words(field, types)
     about = ", ".join(filter(None, ("" if kind == "text" else kind, *more)))
     return f"- {name}{f' ({about})' if about else ''}: {sentences(field.get('description', ''))}\n"
 
 
 def sentences(text: str) -> str:
-    """A description as a paragraph of Markdown."""
+    """Return a description as a paragraph of Markdown."""
     return " ".join(text.replace("``", "`").split())
 
 
 def members(kind: type[enum.Enum]) -> str:
-    """The values of an enumeration, with their meaning."""
+    """Return a table of the values of an enumeration, with their meaning."""
     docs = field_docs(kind)
     return table(("value", "what"), [(code(member.value), docs[member.name]) for member in kind])
 
 
 def section(schema: dict[str, Any], name: str, level: int = 3) -> str:
-    """A type under its own heading."""
+    """Return the description of a type under its own heading."""
     about = sentences(schema["$defs"][name].get("description", ""))
     return f"{'#' * level} {name}\n\n{about}\n\n{fields(schema, name)}"
 
 
 def default(field: dict[str, Any]) -> str:
-    """The default of a field as JSON; empty where that is nothing, or a type with defaults of its own."""
+    """Return the default of a field as text; empty for an empty default, or one of a type with fields of its own."""
     value = field.get("default")
     nothing = value is None or isinstance(value, dict) or value in ("", [], (), False)
     return "" if nothing else f"default {code(json.dumps(value))}"
 
 
 def words(field: dict[str, Any], types: dict[str, Any]) -> str:
-    """What a value may be, in words, but for null, which stands for what is absent."""
+    """Return what a value may be, in words. Null is left out: it stands for an absent value."""
     if "$ref" in field:
         name = name_of(field)
         return LINKS.get(name) or (words(types[name], types) if "enum" in types[name] else code(name))
@@ -101,5 +101,5 @@ def words(field: dict[str, Any], types: dict[str, Any]) -> str:
 
 
 def name_of(reference: dict[str, Any]) -> str:
-    """The name of the type that a `$ref` is to."""
+    """Return the name of the type that a `$ref` refers to."""
     return str(reference["$ref"]).rpartition("/")[2]

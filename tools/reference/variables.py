@@ -32,14 +32,14 @@ BY_LIBRARIES = {
 
 
 def read() -> str:
-    """The variables that are read."""
+    """Return a table of the variables that are read."""
     return table(
         ("variable", "what"), [(", ".join(map(code, names)), text) for names, text in (READ | BY_LIBRARIES).items()]
     )
 
 
 def inherited() -> str:
-    """The variables that a cell inherits."""
+    """Return a table of the variables that a cell inherits."""
     rows = [
         ("the system", sorted(processes.SYSTEM)),
         ("devices", sorted(processes.DEVICES)),
@@ -50,14 +50,14 @@ def inherited() -> str:
 
 
 def given() -> str:
-    """The variables that each cell gets."""
+    """Return a table of the variables that each cell gets."""
     return table(
         ("variable", "value"), [(code(name), code(value)) for name, value in environment.CELL_VARIABLES.items()]
     )
 
 
 def of_an_installation() -> str:
-    """The variables and the keys of uv's configuration that count when an environment of a reader is built."""
+    """Return a table of what counts when a reader's environment is built: variables, and keys of uv's configuration."""
     credentials = [f"UV_INDEX_*{ending}" for ending in uv_settings.CREDENTIALS]
     rows = [
         ("the package index, which decides what is installed", uv_settings.INDEX_VARIABLES),

@@ -13,7 +13,7 @@ from tools.reference.schema_fields import members
 
 
 def verdicts() -> str:
-    """Each verdict with its meaning and its two judgements."""
+    """Return a table of the verdicts, each with its meaning and its two judgements."""
     docs = field_docs(Verdict)
     rows = [
         (code(verdict), docs[verdict.name], VERDICTS[verdict].inside, VERDICTS[verdict].outside) for verdict in Verdict
@@ -22,7 +22,7 @@ def verdicts() -> str:
 
 
 def exit_codes() -> str:
-    """The exit codes of `matrix`, `judge` and `merge`."""
+    """Return a table of the exit codes of `matrix` and `judge`."""
     docs = field_docs(ExitCode)
     rows = [(code(str(exit_code.value)), docs[exit_code.name]) for exit_code in ExitCode]
     return table(("exit code", "when"), rows)

@@ -6,5 +6,5 @@ from export_core.releases.runtimes import Runtime, load_runtime
 
 
 def runtime() -> Runtime:
-    """The entry point: numpyref.yaml, as pytest-jaxexport reads it."""
+    """Return the runtime that numpyref.yaml describes; the entry point names this function."""
     return load_runtime(Path(__file__).with_name("numpyref.yaml"))

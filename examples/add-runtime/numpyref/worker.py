@@ -19,7 +19,7 @@ def run(call, leaves, stage):
 
     if call["devices"] > 1 or len(call["platforms"]) > 1 or call["tokens"]:
         raise ValueError("numpyref takes artifacts for one device of one platform, without ordered effects")
-    arguments = [leaves[place] for place in call["kept"]]
+    arguments = [leaves[index] for index in call["kept"]]
     stage("deserialize")
     with ir.Context() as context:
         module = stablehlo.deserialize_portable_artifact(context, Path(call["module"]).read_bytes())
@@ -34,7 +34,7 @@ def run(call, leaves, stage):
 
 
 def evaluate(operation, inputs):
-    """The result of one operation."""
+    """Return the result of one operation."""
     import numpy as np
     from jaxlib.mlir import ir
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 
 class Classifier(eqx.Module):
-    """Eight numbers of a flower in, the probabilities of three kinds out."""
+    """A classifier: eight numbers of a flower in, the probabilities of three kinds out."""
 
     hidden: eqx.nn.Linear
     output: eqx.nn.Linear
@@ -21,7 +21,7 @@ class Classifier(eqx.Module):
 
 
 class Encoder(eqx.Module):
-    """Five tokens of eight numbers in, one vector out: attention, then the mean."""
+    """An encoder: five tokens of eight numbers in, one vector out, by attention and the mean."""
 
     attention: eqx.nn.MultiheadAttention
     norm: eqx.nn.LayerNorm
@@ -40,11 +40,11 @@ _ENCODER = Encoder(jax.random.key(2))
 
 @eqx.filter_jit
 def classify(flowers: jax.Array) -> jax.Array:
-    """The probabilities of each flower: (n, 8) to (n, 3)."""
+    """Return the probabilities of each flower: (n, 8) to (n, 3)."""
     return jax.vmap(_CLASSIFIER)(flowers)
 
 
 @eqx.filter_jit
 def encode(tokens: jax.Array) -> jax.Array:
-    """One vector for five tokens: (5, 8) to (8,)."""
+    """Return one vector for five tokens: (5, 8) to (8,)."""
     return _ENCODER(tokens)

@@ -1,1 +1,1 @@
-"""Serves exported models with the jaxlib that this server is pinned to."""
+"""A server of exported models, with the jaxlib that it is pinned to."""

@@ -10,12 +10,12 @@ import numpy as np
 
 
 def load(golden):
-    """The exported function of a golden: deserialized, and not compiled yet."""
+    """Return the exported function of a golden, deserialized but not compiled."""
     return jax.export.deserialize(bytearray((golden / "artifact.jaxexport").read_bytes()))
 
 
 def arrays(golden, name):
-    """The flat inputs or outputs of a golden, in order."""
+    """Return the flat inputs or outputs of a golden, in order."""
     with np.load(golden / f"{name}.npz") as file:
         return list(file.values())
 
@@ -30,7 +30,7 @@ def check(golden):
 
 
 def problem(golden):
-    """Why this server must not load a model; empty if it may. Checked in another process, since jaxlib may crash."""
+    """Return why this server must not load a model, empty if it may, from another process, since jaxlib may crash."""
     child = subprocess.run([sys.executable, "-m", "ranking.check", golden], stdout=subprocess.PIPE, text=True)
     if child.returncode < 0:
         return f"{golden}: jaxlib died by signal {-child.returncode}"

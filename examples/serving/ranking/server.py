@@ -12,7 +12,7 @@ from ranking.check import load, problem
 
 
 def start(port, goldens):
-    """A server of these models. Exits if one of them fails the load check: no request reaches it."""
+    """Return a server of these models. Exit if one of them fails the load check: no request reaches it."""
     for golden in goldens:
         if text := problem(golden):
             sys.exit(text)

@@ -16,7 +16,7 @@ def embed(weights, rows):
 
 
 def rank(weights, rows):
-    """A score for each row: how near it is to the first one."""
+    """Return a score for each row: how near it is to the first one."""
     vectors = embed(weights, rows)
     return jax.nn.softmax(vectors @ vectors[0])
 

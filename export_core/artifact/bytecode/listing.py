@@ -291,7 +291,7 @@ class _Texts(Values):
             return self._data(of, cursor.take(cursor.varint("the length of data"), "data"))
         if kind in _INTEGERS or kind in _FLOATS:
             of, start = self.type(self._type_ref(cursor)), cursor.at
-            is_byte = cursor.end - start == 1  # what is written so, is so in every module
+            is_byte = cursor.end - start == 1  # this text means the same in every module
             bits = cursor.byte("a number") if is_byte else cursor.signed("a number")
             return f"{self.attribute(index) if kind in _INTEGERS else _float(of, bits)} : {of}"
         if dialect == "vhlo" and code in ENUMS:
@@ -352,7 +352,7 @@ class _Texts(Values):
             elements = "…" if is_rough else f"SHA-256 {sha256(content).hexdigest()[:DIGITS]}"
             return f"dense<{elements}> : {of}"
         numbers = [number for (number,) in struct.iter_unpack(f"<{code}", content)] if code else []
-        if not code or any(map(math.isnan, numbers)):  # there are many NaNs
+        if not code or any(map(math.isnan, numbers)):  # NaNs have many different bits
             return f"dense<0x{content.hex()}> : {of}"
         words = [f"{number:.3g}" if is_rough else repr(number) for number in numbers]
         return f"dense<{words[0] if len(words) == 1 else '[' + ', '.join(words) + ']'}> : {of}"

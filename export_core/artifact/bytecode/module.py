@@ -32,8 +32,9 @@ MIN_CONSTANT = 256  # bytes of a constant that is listed
 # Codes of attributes in the sdy dialect: an axis is a name and a size, a mesh a list of axes, then the order of its
 # devices. Measured with the artifacts of jax 0.7.2 to 0.12.0.1.
 _AXIS, _MESH = 1, 2
-_AXIS_AS_TEXT = re.compile(r'"([^"\\]+)\\?"=(\d+)')
-_MESH_AS_TEXT = re.compile(r"#sdy\.mesh<\[([^\]]*)\]")
+# As text: `re` compiles each when it is first used, which few modules ask for.
+_AXIS_AS_TEXT = r'"([^"\\]+)\\?"=(\d+)'
+_MESH_AS_TEXT = r"#sdy\.mesh<\[([^\]]*)\]"
 
 
 class CustomCall(NamedTuple):
@@ -132,7 +133,7 @@ class Contents:
         self.typed_ffi = False  # whether a custom call has a dictionary of arguments, or API version 4
         self.attributes_of: dict[int, int] = {}  # as `walk` fills it
         self._nbytes = nbytes
-        self._room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
+        self._room = 1024 + nbytes // 256  # no writer makes more than one in 256 bytes
         self._small: set[_Key] = set()
         self._seen: set[int] = set()
         self._facts: dict[_Key, tuple[str, int, bool, Any]] = {}
@@ -388,8 +389,9 @@ class Module:
         # Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
         # attribute of the module.
         frontend = self.attributes.get("mhlo.frontend_attributes")
-        text = _MESH_AS_TEXT.findall(str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else "")
-        meshes = [{name: int(size) for name, size in _AXIS_AS_TEXT.findall(axes)} for axes in text]
+        text = str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else ""
+        found = re.findall(_MESH_AS_TEXT, text) if text else []
+        meshes = [{name: int(size) for name, size in re.findall(_AXIS_AS_TEXT, axes)} for axes in found]
         tables, values = self.tables, self.contents.values
         for index in range(len(tables.attributes)) if "sdy" in tables.dialects else ():
             dialect, code, cursor = values.attribute_entry(index)

@@ -67,7 +67,7 @@ class Cursor:
     def count(self, what: str, least: int = 1) -> int:
         """Read how many of something follow, each at least `least` bytes long."""
         at = self.at
-        if at < self.end and (first := self.data[at]) & 1:  # nearly every number: without a text for an error
+        if at < self.end and (first := self.data[at]) & 1:  # most numbers; needs no text for an error
             self.at = at + 1
             value = first >> 1
         else:
@@ -89,7 +89,7 @@ class Cursor:
     def index(self, count: int, what: str) -> int:
         """Read an index below `count`."""
         at = self.at
-        if at < self.end and (first := self.data[at]) & 1:  # nearly every number: without a text for an error
+        if at < self.end and (first := self.data[at]) & 1:  # most numbers; needs no text for an error
             self.at = at + 1
             value = first >> 1
         else:

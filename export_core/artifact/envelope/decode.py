@@ -16,7 +16,7 @@ MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
 MAX_DIMENSION = 4096  # letters of a symbolic dimension
 MAX_POWER = 1000  # the sum of the powers in one: jax multiplies each out, and needs a tenth of a second for these
 DIMENSION = f"{LIMIT} jax itself would need unbounded time: export the function with a simpler dimension."
-_POWER = re.compile(r"\^ *([0-9]+)")
+_POWER = r"\^ *([0-9]+)"
 NEW = 12  # visits that making an object counts for: it takes far more memory than file
 
 
@@ -282,5 +282,5 @@ def _costly(text: str) -> str:
     # https://github.com/jax-ml/jax/issues/38020
     if len(text) > MAX_DIMENSION:
         return f"one of {len(text)} letters"
-    powers = sum(int(power[:6]) for power in _POWER.findall(text))
+    powers = sum(int(power[:6]) for power in re.findall(_POWER, text))
     return f"powers of more than {MAX_POWER} in all" if powers > MAX_POWER else ""

@@ -27,7 +27,7 @@ INPUTS, OUTPUTS = f"{NAME}.inputs.npz", f"{NAME}.outputs.npz"
 IN_A_FOLDER = "artifact"
 """A file of this name, with any ending, is called by its folder; `inputs.npz` and `outputs.npz` are beside it."""
 
-FILE = "artifacts.yaml"  # What a person says of the artifacts of an archive, where file names do not say it.
+FILE = "artifacts.yaml"  # A person's facts about the artifacts of an archive that file names do not show.
 
 Size = Annotated[int, msgspec.Meta(ge=1)]
 

@@ -31,7 +31,7 @@ def functions_of(candidates: Iterable[Candidate | GoldenError]) -> Iterator[Cand
     for candidate in candidates:
         functions = 0
         if isinstance(candidate, Candidate):
-            with contextlib.suppress(ArtifactError):  # which is told when it is drafted
+            with contextlib.suppress(ArtifactError):  # reported when it is drafted
                 model = read(candidate.file).saved_model
                 functions = len(model.calls) if model else 0
             for number in range(functions if functions > 1 else 0):
@@ -48,7 +48,7 @@ def read_candidate(candidate: Candidate, calendar: Calendar) -> tuple[Artifact, 
     """
     artifact = read(candidate.file)
     if artifact.saved_model is None:
-        envelope_of(artifact)  # what says not how it is called can be no golden, whoever wrote it
+        envelope_of(artifact)  # a module without a calling convention can be no golden, whoever wrote it
         return artifact, writer_of(artifact, calendar, candidate.writer), []
     writer = writer_of(artifact, calendar, candidate.writer)
     title = artifact.saved_model.calls[candidate.function].title
@@ -70,8 +70,8 @@ def exported(model: Artifact, function: int, jax: str) -> Artifact:
     if not _OLDEST_CONVENTION <= call.version <= NEWEST or call.function_list or call.unknown:
         also = [*call.function_list, *(f"the unknown attribute {attribute}" for attribute in call.unknown)]
         raise GoldenError(
-            f"{name}: expected a function with calling convention {_OLDEST_CONVENTION} to {NEWEST} that calls none of "
-            f"TensorFlow's, found {', '.join([f'convention {call.version}', *also])}. {_ADD}"
+            f"{name}: expected a function with calling convention {_OLDEST_CONVENTION} to {NEWEST} that calls no "
+            f"function of TensorFlow, found {', '.join([f'convention {call.version}', *also])}. {_ADD}"
         )
     several = len(call.platforms) > 1
     in_avals, out_avals = _avals_of(module, name, number, several=several)

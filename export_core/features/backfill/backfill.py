@@ -107,7 +107,7 @@ def _run_to_its_end(command: Sequence[str]) -> int:
             try:
                 code = process.wait()
             except KeyboardInterrupt as error:
-                # Ctrl-C reaches pytest too, a SIGTERM does not. Either way, it says what it has written.
+                # Ctrl-C reaches pytest too, a SIGTERM does not. Either way, pytest reports what it has written.
                 if signal.SIGTERM in error.args:
                     process.terminate()
                 process.wait()

@@ -41,12 +41,12 @@ _NO_RESULT = Judgement.INCOMPLETE.facts.badness
 class Change(StrEnum):
     """How a cell changed from one run to the next."""
 
-    REGRESSED = "regressed"  # It was fine and is not any more.
-    FIXED = "fixed"  # It was not fine and is now.
+    REGRESSED = "regressed"  # It worked before and fails now.
+    FIXED = "fixed"  # It failed before and works now.
     NEW = "new"  # Only the new run has it.
     GONE = "gone"  # Only the earlier run has it.
     CHANGED = "changed"  # Another verdict, stage or judgement, neither better nor worse.
-    UNCHANGED = "unchanged"  # As it was.
+    UNCHANGED = "unchanged"  # The same as before.
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     policy = run.policy
     try:
         recorded = read_run(baseline)
-    except IncompleteResults as error:  # the new run is not incomplete because of it
+    except IncompleteResults as error:  # the new run can be judged all the same
         raise RunError(f"--baseline: {error}") from None
     judged = by_rules([judge_again(result, policy, run.summary.as_of) for result in recorded.results], policy)
     earlier = replace(recorded, results=judged)
     results = by_rules(run.results, policy, earlier.by_cell)
-    # Both are in the order of a run, and the baseline is all that the rules of features got beside them.
+    # Both lists have the order of a run, and only the baseline differs in what the features' rules got.
     if grown := sum(now != alone for now, alone in zip(results, run.results, strict=True)):
         run = replace(run, results=results, summary=summarize(results, policy, run.summary))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
@@ -204,7 +204,7 @@ def _badness(result: Result) -> tuple[int, int]:
     All cells that work are equal: whether a device was there makes no difference.
     """
     level = _level(result)
-    # WORST_FIRST ends with the best: the sign turns its places around.
+    # WORST_FIRST ends with the best: the sign reverses its order.
     return level, -WORST_FIRST.index(result.verdict) if level else 0
 
 
@@ -272,8 +272,8 @@ class ChangedCell(msgspec.Struct, frozen=True):
     days: int  # The days between the two build dates.
     promised: bool  # Whether the reader is inside the window of the writer.
     promised_until: datetime.date  # The last build date of a reader in this direction that is promised.
-    then: CellState | None  # What it was in the baseline; null for a cell that only the new run has.
-    now: CellState | None  # What it is in the new run; null for a cell that only the baseline has.
+    then: CellState | None  # Its state in the baseline; null for a cell that only the new run has.
+    now: CellState | None  # Its state in the new run; null for a cell that only the baseline has.
     other_golden: bool  # The golden of that name is not the same in both runs.
     reproduce: str  # The shell command that runs the newer one again.
 

@@ -19,7 +19,7 @@ from export_core.readers.placement import Mode
 from export_core.releases import Release
 from export_core.report.wording import amount, error_size, times
 
-SLOWER = 1.5  # How many times slower or faster the repetitions of a cell are before that is a step.
+SLOWER = 1.5  # From this factor on, slower or faster repetitions of a cell are a step.
 
 MOST = 40  # Lines with steps: goldens of a case that change alike share one.
 
@@ -230,7 +230,7 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     steps += [
         step(before, after, CostChange("run_seconds", test.was, test.now), test.chance)
         for before, after, test in tests
-        # Of many tests some find a difference by chance alone: each has to be as unlikely as all of them may be.
+        # Some of many tests find a difference by chance: so each one's chance is multiplied by their number.
         if not 1 / SLOWER < test.ratio < SLOWER and test.chance * len(tests) < CERTAIN
     ]
     steps.sort(key=lambda step: (step.golden, step.platform, step.change.figure))

@@ -86,10 +86,11 @@ def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
                 check_output(file)
             if os.path.lexists(beside) and not is_record(beside):
                 raise ConversionError(
-                    f"{beside}: expected the record of a conversion, found another file, which stays. Write elsewhere."
+                    f"{beside}: expected the record of a conversion, found another file, which is not replaced. Choose "
+                    "another --output."
                 )
         elif golden := golden_around(target.path):
-            raise ConversionError(f"--output {out}: is in the golden {golden}, into which nothing is written.")
+            raise ConversionError(f"--output {out}: is in the golden {golden}, which is not changed. Name another.")
 
 
 @dataclass(frozen=True)
@@ -203,8 +204,8 @@ class Conversions:
 
 def _taken(path: Path, name: str) -> ConversionError:
     return ConversionError(
-        f"{path}: expected nothing there, found another file or golden, which stays. Write elsewhere, or say that it "
-        f"may be replaced: --replace {shlex.quote(name)}"
+        f"{path}: expected nothing there, found another file or golden. Choose another --output, or allow that "
+        f"it is replaced: --replace {shlex.quote(name)}"
     )
 
 
@@ -227,7 +228,7 @@ def golden_in(name: str) -> Golden:
 def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # The record first: a record without its artifact says nothing, and an artifact without its record hides where
+        # The record first: a record without its artifact is harmless, and an artifact without its record hides where
         # it comes from.
         write_whole(record_file(target), [dump_record(record)])
         write_whole(target, [bytes(artifact.data)])
@@ -239,7 +240,7 @@ def _with_record(
     manifest: Manifest, files: Mapping[str, bytes], record: ConversionRecord
 ) -> tuple[Manifest, Mapping[str, bytes]]:
     """Return a converted golden with the record of its conversion among its files."""
-    if manifest.converted_from is not None:  # else nothing was changed: it is the golden itself
+    if manifest.converted_from is not None:  # an unchanged artifact is the golden itself
         name, content = f"{ARTIFACT}{SUFFIX}", dump_record(record)
         manifest = structs.replace(manifest, files={**manifest.files, name: sha256(content)})
         files = {**files, name: content}

@@ -107,7 +107,7 @@ class _Target:
     def fitted(self, envelope: Envelope) -> Envelope:
         """Return an envelope without its VJP, whose fields are those of the format."""
         if self.number < WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
-            raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format counts 32,767")
+            raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format has up to 32767")
         checks = envelope.disabled_checks
         if self.number >= INDICES and any(check.kind == "shape_assertions" for check in checks):
             checks = tuple(check for check in checks if check.kind != "shape_assertions")
@@ -125,11 +125,11 @@ class _Target:
     def _convention(self, version: int) -> int:
         if version < _OLDEST_CONVENTION:
             raise ConversionRefused(
-                f"its calling convention is {version}: tokens and global constants are other arguments of `main` there "
-                f"than since {_OLDEST_CONVENTION}"
+                f"its calling convention is {version}: before {_OLDEST_CONVENTION}, `main` gets tokens and global "
+                f"constants by other arguments"
             )
         if version == self.newest_convention + 1 == 10:
-            # jax writes the same module for both. 10 says that a caller is to be told whether Shardy partitions it.
+            # jax writes the same module for both. 10 adds only that a caller learns whether Shardy partitions it.
             self.note("calling convention 10 called 9, which has the same arguments of `main`")
             return 9
         if version > self.newest_convention:
@@ -176,12 +176,12 @@ class _Target:
         if isinstance(sharding, HloSharding):
             assert self.mesh is not None
             spec = spec_on(_sizes(self.mesh), tiles_of(sharding.proto, ""))
-            assert spec is not None  # `_mesh_for_named` has tried it
+            assert spec is not None  # checked in `_mesh_for_named`
             self.note("XLA's shardings written as named ones")
             sharding = NamedSharding(self.mesh, PartitionSpec(spec))
         device = sharding.mesh.abstract_device
         if device is not None and self.number < DEVICE_PLATFORMS:
-            # What the format has no field for only says for which device the mesh was made.
+            # The field that the format lacks only names the device that the mesh was made for.
             known = device._replace(platform=None) if self.number >= ABSTRACT_DEVICES else None
             sharding = sharding._replace(mesh=sharding.mesh._replace(abstract_device=known))
         if self.number >= NO_XLA_SHARDINGS:

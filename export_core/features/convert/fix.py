@@ -12,7 +12,7 @@ from export_core.matrix.verdicts import VERDICTS
 class Level(StrEnum):
     """What a conversion rewrites, from the least to the most."""
 
-    ENVELOPE = "envelope"  # What is around the module.
+    ENVELOPE = "envelope"  # Only the envelope, which is around the module.
     MODULE = "module"  # The module too, for another version of StableHLO.
     CUSTOM_CALLS = "custom calls"  # Custom calls too, which `--replace-custom-calls` consents to.
 

@@ -102,7 +102,7 @@ def converted_golden(evidence: ProofEvidence, converted: Converted) -> tuple[Man
         evidence.manifest,
         files={name: sha256(content) for name, content in files.items()},
         custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
-        # The original's calls say it; another algorithm in their place gives other signs and phases.
+        # The factors are known from the original's calls; a replacing algorithm gives other signs and phases.
         factors=evidence.manifest.factors or tuple(starmap(FactorGroup, factored_outputs(read_bytes(original)))),
         converted_from=converted.origin(sha256(original)),
     )
@@ -124,7 +124,7 @@ class Proof:
 
     verified: bool
     message: str
-    outcome: Result | None = None  # That of the replay, where its outputs were compared with those of the golden.
+    outcome: Result | None = None  # The result of the replay, where its outputs were compared with the golden's.
 
 
 def prove(
@@ -143,7 +143,7 @@ def prove(
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
     release = reader_named(converted.reader.release.name, options.calendar)
     with scratch_folder() as scratch, opened(options.user_code, options.policy, options.limits) as user_code:
-        options = replace(options, limits=CellLimits(jobs=1), user_code=user_code)  # it is one cell
+        options = replace(options, limits=CellLimits(jobs=1), user_code=user_code)  # there is one cell
         golden = write_unstored(manifest, files, scratch / "golden", options.policy)
         notify(f"running the converted artifact in {release.title}")
         ((_, outcome),) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)

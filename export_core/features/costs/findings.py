@@ -112,7 +112,7 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
         ("goldens", first_lines(lines) if len(goldens) > 1 else ""),
         ("example", writer_and_reader(worst) if len(exceeding) > 1 else ""),
         ("to do", _TO_DO),
-        # Of a growth, one cell alone shows nothing.
+        # A growth cannot be reproduced with one cell alone.
         ("reproduce", worst.reproduce if exceeding[worst].against is None else ""),
     )
     kind = Judgement.OVER_BUDGET.facts.kind

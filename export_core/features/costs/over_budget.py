@@ -41,7 +41,7 @@ def with_budgets(
     A growth is measured against the golden's own writer, where the run has its cell, and against the same cell of a
     `baseline`.
     """
-    # What an earlier judgement said is no part of this one, whose policy may have no budget.
+    # Facts of an earlier judgement are removed: this one's policy may have no budget.
     results = [
         replace(result, facts=EXCEEDED.put(result.facts, None)) if EXCEEDED.name in result.facts else result
         for result in results
@@ -50,7 +50,7 @@ def with_budgets(
         return results
     own, limits_of, judged = _own_cells(results), _limits_of_cells(policy), []
     for result in results:
-        # Not each promised cell that works: one of a converted artifact is a bonus, and stays one.
+        # Not every promised cell that works: one of a converted artifact stays a bonus.
         if result.promised and result.judgement in (Judgement.KEPT, Judgement.OVER_BUDGET):
             others = (("writer", own.get(result.series)), ("baseline", (baseline or {}).get(result.key)))
             exceeded = tuple(part for limit in limits_of(result) for part in _exceeded(result, limit, others))
@@ -85,7 +85,7 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
     own, limits_of = _own_cells(results), _limits_of_cells(policy)
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
-        # Other runtimes than jaxlib say no costs.
+        # Runtimes other than jaxlib report no costs.
         if result.promised and result.judgement.facts.works and not result.reader.runtime:
             for limit in limits_of(result):
                 if why := _missing(result, own.get(result.series), limit):
@@ -96,7 +96,7 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
 def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
     """Return what a cell lacks for a limit; empty where it lacks nothing."""
     if cost_of(result, limit.figure) is None:
-        return f"the compiler says no {limit.figure} of them"
+        return f"the compiler reports no {limit.figure} of them"
     if limit.key == GROWTH and cost_of(writer, limit.figure) is None:
         return f"no {limit.figure} in the releases of their goldens' writers"
     return ""

@@ -22,7 +22,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     cases: Patterns = ("*",)  # Case ids or globs.
     writers: Patterns = ("*",)  # jaxlib versions or globs.
-    readers: Patterns = ("*",)  # jaxlib versions or globs; other runtimes say no costs, and are in no budget.
+    readers: Patterns = ("*",)  # jaxlib versions or globs; other runtimes report no costs, and are in no budget.
     platforms: Platforms = PLATFORMS  # Platforms of the cells.
     max_temp_bytes: Limit = None  # Bytes of temporary buffers.
     max_argument_bytes: Limit = None  # Bytes of arguments.
@@ -33,7 +33,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_transcendentals: Limit = None  # Evaluations of functions such as exp and sin.
     max_bytes_accessed: Limit = None  # Bytes read and written.
     max_instructions: Limit = None  # HLO instructions after optimization.
-    max_fusions: Limit = None  # Those of them that are fusions.
+    max_fusions: Limit = None  # The instructions that are fusions.
     max_growth: float | dict[str, float] | None = None
     """How many times the figure of the golden's own writer, and with --baseline of the same cell there, a figure may
     be: a number for temp_bytes, flops and bytes_accessed, or a number by figure. A growth by less than 1,024 bytes,
@@ -64,7 +64,7 @@ def problems(key: Key, budget: Budget) -> Problems:
         yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."
     for number, reader in enumerate(budget.readers):
         if reader[0].isalpha():  # no version of jaxlib begins so
-            found = f"found {reader!r}: other runtimes say no costs, and no budget measures them"
+            found = f"found {reader!r}: other runtimes report no costs, and no budget applies to them"
             yield (*key, "readers", number), f"expected a jaxlib version or a glob of them, {found}."
     for name, value in limits.items():
         least = 1 if name == "max_growth" else 0

@@ -43,14 +43,14 @@ def forecast(project: click_options.Project, as_of: str | None, days: int, deplo
     (store, policy), names = project, comma_separated(deployed)
     targets = [target.name for target in policy.deployed]
     for name in names:
-        # No jaxlib is called by a letter first.
+        # No version of jaxlib begins with a letter.
         if name not in targets and name[0].isalpha() and "==" not in name:
             raise click.UsageError(
                 f"--deployed: expected a deployment target of the policy ({', '.join(targets) or 'it has none'}) or a "
                 f"release such as 0.11.0 or tensorflow==2.21.0, found {name!r}.{did_you_mean(name, targets)}"
             )
     stored = store.goldens()
-    # A forecast about nothing would say that nothing happens: more likely the folder is not the one meant.
+    # Without goldens a forecast would be empty: more likely the folder is the wrong one.
     if not stored:
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
     calendar = policy.calendar()

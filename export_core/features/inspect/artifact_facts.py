@@ -15,6 +15,7 @@ from export_core.artifact.main_check import check_main, dimension_constraints, d
 from export_core.artifact.readers import Needs, Reader, needs, readers_of, readers_of_runtime
 from export_core.artifact.saved_model import SavedModel
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
+from export_core.base.quick_hash import sha256_of
 from export_core.knowledge import Forecast, forecasts
 from export_core.policy.terms import PromisedDays, Terms, promised_days
 from export_core.releases.calendar_entries import CalendarEntry, shipped_runtimes
@@ -312,8 +313,6 @@ def _signature(artifact: Artifact) -> SignatureFacts:
 
 
 def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
-    import hashlib
-
     view = memoryview(data)  # hashed in place: a constant of 50 MB is not copied
     return ModuleFacts(
         module.vjp_order,
@@ -325,7 +324,7 @@ def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
         tuple(map(str, module.functions)),
         as_dict(module.attributes),
         tuple(
-            ConstantFacts(*constant, hashlib.sha256(view[constant.at : constant.at + constant.nbytes]).hexdigest())
+            ConstantFacts(*constant, sha256_of(view[constant.at : constant.at + constant.nbytes]))
             for constant in module.constants
         ),
         needs(module),

@@ -60,7 +60,7 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
         if manifest.jaxpr.constants:
             yield "features", "closed-over constants"
     used = {
-        **structs.asdict(options),  # by the names of the marker's keywords
+        **structs.asdict(options),  # the fields are named like the marker's keywords
         "platforms": False,  # they are columns
         "several platforms": len(options.platforms) > 1,
         "64-bit types": manifest.flags.get("jax_enable_x64"),
@@ -81,7 +81,7 @@ def _of_artifact(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if envelope is None:
         yield "formats", "bare StableHLO"
         return
-    # The number on the wire, which is wrong before jax 0.11.1; else those that can have written it.
+    # The format's number in the file, which is wrong before jax 0.11.1; else the range that it can be.
     first, last = envelope.format_range
     wire = envelope.serialization_version
     number = str(max(first, wire)) if wire >= first or first == last else f"{first} to {last}"

@@ -43,7 +43,7 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> s
 def _rows(golden: Golden, others: Sequence[Golden], policy: Policy) -> Iterator[tuple[str, list[str]]]:
     """Yield the text of the first column, and the texts behind it."""
     for name, value in msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,)).items():
-        if name in ("case", "files") or (name == "reproducible" and value):  # as goldens are
+        if name in ("case", "files") or (name == "reproducible" and value):  # as in nearly all goldens
             continue
         if value not in (None, False, "", {}, [], ()):
             yield name, _field(value)
@@ -85,7 +85,7 @@ def _not_seen(golden: Golden) -> dict[str, float]:
     """Return the part of its largest number below which each output shows no error; empty for an unreadable golden."""
     try:
         return not_seen(golden) if golden.manifest.noise else {}
-    except (ArtifactError, GoldenError):  # what is wrong with it is said where its files are listed
+    except (ArtifactError, GoldenError):  # the list of its files reports what is wrong with it
         return {}
 
 
@@ -130,7 +130,7 @@ def _array(golden: Golden, name: str) -> list[str]:
     Of the noise, in each output's own unit.
     """
     try:
-        if name == NOISE:  # none of outputs that must be equal
+        if name == NOISE:  # outputs that must be equal have no noise
             noises = [noise for noises in golden.noise().values() for noise in noises]
             leaves = tuple(Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises)
         else:

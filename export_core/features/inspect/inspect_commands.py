@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from export_core.goldens import Golden
     from export_core.policy.terms import Terms
 
-FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3  # Of a difference: the same, different.
+FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3  # `diff` ends with the first two for the same and for different.
 _READERS = (
     "jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'; or those of another runtime, such as "
     "tensorflow==2.21.0, 'iree>=3.9', or litert for its newest."
@@ -230,7 +230,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
 
     terms = asked.terms()
     if writer:
-        policy_of(asked.policy_file).calendar().built(writer)  # a name that is no release is bad input
+        policy_of(asked.policy_file).calendar().built(writer)  # raises for a name that is no release
     below = any(map(is_archive, names))
     left_out = LeftOut()
     auditing = functools.partial(

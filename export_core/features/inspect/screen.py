@@ -51,7 +51,7 @@ def quick_start(words: Sequence[str]) -> None:
     Raises `ExportCompatError` where the file, the policy, or the project's file of releases cannot be used.
     """
     files = [word for word in words if not word.startswith("-")]
-    # An option such as --policy takes a value, which cannot be told from a file here: click does that. What does not
+    # An option such as --policy takes a value, which looks like a file here: click knows it. What does not
     # exist may be a golden.
     if len(files) != 1 or set(words) - {*files, "--json"}:
         return
@@ -82,7 +82,7 @@ def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
     """Return the last lines of a screen: a sentence for each reader that was named; for jaxlib with what to do."""
     lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
-        # The reasons of another runtime say it themselves.
+        # The reasons of another runtime contain what to do.
         to_do = f"; {_remedy(reader.release)}" if check.loads is False and not reader.release.runtime else ""
         lines.append(f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{check}{to_do}')}\n")
     return "".join(lines)
@@ -134,7 +134,7 @@ def _rows(facts: Inspection) -> _Rows:
     for module in facts.modules:
         yield "inside" if module.vjp_order == 0 else f"derivative {module.vjp_order}", _inside(module)
     yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
-    alike: dict[str, list[str]] = {}  # three platforms that refuse are one line
+    alike: dict[str, list[str]] = {}  # platforms that refuse for one reason share a line
     for platform in facts.foreseen:
         alike.setdefault(platform.note, []).append(platform.platform)
     yield "foreseen", [f"{joined(platforms)}: {note}" for note, platforms in alike.items()]
@@ -146,7 +146,7 @@ def _rows(facts: Inspection) -> _Rows:
     yield "written as", f"{bytecode}; envelope format {formats}" if formats else bytecode
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     if converted := facts.converted:
-        # JAX promises nothing for it, whatever its original was promised.
+        # JAX promises nothing for a converted artifact, whatever it promises for the original.
         about = f"for {title_of(converted.reader)} by {converted.tool}, {converted.way}, from SHA-256 "
         rewrites = [f"- {rewrite}" for rewrite in converted.rewrites]
         lines = [f"{about}{converted.sha256[:16]}…", f"{converted.verdict}: {converted.message}", *rewrites]
@@ -165,7 +165,7 @@ def _rows(facts: Inspection) -> _Rows:
 
 
 def _rows_of_saved_model(facts: Inspection) -> _Rows:
-    from export_core.features.inspect.saved_model import PROMISED, about_call
+    from export_core.features.inspect.saved_model_screen import PROMISED, about_call
 
     model = facts.saved_model
     assert model is not None
@@ -334,7 +334,7 @@ def _runtimes(runtimes: Sequence[RuntimeFacts], of_all: str) -> Iterator[str]:
         text = f"{len(reads) or 'none'} of {plural(len(runtime.reads), 'release')}"
         if reads:
             text += f", {ranges(reads, [*runtime.reads])}"
-        if runtime.reasons:  # of the newest that does not
+        if runtime.reasons:  # the reasons of the newest release that does not read it
             version, reasons = next(reversed(runtime.reasons.items()))
             reason, _, _ = reasons[0].partition(CONVERT)
             text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
@@ -453,11 +453,11 @@ def audit_text(
     notes: list[str] = []
     calls = calls_of_jax(artifact)
     for known in forecasts(artifact, readers):
-        # Which calls are promised is what an audit of jaxlib decides; that it crashes is said beside it.
+        # JAX's lists alone decide which calls are promised; a known crash is a note beside that.
         (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
     lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
     if artifact.saved_model is not None:
-        from export_core.features.inspect.saved_model import PROMISED
+        from export_core.features.inspect.saved_model_screen import PROMISED
 
         lines += [f"  note  promised {PROMISED[0]}"]
     elif artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up

@@ -16,7 +16,7 @@ from export_core.features.remote.job import Job, JobResult
 NOTE_SECONDS = 3.0  # How long no worker may be there before a run says that it waits for one.
 PATIENCE_SECONDS = 60.0
 """How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
-ANSWER_SECONDS = 30.0  # How long a scheduler may take to say which workers it has.
+ANSWER_SECONDS = 30.0  # How long a scheduler may take to list its workers.
 FRESH_SECONDS = 0.5
 """How long an answer about the workers is used: several questions are asked at each look at the jobs."""
 EVERYWHERE = "cpu"  # The platform that every worker has, declared or not.
@@ -46,7 +46,7 @@ class DaskCluster:
         try:
             # Not the default client: other code of this process that uses Dask must not send its work there.
             self._client = Client(address, set_as_default=False)
-        except Exception as error:  # what listens there may say anything, and Dask raises what that leads to
+        except Exception as error:  # any server may listen there, and Dask raises whatever its answer leads to
             raise RemoteError(
                 f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start "
                 "one with `dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."

@@ -118,7 +118,7 @@ class _Dispatch:
 
         An artifact that must not be compiled is not sent either.
         """
-        # Here too, and not by its machine alone: there a message would name a file in a temporary folder.
+        # Checked here too: on its machine, a message would name a file in a temporary folder.
         goldens = {cell.golden.id: cell.golden for cell in cells}
         problems = {name: audit_problem(golden, self.options.policy) for name, golden in goldens.items()}
         for cell in cells:
@@ -146,7 +146,7 @@ class _Dispatch:
             job = make_job(batch.cells, self.options)
             self.out[self.cluster.submit(self.run, job, batch.platform)] = batch
         except Exception as error:  # whatever it is, each cell gets its outcome and the run continues
-            # Where the cluster is lost, every cell says so, whenever that was noticed.
+            # Where the cluster is lost, every cell reports that, whenever it was noticed.
             trouble = self.cluster.trouble(batch.platform) or f"could not be sent: {type(error).__name__}: {error}"
             yield from _not_run(batch, trouble)
 

@@ -28,7 +28,7 @@ class Job:
     """
 
     cells: tuple[Cell, ...]  # Their goldens have no folder: another system cannot unpickle a path of this one.
-    files: tuple[Mapping[str, bytes], ...]  # Of each cell's golden all but those for the eye.
+    files: tuple[Mapping[str, bytes], ...]  # The files of each cell's golden, without those that only people read.
     options: ReplayOptions
     tool: str
     own_parts: Mapping[str, str]
@@ -45,7 +45,7 @@ class JobResult:
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     """Return a job of cells that share their reader and platform. Reads the files of their goldens."""
     goldens = [cell.golden for cell in cells]
-    # No cell reads the files for the eye, and no key of an outcome covers them.
+    # No cell reads the files for people, and no key of an outcome covers them.
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
     packed = [replace(cell, golden=replace(cell.golden, folder=cast("Any", None))) for cell in cells]
     # A process does not travel: each machine has its own for users' comparators.

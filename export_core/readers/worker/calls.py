@@ -52,7 +52,7 @@ def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> Non
                 raise
             say({"stage": "run", "refusals": {check["name"]: full_message(error)}})
             continue
-        stage("run")  # it may have said less, and a cell ends well in this stage alone
+        stage("run")  # the half may not have reported it, and a cell can pass in this stage only
         if check["outputs"] is None:
             raise NotRefusedError
         if not check["name"]:

@@ -370,7 +370,7 @@ class CellProcess:
         self.transcript = Transcript()
         self.printed = b""
         self.killed_for = ""
-        self.silent = False  # it said its last word, closed the pipe or was killed: all that is left is that it ends
+        self.silent = False  # its last message came, its pipe is closed, or it was killed: only its end is awaited
         self.status: int | None = None  # that its process ended with; None while it may still be ending
         self.started = time.monotonic()
         request, self.requests = os.pipe()
@@ -503,7 +503,7 @@ class Server:
         self.incoming = b""
         self.running: list[CellProcess] = []
         self.spares: list[CellProcess] = []
-        self.ending: list[int] = []  # processes that have said their last word
+        self.ending: list[int] = []  # processes whose last message has come
         self.first_is_over = False  # until then, cells run one at a time
         self.modules_known = False  # those of a cell that was compiled are imported here
         self.forks_ahead = True

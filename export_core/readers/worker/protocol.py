@@ -47,7 +47,7 @@ class VariantRequest(msgspec.Struct, frozen=True):
     name: str
     inputs: str
     outputs: str
-    options: dict[str, str | int | bool] = {}  # Those of XLA's compiler.
+    options: dict[str, str | int | bool] = {}  # The options of XLA's compiler.
     numbers: tuple[int, ...] = ()  # How results are moved inside (see moved_inside.py); none: it is not rewritten.
     limited: bool = False
     """Whether its process ends if it takes much longer than the call: with such inputs it may never end. All of these
@@ -65,7 +65,7 @@ class ModuleCall(msgspec.Struct, frozen=True):
     """How a module is called, for a runtime without jax.export: jax.export's calling convention in plain words."""
 
     module: str  # The path of a file with a StableHLO portable artifact.
-    version: int  # Of the calling convention.
+    version: int  # The version of the calling convention.
     platforms: tuple[str, ...]
     kept: tuple[int, ...]  # Which arguments main takes, by index.
     refine: bool  # Whether shapes must be refined before it is compiled: jax's `uses_global_constants`.
@@ -106,8 +106,8 @@ class Request(msgspec.Struct, frozen=True):
     register: tuple[tuple[str, str], ...]  # Names of modules, and the files they are imported from.
     devices: int
     x64: bool
-    timeout: float  # In seconds of wall time, or of processor time.
-    memory: int  # In bytes of resident size; 0 is no limit.
+    timeout: float  # The limit in seconds of wall time, or of processor time.
+    memory: int  # The limit in bytes of resident size; 0 is no limit.
     platform: str = "cpu"
     described: Described | None = None  # The cell ends when it is compiled for such a device; None runs it here.
     warm: bool = False  # In a process that has traced linear algebra: without, releases until 0.9.2 crash in LAPACK.
@@ -161,8 +161,8 @@ class Reply(msgspec.Struct, frozen=True):
     failed: dict[str, str] = {}  # The messages of the variants that raised.
     variant: str = ""  # The last one that began.
     shardings: tuple[str, ...] = ()  # Where the outputs of the plain call were.
-    shardings_of: dict[str, tuple[str, ...]] = {}  # Where those of each further call on a mesh were.
-    device: str = ""  # What a platform other than the CPU had.
+    shardings_of: dict[str, tuple[str, ...]] = {}  # Where the outputs of each further call on a mesh were.
+    device: str = ""  # The kind of device; empty on a CPU.
     driver: str = ""
     type: str | None = None
     message: str | None = None
@@ -170,8 +170,8 @@ class Reply(msgspec.Struct, frozen=True):
     stderr: str = ""
     seconds: float = 0.0
     ran: float = 0.0  # After how many seconds its variants began.
-    cost: Cost | None = None  # That of the plain call.
-    timings: Timings | None = None  # Those of the plain call.
+    cost: Cost | None = None  # The cost of the plain call.
+    timings: Timings | None = None  # The timings of the plain call.
     note: str = ""  # About the worker, and not about this cell.
     id: int = 0  # The number of its request, of a worker that runs several cells.
 

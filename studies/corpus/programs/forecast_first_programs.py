@@ -1,4 +1,4 @@
-"""50 programs, of the kinds that forecasts missed most, as users write them. Written before any of them was run."""
+"""50 programs as users write them, of the kinds for which forecasts failed most, written before any was run."""
 
 import jax
 import jax.nn
@@ -24,7 +24,7 @@ def newer(*version):
 
 
 def shard_map(function, **options):
-    """Take shard_map from where this jax has it."""
+    """Call shard_map of this jax, which is in one of two modules."""
     if hasattr(jax, "shard_map"):
         return jax.shard_map(function, **options)
     from jax.experimental.shard_map import shard_map as older

@@ -1,4 +1,4 @@
-"""22 programs of other operations. Written beside the first, before any of them was run; asked only after the mends."""
+"""22 programs of other operations, written with the first set before any was run, and run after mends because of it."""
 
 import jax
 import jax.nn

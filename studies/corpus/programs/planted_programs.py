@@ -11,14 +11,14 @@ from studies.numbers import warm
 
 @pytest.fixture
 def precision():
-    """Set the precision that a program asks for."""
+    """A function that sets the precision of a program, which is restored after the test."""
     before = jax.config.jax_enable_x64
     yield lambda program: jax.config.update("jax_enable_x64", program.x64)
     jax.config.update("jax_enable_x64", before)
 
 
 def _first(program):
-    """Return what a reader must import first, as a keyword of the marker."""
+    """Return the marker's keyword for the module that a reader must import first."""
     return {"register": (warm.__name__,)} if program.lapack else {}
 
 

@@ -1,4 +1,4 @@
-"""What each release writes, and each release reads: small programs that jax.experimental.export knew in 0.4.24."""
+"""The programs that each release writes and reads: small ones that jax.experimental.export could export in 0.4.24."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scale library of each day, and goldens that were exported by each day's lowering."""
+"""The scale library of each day, and exports with each day's lowering."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +12,9 @@ Libraries = dict[str, Path]
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
-    """Path of the library by day: D-1, D, RELEASE+180."""
+    """The path of the library by day: D-1, D, RELEASE+180."""
     if COMPILER is None:
-        pytest.skip("there is no g++ here to compile an FFI target with")
+        pytest.skip("g++ is missing, which compiles the FFI target")
     import jax.ffi
 
     return build_libraries(tmp_path_factory.mktemp("libraries"), jax.ffi.include_dir())
@@ -22,7 +22,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
 
 @pytest.fixture(scope="session")
 def export(libraries: Libraries) -> Callable[..., object]:
-    """Export `scale` here and now, with the lowering of a day: ``export("D", ignore_forward=True)``."""
+    """A function that exports `scale` with the lowering of a day: ``export("D", ignore_forward=True)``."""
     import jax
     import numpy as np
 

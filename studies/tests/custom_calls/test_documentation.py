@@ -14,7 +14,7 @@ DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-28")
 
 
 @pytest.mark.parametrize(("language", "path", "block"), BLOCKS, ids=[path for _, path, _ in BLOCKS])
-def test_a_file_is_shown_as_it_is(language, path, block):
+def test_a_page_block_equals_its_file(language, path, block):
     assert block.strip() in (ROOT / path).read_text()
 
 

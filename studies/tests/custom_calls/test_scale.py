@@ -1,4 +1,4 @@
-"""A real FFI target changes: compiled here, registered in writer and reader, exported, replayed in cold processes."""
+"""A real FFI target that changes: compiled, registered in writer and reader, exported, replayed in cold processes."""
 
 from importlib.metadata import version
 
@@ -56,7 +56,7 @@ def test_a_jaxlib_without_the_new_target_gets_the_old_one(export, monkeypatch, d
 
 @pytest.fixture(scope="module")
 def replayed(export, libraries, tmp_path_factory, warm_starts):
-    """Outcome by reader's library and exported target, each in a cold process of this interpreter."""
+    """The outcomes by the reader's library and the exported target, each in a cold process of this interpreter."""
     store = GoldenStore(tmp_path_factory.mktemp("scale") / "golden")
     for day in ("D-1", "D+21"):
         produced = export(day)
@@ -91,7 +91,7 @@ def test_a_reader_runs_the_targets_that_its_library_has(replayed, day, target):
     [("D-1", "my_scale_v2"), ("RELEASE+180", "my_scale_v1")],
     ids=["the new one too early", "the old one deleted"],
 )
-def test_a_reader_without_the_target_says_its_name(replayed, day, target):
+def test_a_missing_target_is_named_in_the_error(replayed, day, target):
     outcome = replayed[day, target]
     assert outcome.verdict is Verdict.ERROR
     assert target in outcome.message
@@ -99,12 +99,14 @@ def test_a_reader_without_the_target_says_its_name(replayed, day, target):
 
 @pytest.mark.weekly
 @pytest.mark.usefixtures("libraries")
-def test_the_committed_results_are_what_real_releases_say(tmp_path):
-    """Those that docs/how-to/change-a-custom-call.md shows; `nox -s custom_calls` writes them."""
+def test_real_releases_reproduce_the_committed_results(tmp_path):
+    """docs/how-to/change-a-custom-call.md shows these results; `nox -s custom_calls` writes them."""
     from studies.custom_calls.replays import run
     from tools.stored_results import read_results
 
-    def told(result):
+    def facts_of(result):
         return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls
 
-    assert [told(result) for result in run(tmp_path)] == [told(result) for result in read_results(HERE / "results")]
+    assert [facts_of(result) for result in run(tmp_path)] == [
+        facts_of(result) for result in read_results(HERE / "results")
+    ]

@@ -1,4 +1,4 @@
-"""Examples for a process of their own: with eight devices, or with a lowering rule that they change for all.
+"""Examples that need a process of their own: for eight devices, or a lowering rule that is changed for good.
 test_apart.py runs them."""
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ def _exported_for(mesh, size=32):
 # Section "Device polymorphic export". AbstractMesh took pairs, (("a", 4),), before 0.5.3.
 
 
-def test_exporting_needs_no_devices_but_a_mesh_of_their_shape(devices):
+def test_an_abstract_mesh_exports_like_a_mesh_of_devices(devices):
     exp = _exported_for(AbstractMesh((4,), ("a",)))
     assert exp.nr_devices == 4
     exp2 = _exported_for(Mesh(devices[:4], ("a",)))
     # ({devices=[4]<=[4]},) in the document; since 0.10.0 it is empty, and the artifact holds the NamedSharding.
     assert exp.in_shardings_hlo == exp2.in_shardings_hlo
-    said = [read_bytes(bytes(each.serialize())).envelope.in_shardings[0] for each in (exp, exp2)]
-    assert [str(sharding) for sharding in said] == ["NamedSharding(Mesh(a=4), PartitionSpec('a'))"] * 2
+    shardings = [read_bytes(bytes(each.serialize())).envelope.in_shardings[0] for each in (exp, exp2)]
+    assert [str(sharding) for sharding in shardings] == ["NamedSharding(Mesh(a=4), PartitionSpec('a'))"] * 2
 
 
-def test_an_artifact_knows_devices_mesh_and_input_shardings(through):
-    produced = through(jax.jit(f), jnp.arange(32), mesh={"a": 4}, in_specs=(P("a"),))
+def test_an_artifact_has_devices_mesh_and_shardings(export_marked):
+    produced = export_marked(jax.jit(f), jnp.arange(32), mesh={"a": 4}, in_specs=(P("a"),))
     envelope = produced.artifact.envelope
     assert (envelope.nr_devices, [str(aval) for aval in envelope.in_avals]) == (4, ["int32[32]"])
     (sharding,) = envelope.in_shardings
@@ -74,33 +74,33 @@ def test_a_call_gives_each_device_its_part(devices, kind):
     assert _first_two(res1) == [(0, (slice(0, 8, None),)), (1, (slice(8, 16, None),))]
 
 
-def test_an_abstract_mesh_places_no_argument(devices):
+def test_device_put_refuses_an_abstract_mesh(devices):
     exp = _exported_for(AbstractMesh((4,), ("a",)))
     with pytest.raises(ValueError, match=r"is_fully_addressable is not implemented for `jax\.sharding\.AbstractMesh`"):
         exp.call(jax.device_put(jnp.arange(32), NamedSharding(AbstractMesh((4,), ("a",)), P("a"))))
 
 
-def test_the_mesh_of_june_2024_was_that_of_the_jitted_function(devices, through):
+def test_a_jit_with_in_shardings_exports_for_their_mesh(devices, export_marked):
     export_mesh = Mesh(devices[:4], ("a",))
     arg = jnp.arange(8 * 4)
     exp = export.export(jax.jit(f, in_shardings=(NamedSharding(export_mesh, P("a")),)))(arg)
     assert exp.nr_devices == 4
     res1 = exp.call(jax.device_put(arg, NamedSharding(export_mesh, P("a"))))
     assert _first_two(res1) == [(0, (slice(0, 8, None),)), (1, (slice(8, 16, None),))]
-    produced = through(jax.jit(f, in_shardings=(NamedSharding(export_mesh, P("a")),)), arg)
+    produced = export_marked(jax.jit(f, in_shardings=(NamedSharding(export_mesh, P("a")),)), arg)
     assert produced.manifest.options.mesh == {"a": 4}
 
 
-def test_other_devices_in_a_mesh_of_another_shape_do_as_well(devices):
+def test_a_call_accepts_other_devices_in_another_mesh(devices):
     exp = _exported_for(AbstractMesh((4,), ("a",)))
     other_mesh = Mesh(np.array(devices[2:6]).reshape((2, 2)), ("b", "c"))
     res2 = exp.call(jax.device_put(jnp.arange(8 * 4), NamedSharding(other_mesh, P("b"))))
-    # The argument was in halves: it was put into the parts that the exported function wants.
+    # The argument was in halves: the call distributed it as the exported function declares.
     assert _first_two(res2) == [(2, (slice(0, 8, None),)), (3, (slice(8, 16, None),))]
 
 
-def test_a_golden_checks_another_mesh_and_refuses_one_device(through):
-    produced = through(jax.jit(f), jnp.arange(32), mesh={"a": 4}, in_specs=(P("a"),))
+def test_a_golden_checks_another_mesh_and_refuses_one_device(export_marked):
+    produced = export_marked(jax.jit(f), jnp.arange(32), mesh={"a": 4}, in_specs=(P("a"),))
     manifest = add_checks(produced, []).manifest
     assert manifest.out_shardings == ("0:[0:8] 1:[8:16] 2:[16:24] 3:[24:32]",)
     checks = {check.name: check for check in manifest.checks}
@@ -118,7 +118,7 @@ def test_another_number_of_devices_is_refused(devices):
     assert re.search(WRONG_DEVICES, str(refusal.value))
 
 
-def test_arguments_are_put_where_the_export_wants_them(devices):
+def test_in_shardings_jax_places_arguments_as_exported(devices):
     exp = _exported_for(Mesh(np.array(devices), ("a",)), 4 * 8)
     # The documents name the axis "b" here; since 0.9.0 its name must be that of the export.
     calling_mesh = Mesh(np.array(devices[::-1]), ("a",))
@@ -126,20 +126,20 @@ def test_arguments_are_put_where_the_export_wants_them(devices):
     sharded_arg = jax.device_put(arg, exp.in_shardings_jax(calling_mesh)[0])
     res = exp.call(sharded_arg)
     assert _first_two(res) == [(7, (slice(0, 4, None),)), (6, (slice(4, 8, None),))]
-    # So does a golden with the arguments of its artifact, on a mesh of its own.
+    # A golden places the arguments of its artifact in the same way, on a mesh of its own.
     case = Case("documents", "the documents", None, jax.jit(f), (arg,), {})
     (placed,) = place_unplaced(case, Arguments((arg,), {}), exp, {"a": 8}).flat()
     assert placed.sharding.is_equivalent_to(NamedSharding(Mesh(np.array(devices), ("a",)), P("a")), 1)
 
 
-def test_a_mesh_with_other_axis_names_gives_no_shardings(devices):
+def test_a_mesh_with_other_axis_names_is_refused(devices):
     # The documents do this; refused since 0.9.0.
     exp = _exported_for(AbstractMesh((4,), ("a",)))
     with pytest.raises(ValueError, match="does not match the mesh used for export"):
         exp.in_shardings_jax(Mesh(devices[:4], ("b",)))
 
 
-def test_an_export_for_one_device_is_spread_with_its_arguments(devices, through):
+def test_a_one_device_export_runs_on_sharded_arguments(devices, export_marked):
     def cosine(x):
         return jnp.cos(x)
 
@@ -151,7 +151,7 @@ def test_an_export_for_one_device_is_spread_with_its_arguments(devices, through)
     res = exp.call(sharded_arg)
     np.testing.assert_allclose(res, np.cos(np.arange(4)), rtol=1e-6)
     assert len(res.sharding.device_set) == 4
-    produced = add_checks(through(jax.jit(cosine), arg, spread_over=4), [])
+    produced = add_checks(export_marked(jax.jit(cosine), arg, spread_over=4), [])
     assert (produced.artifact.envelope.nr_devices, produced.artifact.envelope.in_shardings) == (1, (None,))
     assert [(check.name, check.spread) for check in produced.manifest.checks] == [("spread", True)]
 
@@ -159,8 +159,8 @@ def test_an_export_for_one_device_is_spread_with_its_arguments(devices, through)
 # Section "Compatibility guarantees for custom calls" of June 2024. The newer document has a primitive of its own there.
 
 
-def test_a_replaced_lowering_rule_of_jax_is_refused_too(through):
-    # sin has an accuracy since 0.6.0, which its lowering rule is told.
+def test_a_custom_call_in_a_replaced_lowering_is_refused(export_marked):
+    # Since 0.6.0 the lowering rule of sin has a parameter for its accuracy.
     _ = mlir.register_lowering(
         lax.sin_p, lambda ctx, o, **_: mlir.custom_call("my_new_sin", operands=[o], result_types=[o.type]).results
     )
@@ -168,7 +168,7 @@ def test_a_replaced_lowering_rule_of_jax_is_refused_too(through):
     with pytest.raises(ValueError, match=r"have no compatibility guarantees(?s:.*)my_new_sin"):
         export.export(jax.jit(lax.sin))(1.0)
     with pytest.raises(ExportError, match=r"custom calls for which jax \S+ promises nothing: my_new_sin"):
-        through(jax.jit(lax.sin), 1.0)
+        export_marked(jax.jit(lax.sin), 1.0)
     exp = export.export(
         jax.jit(lax.sin), disabled_checks=[export.DisabledSafetyCheck.custom_call("my_new_sin")]
     )(1.0)  # fmt: skip

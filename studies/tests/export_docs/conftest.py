@@ -1,4 +1,4 @@
-"""The functions of JAX's export documents, exported as a marked test does it, and read back without jax."""
+"""The fixture by which the functions of JAX's export documents are exported as marked tests do it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from export_core.export.case import Case, ExportOptions
 from export_core.export.produce import ProducedGolden, produce
 from export_core.releases import load_calendar
 
-Through = Callable[..., ProducedGolden]
+ExportMarked = Callable[..., ProducedGolden]
 
 
 @pytest.fixture(scope="session")
-def through() -> Through:
-    """``through(function, *arguments, **options)``: the options are those of the marker."""
+def export_marked() -> ExportMarked:
+    """A function, ``export_marked(function, *arguments, **options)``, that exports with options of the marker."""
     calendar = load_calendar()
 
     def exported(function: Any, *args: Any, **options: Any) -> ProducedGolden:

@@ -1,4 +1,4 @@
-"""The examples of apart.py, run in a process of their own that gets its eight devices from this plugin's ini option."""
+"""The examples of apart.py, in a process of their own, whose eight devices this plugin's ini option sets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NAMES = [node.name for node in ast.parse(APART.read_text()).body if getattr(node
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What went wrong in each example, nothing if all went well."""
+def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The problems of each example, empty if it passed."""
     report = tmp_path_factory.mktemp("apart") / "report.xml"
     foreign = ("PYTEST_", "JAX_", "XLA_")
     alone = ["-o", "export_devices=8", "-p", "no:xdist", "-p", "no:cacheprovider"]
@@ -39,5 +39,5 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_apart(told, name):
-    assert told[name] == ""
+def test_apart(problems, name):
+    assert problems[name] == ""

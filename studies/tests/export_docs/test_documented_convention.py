@@ -1,4 +1,4 @@
-"""What JAX's export document says of the calling convention: versions, the signature of main, shape assertions."""
+"""The statements of JAX's export document on the calling convention: versions, signature of main, assertions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from export_core.export.golden_checks import ExtraCall, add_checks
 
 
 class OrderedEffect(effects.Effect):
-    """An effect that artifacts can hold: its type takes no arguments, and all of its instances are equal."""
+    """An effect that can be serialized: its type has no arguments, and all of its instances are equal."""
 
     def __eq__(self, other):
         return isinstance(other, OrderedEffect)
@@ -44,16 +44,16 @@ mlir.register_lowering(in_order, _lowered_in_order)
 # Section "Calling convention versions", "Module serialization versions" in June 2024.
 
 
-def test_the_convention_used_is_the_latest(through):
+def test_an_export_uses_the_latest_convention(export_marked):
     exp: export.Exported = export.export(jnp.cos)(1.0)
     # 9, the only one, in both documents; 10 is the latest since 0.7.0.
     assert exp.calling_convention_version == export.maximum_supported_calling_convention_version >= 9
-    artifact = through(jnp.cos, 1.0).artifact
+    artifact = export_marked(jnp.cos, 1.0).artifact
     assert artifact.envelope.calling_convention_version == exp.calling_convention_version
     assert artifact.module.main.inputs == ("tensor<f32>",)
 
 
-def test_every_supported_convention_can_be_asked_for(through):
+def test_every_supported_convention_can_be_chosen(export_marked):
     # (9, 9) in both documents; (9, 10) since 0.7.0.
     first, last = (
         export.minimum_supported_calling_convention_version,
@@ -64,23 +64,23 @@ def test_every_supported_convention_can_be_asked_for(through):
         # config.jax_serialization_version before 0.4.30.
         with config.jax_export_calling_convention_version(version):
             assert export.export(jnp.cos)(1.0).calling_convention_version == version
-        asked = through(jnp.cos, 1.0, calling_convention_version=version)
+        asked = export_marked(jnp.cos, 1.0, calling_convention_version=version)
         assert asked.artifact.envelope.calling_convention_version == version
 
 
 @pytest.mark.parametrize("version", range(1, 9))
-def test_a_convention_that_is_no_longer_supported_is_refused(through, version):
+def test_an_unsupported_convention_is_refused(export_marked, version):
     with pytest.raises(ExportError, match=rf"version {version} is outside the range of supported versions"):
-        through(jnp.cos, 1.0, calling_convention_version=version)
+        export_marked(jnp.cos, 1.0, calling_convention_version=version)
 
 
 # Section "Module calling convention": f32[w, 2 * h], several platforms, one ordered effect.
 
 
 @pytest.fixture(scope="module")
-def documented(through):
+def documented(export_marked):
     function = jax.jit(lambda arg: jnp.cos(in_order.bind(arg)))
-    return through(function, np.ones((3, 4), np.float32), platforms=("cpu", "tpu"), symbolic_shapes="w, 2*h")
+    return export_marked(function, np.ones((3, 4), np.float32), platforms=("cpu", "tpu"), symbolic_shapes="w, 2*h")
 
 
 def _signature(function):
@@ -116,7 +116,7 @@ def test_main_computes_dimensions_and_calls_the_inner_function(documented):
     )
 
 
-def test_with_64_bits_index_and_dimensions_are_i64():
+def test_x64_makes_index_and_dimensions_i64():
     with config.enable_x64(True):
         function = jax.jit(lambda x: x * x.shape[0])
         shape = jax.ShapeDtypeStruct(export.symbolic_shape("b"), np.float32)
@@ -126,17 +126,17 @@ def test_with_64_bits_index_and_dimensions_are_i64():
     assert inner.inputs == ("tensor<i64>", "tensor<i64>", "tensor<?xf32>")
 
 
-def test_the_platform_index_counts_in_the_order_of_platforms(through):
+def test_the_platform_index_follows_the_platform_order(export_marked):
     def by_platform(x):
         return lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x * 100)
 
     for platforms in (("cpu", "tpu"), ("tpu", "cpu")):
-        artifact = through(jax.jit(by_platform), 1.0, platforms=platforms).artifact
+        artifact = export_marked(jax.jit(by_platform), 1.0, platforms=platforms).artifact
         assert artifact.envelope.platforms == platforms
         assert float(export.deserialize(bytearray(artifact.data)).call(2.0)) == 3.0
 
 
-def test_functions_of_global_constants_alone_are_all_tagged(documented):
+def test_arguments_made_of_global_constants_are_tagged(documented):
     (floor,) = [each for each in documented.artifact.module.functions if each.name == "floor_divide"]
     assert floor.arg_attrs == ({"jax.global_constant": ""}, {"jax.global_constant": ""})
 
@@ -148,32 +148,32 @@ def test_the_envelope_names_dimensions_platforms_and_effects(documented):
     assert [effect.rstrip("'>").rpartition(".")[2] for effect in envelope.ordered_effects] == ["OrderedEffect"]
 
 
-def test_arguments_that_are_not_used_are_not_arguments_of_main(through):
-    artifact = through(jax.jit(lambda unused, used: used + 1), np.float32(1), np.int32(2)).artifact
+def test_main_drops_unused_arguments(export_marked):
+    artifact = export_marked(jax.jit(lambda unused, used: used + 1), np.float32(1), np.int32(2)).artifact
     assert artifact.envelope.module_kept_var_idx == (1,)
     assert artifact.module.main.inputs == ("tensor<i32>",)
 
 
-def test_one_platform_and_fixed_shapes_leave_only_the_arrays(through):
-    artifact = through(jax.jit(jnp.cos), np.ones((3, 4), np.float32)).artifact
+def test_one_platform_and_fixed_shapes_need_only_arrays(export_marked):
+    artifact = export_marked(jax.jit(jnp.cos), np.ones((3, 4), np.float32)).artifact
     assert _signature(artifact.module.main) == [("tensor<3x4xf32>", {})]
     assert (artifact.envelope.uses_global_constants, artifact.custom_calls) == (False, ())
 
 
-# The assertions: both documents give three, in a function _check_shape_assertions. They stand in main itself since
-# 0.4.30 at least.
+# The assertions: both documents show three, in a function _check_shape_assertions. Since 0.4.30 at least, they are in
+# main itself.
 
 
-def test_main_asserts_what_tracing_assumed_of_the_dimensions(documented):
+def test_main_asserts_what_tracing_assumed_of_dimensions(documented):
     calls = [(call.target, call.function, call.has_side_effect) for call in documented.artifact.custom_calls]
     assert calls == [("shape_assertion", "main", True)] * 3
     text = documented.files["module.mlir"].decode()
-    for said in (
+    for message in (
         "Expected value >= 1 for dimension variable 'w'",
         "Division had remainder {0}",
         "dimension variable 'h'",
     ):
-        assert said in text
+        assert message in text
 
 
 def test_an_assertion_takes_a_condition_and_integers(documented):
@@ -181,9 +181,9 @@ def test_an_assertion_takes_a_condition_and_integers(documented):
     assert len(calls) == 3
     for call in calls:
         condition, *integers = re.findall(r"tensor<\w+>", call.rpartition(" : ")[2])
-        places = {int(place) for place in re.findall(r"\{(\d)\}", call)}
+        indices = {int(index) for index in re.findall(r"\{(\d)\}", call)}
         assert (condition, {*integers}) == ("tensor<i1>", {"tensor<i32>"})
-        assert places == set(range(len(integers)))
+        assert indices == set(range(len(integers)))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_an_assertion_takes_a_condition_and_integers(documented):
         ((3, 0), "Expected value >= 1 for dimension variable 'h'"),
     ],
 )
-def test_a_shape_that_tracing_ruled_out_is_refused(documented, shape, message):
+def test_a_shape_that_breaks_an_assumption_is_refused(documented, shape, message):
     w, two_h = export.symbolic_shape("w, 2*h")
     exported = export.export(jax.jit(jnp.cos))(jax.ShapeDtypeStruct((w, two_h), np.float32))
     with pytest.raises(ValueError, match=message):
@@ -208,7 +208,7 @@ def test_a_shape_that_tracing_ruled_out_is_refused(documented, shape, message):
 # Section "Shape polymorphic export".
 
 
-def test_a_jit_is_traced_for_each_shape_and_an_artifact_for_none():
+def test_jit_traces_each_shape_and_an_artifact_none():
     traced = []
 
     def noted(x):
@@ -224,7 +224,7 @@ def test_a_jit_is_traced_for_each_shape_and_an_artifact_for_none():
     assert [jitted(x).shape for x in shapes] == traced == [(2,), (3,)]
 
 
-def test_a_function_that_depends_on_the_size_needs_a_constraint(through):
+def test_a_branch_on_a_dimension_needs_a_constraint(export_marked):
     def first_four(x):
         return x[:4] if x.shape[0] >= 4 else x
 
@@ -237,13 +237,15 @@ def test_a_function_that_depends_on_the_size_needs_a_constraint(through):
     assert exported("b >= 4").call(np.ones(6, np.float32)).shape == (4,)
     six = np.ones(6, np.float32)
     with pytest.raises(core.InconclusiveDimensionOperation, match="Symbolic dimension comparison 'b' >= '4'"):
-        through(jax.jit(first_four), six, symbolic_shapes="b")
-    produced = through(jax.jit(first_four), six, symbolic_shapes="b", constraints=("b >= 4",))
+        export_marked(jax.jit(first_four), six, symbolic_shapes="b")
+    produced = export_marked(jax.jit(first_four), six, symbolic_shapes="b", constraints=("b >= 4",))
     assert str(produced.artifact.envelope.out_avals[0]) == "float32[4]"
 
 
-def test_one_artifact_serves_many_shapes_and_a_golden_keeps_them(through):
-    produced = through(jax.jit(jnp.cos), np.ones((3, 4), np.float32), symbolic_shapes="w, 2*h", constraints=("w >= 2",))
+def test_a_golden_checks_several_shapes_of_one_artifact(export_marked):
+    produced = export_marked(
+        jax.jit(jnp.cos), np.ones((3, 4), np.float32), symbolic_shapes="w, 2*h", constraints=("w >= 2",)
+    )
     other, small = ExtraCall((np.ones((5, 8), np.float32),), {}), np.ones((1, 4), np.float32)
     checked = add_checks(produced, [other, ExtraCall((small,), {}, "do not match the symbolic shape constraint")])
     assert [check.name for check in checked.manifest.checks] == ["call1", "refused2"]

@@ -1,4 +1,4 @@
-"""What JAX's export document says of debugging: what is logged, what is dumped, and what the environment sets."""
+"""The statements of JAX's export document on debugging: logs, dumps, and environment variables."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def test_an_export_is_logged(caplog):
     # At the level INFO by absl in the document, at DEBUG by Python's own logging since 0.6.2.
     with caplog.at_level(logging.DEBUG, logger="jax._src.export._export"):
         export.export(jax.jit(lax.sin))(1.0)
-    said = [message for message in caplog.messages if message.startswith("Exported JAX function: fun_name=sin")]
-    assert said
-    assert f"version={export.maximum_supported_calling_convention_version}" in said[0]
+    logged = [message for message in caplog.messages if message.startswith("Exported JAX function: fun_name=sin")]
+    assert logged
+    assert f"version={export.maximum_supported_calling_convention_version}" in logged[0]
 
 
 def test_the_log_names_platforms_and_disabled_checks(caplog):

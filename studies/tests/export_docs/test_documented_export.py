@@ -1,4 +1,4 @@
-"""What JAX's export document says of exporting, serializing, calling and differentiating."""
+"""The statements of JAX's export document on exporting, serializing, calling and differentiating."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_rehydrated_function_is_called_in_another_computation():
     assert (float(result), result.dtype) == (96.0, np.float32)
 
 
-def test_an_artifact_runs_without_the_function_it_came_from():
+def test_an_artifact_runs_without_its_python_function():
     traced = []
 
     def noted(x):
@@ -70,22 +70,24 @@ def test_an_artifact_runs_without_the_function_it_came_from():
     assert len(traced) == 1
 
 
-def test_the_artifact_says_the_same_of_itself(through):
-    produced = through(jax.jit(f), np.float32(1.0))
+def test_the_artifact_has_the_exported_name_and_types(export_marked):
+    produced = export_marked(jax.jit(f), np.float32(1.0))
     envelope, main = produced.artifact.envelope, produced.artifact.module.main
     assert (envelope.fun_name, list(map(str, envelope.in_avals))) == ("f", ["float32[]"])
     assert str(main) == "@main(tensor<f32>) -> (tensor<f32>)"
     assert (main.visibility, "jax.result_info" in main.result_attrs[0]) == ("public", True)
 
 
-def test_a_shape_with_a_dtype_stands_for_an_argument(through):
-    given, described = (through(jax.jit(f), value) for value in (np.float32(1.0), jax.ShapeDtypeStruct((), np.float32)))
+def test_a_shape_dtype_struct_can_replace_an_argument(export_marked):
+    given, described = (
+        export_marked(jax.jit(f), value) for value in (np.float32(1.0), jax.ShapeDtypeStruct((), np.float32))
+    )
     assert described.artifact.data == given.artifact.data
     assert described.inputs[0].dtype == "float32"
 
 
 @pytest.mark.parametrize(("release", "names"), [("0.4.30", {"mhlo.layout_mode"}), ("0.12.0.1", set())])
-def test_layout_modes_are_read_where_they_were_written(release, names):
+def test_layout_modes_are_read_if_the_writer_wrote_them(release, names):
     # June 2024 shows them. 0.4.33 still writes them, 0.4.35 does not.
     main = read(DATA / release / "cholesky.jaxexport").module.main
     assert set(main.arg_attrs[0]) == names
@@ -95,7 +97,7 @@ def test_layout_modes_are_read_where_they_were_written(release, names):
 # Section "Support for reverse-mode AD".
 
 
-def test_vjps_are_serialized_up_to_the_order_asked_for():
+def test_vjps_are_serialized_up_to_vjp_order():
     blob: bytearray = export.export(jax.jit(g))(1.0).serialize(vjp_order=3)
     rehydrated_f: Callable = export.deserialize(blob).call
     assert rehydrated_f(0.1) == pytest.approx(7 * 0.1**3)
@@ -106,25 +108,25 @@ def test_vjps_are_serialized_up_to_the_order_asked_for():
         jax.grad(jax.grad(jax.grad(jax.grad(rehydrated_f))))(0.1)
 
 
-def test_an_artifact_holds_the_requested_vjps_each_checked(through):
-    produced = add_checks(through(jax.jit(g), 1.0, vjp_order=3), [])
+def test_a_golden_checks_each_vjp_of_its_artifact(export_marked):
+    produced = add_checks(export_marked(jax.jit(g), 1.0, vjp_order=3), [])
     artifact = produced.artifact
     assert artifact.envelope.vjp_order == 3
     assert [module.vjp_order for module in artifact.modules] == [0, 1, 2, 3]
-    # Each level takes what the level below took, and a cotangent of what it gave.
+    # Each level takes the arguments of the level below, and a cotangent for each of its results.
     assert [len(module.main.inputs) for module in artifact.modules] == [1, 2, 3, 5]
     assert [check.name for check in produced.manifest.checks] == ["vjp1", "vjp2", "vjp3", "vjp4"]
     assert produced.manifest.checks[-1].refused == "No VJP is available"
 
 
-def test_an_export_without_vjps_cannot_be_differentiated(through):
+def test_an_export_without_vjps_cannot_be_differentiated(export_marked):
     rehydrated = export.deserialize(export.export(jax.jit(g))(1.0).serialize())
     with pytest.raises(ValueError, match="No VJP is available"):
         jax.grad(rehydrated.call)(1.0)
-    assert through(jax.jit(g), 1.0).artifact.envelope.vjp is None
+    assert export_marked(jax.jit(g), 1.0).artifact.envelope.vjp is None
 
 
-def test_the_serialized_vjp_is_the_custom_one(through):
+def test_a_custom_vjp_is_serialized(export_marked):
     @jax.custom_vjp
     def twice(x):
         return 2 * x
@@ -132,26 +134,26 @@ def test_the_serialized_vjp_is_the_custom_one(through):
     twice.defvjp(lambda x: (twice(x), None), lambda _, cotangent: (100 * cotangent,))
     blob = export.export(jax.jit(twice))(1.0).serialize(vjp_order=1)
     assert jax.grad(export.deserialize(blob).call)(1.0) == 100
-    produced = through(jax.jit(twice), 1.0, vjp_order=1)
+    produced = export_marked(jax.jit(twice), 1.0, vjp_order=1)
     assert jax.grad(export.deserialize(bytearray(produced.artifact.data)).call)(1.0) == 100
     files = add_checks(produced, []).files
     (_, cotangent), (gradient,) = (from_npz(files[f"vjp1.{side}.npz"]) for side in ("inputs", "outputs"))
     assert gradient.numpy() == 100 * cotangent.numpy()
 
 
-def test_the_serialized_vjp_recomputes_what_remat_says(through):
+def test_a_serialized_vjp_of_remat_recomputes(export_marked):
     def waves(x):
         return jnp.sin(jnp.sin(x))
 
     blob = export.export(jax.jit(jax.remat(waves)))(1.0).serialize(vjp_order=1)
     assert jax.grad(export.deserialize(blob).call)(1.0) == pytest.approx(np.cos(np.sin(1.0)) * np.cos(1.0))
-    # What must be computed again is kept apart from what was computed before.
-    remat, plain = (through(jax.jit(function), 1.0, vjp_order=1) for function in (jax.remat(waves), waves))
+    # A barrier keeps the compiler from merging the second computation with the first.
+    remat, plain = (export_marked(jax.jit(function), 1.0, vjp_order=1) for function in (jax.remat(waves), waves))
     barriers = ["vhlo.optimization_barrier_v1" in each.artifact.modules[1].op_names for each in (remat, plain)]
     assert barriers == [True, False]
 
 
-def test_a_vjp_is_computed_when_it_is_serialized(through):
+def test_a_vjp_is_computed_when_it_is_serialized(export_marked):
     asked = []
 
     @jax.custom_vjp
@@ -168,13 +170,13 @@ def test_a_vjp_is_computed_when_it_is_serialized(through):
     assert asked == []
     exported.serialize(vjp_order=1)
     assert asked == ["vjp"]
-    through(jax.jit(twice), 1.0)
+    export_marked(jax.jit(twice), 1.0)
     assert asked == ["vjp"]
-    through(jax.jit(twice), 1.0, vjp_order=1)
+    export_marked(jax.jit(twice), 1.0, vjp_order=1)
     assert asked == ["vjp", "vjp"]
 
 
-def test_a_rehydrated_function_takes_no_other_transformation():
+def test_a_deserialized_function_refuses_jvp_and_vmap():
     rehydrated = export.deserialize(export.export(jax.jit(g))(1.0).serialize(vjp_order=1)).call
     with pytest.raises(TypeError, match=r"can't apply forward-mode \w+ \(jvp\)"):
         jax.jvp(rehydrated, (1.0,), (1.0,))
@@ -185,14 +187,14 @@ def test_a_rehydrated_function_takes_no_other_transformation():
 # Section "Migration guide from jax.experimental.export".
 
 
-def test_only_the_result_of_jit_can_be_exported(through):
+def test_only_the_result_of_jit_can_be_exported(export_marked):
     with pytest.raises(ValueError, match="must be the result of `jit`"):
         export.export(f)(1.0)
     with pytest.raises(ExportError, match=r"expected a jitted function.*Wrap it: jax\.jit\(f\)"):
-        through(f, 1.0)
+        export_marked(f, 1.0)
 
 
-def test_the_fields_and_functions_have_their_new_names():
+def test_old_names_of_fields_and_functions_are_gone():
     exported = export.export(jax.jit(f))(1.0)
     assert exported.platforms == (export.default_export_platform(),)
     assert exported.uses_global_constants is False
@@ -204,7 +206,7 @@ def test_the_fields_and_functions_have_their_new_names():
         assert not hasattr(export, old)
 
 
-def test_a_lowered_function_has_no_export_of_its_own():
-    # The note of May 2024 adds Lowered.export, as it was to become; jax.experimental.export of 0.4.31 is gone in 0.6.2.
+def test_a_lowered_function_has_no_export_method():
+    # The note of May 2024 announces Lowered.export. jax.experimental.export, still in 0.4.31, is gone in 0.6.2.
     assert not hasattr(jax.jit(f).lower(1.0), "export")
     assert importlib.util.find_spec("jax.experimental.export") is None

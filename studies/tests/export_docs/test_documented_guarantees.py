@@ -1,4 +1,4 @@
-"""What JAX's export document says of custom calls: which are refused, what allows them, which target is used when."""
+"""The statements of JAX's export document on custom calls: which are refused or allowed, and which target is used."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _call(target, operand):
 # Section "Compatibility guarantees for custom calls". The June 2024 document, and the note of May 2024 that it came
 # from, override sin.
 new_prim = _primitive("new_prim", lambda ctx, o: _call("my_new_prim", o))
-# The same where it can run here: what the tool exports it also runs, so this platform gets no call of a target that
-# nobody registered.
+# A primitive that also runs here, since the tool runs what it exports: on this platform it calls no unregistered
+# target.
 for_tpus = _primitive("for_tpus", lambda ctx, o: _call("my_new_prim", o), platform="tpu")
 
 REFUSED = "custom calls whose targets have no compatibility guarantees"
@@ -45,19 +45,19 @@ def test_a_lowering_can_call_a_target_of_its_own():
     assert "stablehlo.custom_call @my_new_prim(%arg0) {api_version = 2 : i32" in module
 
 
-def test_an_export_refuses_a_target_without_guarantees(through):
+def test_an_export_refuses_a_target_without_guarantees(export_marked):
     with pytest.raises(ValueError, match=rf"{REFUSED}(?s:.*)my_new_prim"):
         export.export(jax.jit(new_prim.bind))(1.0)
     with pytest.raises(ExportError, match="my_new_prim"):
-        through(jax.jit(for_tpus.bind), 1.0, platforms=("tpu",))
+        export_marked(jax.jit(for_tpus.bind), 1.0, platforms=("tpu",))
 
 
-def test_a_disabled_check_lets_a_target_pass_and_is_recorded(through):
+def test_a_disabled_check_lets_a_target_pass_and_is_recorded(export_marked):
     exported = export.export(
         jax.jit(new_prim.bind), disabled_checks=[export.DisabledSafetyCheck.custom_call("my_new_prim")]
     )(1.0)
     assert "@my_new_prim" in exported.mlir_module()
-    produced = through(
+    produced = export_marked(
         jax.jit(for_tpus.bind),
         1.0,
         platforms=("tpu",),
@@ -69,7 +69,7 @@ def test_a_disabled_check_lets_a_target_pass_and_is_recorded(through):
     assert produced.manifest.options.disabled_checks == {"my_new_prim": "it is ours, and does not change"}
 
 
-def test_each_of_two_targets_has_a_check_of_its_own(through):
+def test_each_target_needs_its_own_disabled_check(export_marked):
     def both(x):
         return for_tpus.bind(changed.bind(x))
 
@@ -77,14 +77,14 @@ def test_each_of_two_targets_has_a_check_of_its_own(through):
     for target in ours:
         others = {name: reason for name, reason in ours.items() if name != target}
         with pytest.raises(ExportError, match=rf"promises nothing: {target}\."):
-            through(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=others)
-    produced = through(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=ours)
+            export_marked(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=others)
+    produced = export_marked(jax.jit(both), 1.0, platforms=("tpu",), disabled_checks=ours)
     assert [check.target for check in produced.artifact.envelope.disabled_checks] == [*ours]
     assert {*_targets(produced)} == {*ours}
 
 
-def test_a_disabled_check_guarantees_nothing(through):
-    produced = through(
+def test_a_target_with_a_disabled_check_stays_unlisted(export_marked):
+    produced = export_marked(
         jax.jit(for_tpus.bind), 1.0, platforms=("tpu",), disabled_checks={"my_new_prim": "to look at it"}
     )
     stable = stable_targets(produced.manifest.writer.jaxlib)
@@ -93,8 +93,8 @@ def test_a_disabled_check_guarantees_nothing(through):
     assert (check.standing, check.ok) == ("disabled check", True)
 
 
-# Section "Ensuring forward and backward compatibility": the lowering rule of day D. `since` is the jaxlib that has
-# T_NEW, which every jaxlib here is unless a test says otherwise.
+# Section "Ensuring forward and backward compatibility": the lowering rule of day D. `since` is the first jaxlib with
+# T_NEW; every jaxlib here has it, except in the test of `too_new`.
 
 
 def my_lowering_rule(ctx, operand, since=(0, 4, 31)):
@@ -112,36 +112,36 @@ def _targets(produced):
     return [call.target for call in produced.artifact.custom_calls]
 
 
-def test_an_export_uses_the_old_target_while_readers_need_it(through):
-    assert _targets(through(jax.jit(changed.bind), 1.0, platforms=("tpu",), disabled_checks=OURS)) == ["T"]
+def test_an_export_uses_the_old_target_for_old_readers(export_marked):
+    assert _targets(export_marked(jax.jit(changed.bind), 1.0, platforms=("tpu",), disabled_checks=OURS)) == ["T"]
 
 
-def test_a_lowering_that_nobody_else_reads_uses_the_new_target():
+def test_a_lowering_without_export_uses_the_new_target():
     lowered = jax.jit(changed.bind).trace(1.0).lower(lowering_platforms=("tpu",))
     assert "@T_NEW(" in str(lowered.compiler_ir())
 
 
-def test_ignoring_forward_compatibility_uses_the_new_target(through):
-    produced = through(
+def test_ignoring_forward_compatibility_uses_the_new_target(export_marked):
+    produced = export_marked(
         jax.jit(changed.bind), 1.0, platforms=("tpu",), disabled_checks=OURS, ignore_forward_compatibility=True
     )
     assert _targets(produced) == ["T_NEW"]
     assert produced.manifest.options.ignore_forward_compatibility is True
 
 
-def test_an_older_jaxlib_keeps_the_old_target(through):
+def test_an_older_jaxlib_uses_the_old_target(export_marked):
     lowered = jax.jit(too_new.bind).trace(1.0).lower(lowering_platforms=("tpu",))
     assert "@T(" in str(lowered.compiler_ir())
     options = {"platforms": ("tpu",), "disabled_checks": OURS, "ignore_forward_compatibility": True}
-    assert through(jax.jit(too_new.bind), 1.0, **options).manifest.custom_calls == ("T",)
+    assert export_marked(jax.jit(too_new.bind), 1.0, **options).manifest.custom_calls == ("T",)
 
 
-def test_the_new_target_must_be_on_the_list_or_allowed(through):
+def test_the_new_target_must_be_on_the_list_or_allowed(export_marked):
     options = {"platforms": ("tpu",), "ignore_forward_compatibility": True}
     with pytest.raises(ValueError, match=rf"{REFUSED}(?s:.*)T_NEW"), config.export_ignore_forward_compatibility(True):
         export.export(jax.jit(changed.bind), platforms=["tpu"])(1.0)
     with pytest.raises(ExportError, match="T_NEW"):
-        through(jax.jit(changed.bind), 1.0, disabled_checks={"T": "an example"}, **options)
+        export_marked(jax.jit(changed.bind), 1.0, disabled_checks={"T": "an example"}, **options)
 
 
 # "We continuously add more": the list of guaranteed targets, release by release.
@@ -150,5 +150,5 @@ def test_the_new_target_must_be_on_the_list_or_allowed(through):
 def test_the_list_of_guaranteed_targets_grows_and_shrinks():
     old, new = set(stable_targets("0.4.30")), set(stable_targets("0.12.0.1"))
     assert {"lapack_sgeqrf_ffi", "cusolver_geqrf_ffi"} <= new - old
-    # The document only speaks of additions: what the last window no longer needs is removed too.
+    # The document only mentions additions: a target that no window needs any more is removed.
     assert {"lapack_sgeqrf", "cusolver_geqrf"} <= old - new

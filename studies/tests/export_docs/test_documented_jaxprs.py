@@ -1,4 +1,4 @@
-"""What JAX's document on jaxprs says of their parts, and what becomes of each construct in an export."""
+"""The statements of JAX's document on jaxprs: their parts, and each construct in an export."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def func1(first, second):
 
 
 def equation(function, *args, name):
-    """The one equation of that primitive."""
+    """Return the only equation of a primitive in a function's jaxpr."""
     (found,) = [each for each in make_jaxpr(function)(*args).eqns if each.primitive.name == name]
     return found
 
@@ -33,7 +33,7 @@ def text(function, *args):
 # Section "jax.core.ClosedJaxpr".
 
 
-def test_a_closed_jaxpr_is_a_jaxpr_with_the_constants_it_lacks():
+def test_a_closed_jaxpr_has_a_jaxpr_and_its_constants():
     # jax.core.ClosedJaxpr in the document; since 0.11.0 what make_jaxpr gives is a Jaxpr with the same two fields.
     closed = make_jaxpr(lambda x: x * np.arange(3.0, dtype=np.float32))(1.0)
     assert [str(variable.aval) for variable in closed.jaxpr.constvars] == ["float32[3]"]
@@ -41,7 +41,7 @@ def test_a_closed_jaxpr_is_a_jaxpr_with_the_constants_it_lacks():
     assert [str(variable.aval.dtype) for variable in closed.jaxpr.invars] == ["float32"]
 
 
-def test_every_equation_uses_only_inputs_and_what_is_above_it():
+def test_an_equation_uses_inputs_and_earlier_results():
     jaxpr = make_jaxpr(lambda x, y: jnp.tanh(x @ y).sum() * np.arange(3.0))(np.ones((2, 3)), np.ones((3, 2))).jaxpr
     known = {*jaxpr.constvars, *jaxpr.invars}
     for each in jaxpr.eqns:
@@ -51,7 +51,7 @@ def test_every_equation_uses_only_inputs_and_what_is_above_it():
     assert set(jaxpr.outvars) <= known
 
 
-def test_parameters_stand_in_brackets_by_name():
+def test_parameters_are_printed_in_brackets_by_name():
     # reduce_sum has input_shape too in the document, which jax 0.4.24 no longer has.
     assert "= reduce_sum[axes=(0,)" in text(func1, *EIGHT).replace("\n", "")
     assert "input_shape" not in equation(func1, *EIGHT, name="reduce_sum").params
@@ -61,7 +61,7 @@ def test_a_primitive_may_have_several_results():
     assert len(equation(lambda x: lax.top_k(x, 2), np.ones(4), name="top_k").outvars) == 2
 
 
-def test_python_functions_and_conditions_leave_no_trace():
+def test_python_calls_and_conditions_are_not_in_a_jaxpr():
     def func2(inner, first, second):
         temp = first + inner(second) * 3.0
         return jnp.sum(temp)
@@ -74,23 +74,23 @@ def test_python_functions_and_conditions_leave_no_trace():
     assert text(lambda first, second: func2(inner, first, second), *EIGHT) == text(func1, *EIGHT)
 
 
-def test_a_python_condition_on_an_argument_is_refused(through):
+def test_a_python_condition_on_an_argument_is_refused(export_marked):
     condition = jax.jit(lambda x: 1 if x > 0 else 2)
     with pytest.raises(jax.errors.TracerBoolConversionError, match="Attempted boolean conversion of traced array"):
         export.export(condition)(1.0)
     with pytest.raises(jax.errors.TracerBoolConversionError):
-        through(condition, 1.0)
+        export_marked(condition, 1.0)
 
 
-def test_the_jaxpr_of_a_golden_has_dimension_variables(through):
-    produced = through(jax.jit(jnp.sin), np.ones((2, 4), np.float32), symbolic_shapes="b, 2*b")
+def test_the_jaxpr_of_a_golden_has_dimension_variables(export_marked):
+    produced = export_marked(jax.jit(jnp.sin), np.ones((2, 4), np.float32), symbolic_shapes="b, 2*b")
     assert "a:f32[b,2*b]" in produced.files["jaxpr.txt"].decode()
 
 
 # Section "Handling pytrees".
 
 
-def test_a_tree_is_its_leaves_in_a_jaxpr():
+def test_a_pytree_argument_is_flattened_in_a_jaxpr():
     def func4(arg):
         temp = arg[0] + jnp.sin(arg[1]) * 3.0
         return jnp.sum(temp)
@@ -126,18 +126,18 @@ def test_switch_and_cond_are_the_same_primitive():
     assert "linear" not in two.params
 
 
-def test_the_index_is_the_first_operand_and_an_integer():
+def test_the_first_operand_of_cond_is_an_integer_index():
     assert [str(atom.aval.dtype) for atom in equation(one_of_three, 1, 5.0, name="cond").invars] == ["int32", "float32"]
     assert [str(atom.aval.dtype) for atom in equation(func7, 5.0, name="cond").invars] == ["int32", "float32"]
 
 
-def test_the_branch_for_false_comes_first():
+def test_the_first_branch_of_cond_is_the_one_for_false():
     branches = equation(func7, 5.0, name="cond").params["branches"]
     assert [[each.primitive.name for each in branch.jaxpr.eqns] for branch in branches] == [["sub"], ["add"]]
 
 
-def test_an_index_out_of_range_takes_the_nearest_branch(through):
-    exported = export.deserialize(bytearray(through(jax.jit(one_of_three), 1, 5.0).artifact.data))
+def test_an_index_out_of_range_takes_the_nearest_branch(export_marked):
+    exported = export.deserialize(bytearray(export_marked(jax.jit(one_of_three), 1, 5.0).artifact.data))
     assert [float(exported.call(index, 5.0)) for index in (-3, 0, 1, 2, 9)] == [6, 6, 3, 8, 8]
 
 
@@ -174,21 +174,21 @@ def test_a_while_takes_constants_and_then_the_carry():
     assert (loop.params["cond_nconsts"], loop.params["body_nconsts"], len(loop.invars)) == (0, 2, 5)
 
 
-def test_a_loop_of_a_fixed_count_is_a_scan():
+def test_a_fori_loop_with_a_fixed_count_is_a_scan():
     # The document has a while for every fori_loop.
     loop = equation(lambda x: lax.fori_loop(0, 5, lambda _, c: c + 1.0, x), 1.0, name="scan")
     assert loop.params["length"] == 5
 
 
-def test_a_while_is_exported_and_has_no_reverse_derivative(through):
+def test_a_while_is_exported_and_has_no_reverse_derivative(export_marked):
     doubled = jax.jit(lambda x: lax.while_loop(lambda x: x < 10, lambda x: x * 2, x))
     exported = export.export(doubled)(1.0)
     assert float(export.deserialize(exported.serialize()).call(3.0)) == 12
-    said = r"Reverse-mode differentiation does not work for lax.while_loop"
-    with pytest.raises(ValueError, match=said):
+    message = r"Reverse-mode differentiation does not work for lax.while_loop"
+    with pytest.raises(ValueError, match=message):
         exported.serialize(vjp_order=1)
-    with pytest.raises(ExportError, match=said):
-        through(doubled, 1.0, vjp_order=1)
+    with pytest.raises(ExportError, match=message):
+        export_marked(doubled, 1.0, vjp_order=1)
 
 
 # Section "scan primitive".
@@ -213,7 +213,7 @@ def test_a_scan_takes_constants_then_the_carry_then_arrays():
     assert "linear" not in loop.params
 
 
-def test_a_scan_has_the_reverse_derivative_that_a_while_lacks():
+def test_a_scan_is_exported_with_its_reverse_derivative():
     scanned = export.export(jax.jit(lambda arr, extra: func11(arr, extra)[0]))(np.ones(16, np.float32), 5.0)
     rehydrated = export.deserialize(scanned.serialize(vjp_order=1)).call
     assert jax.grad(rehydrated, 1)(np.ones(16, np.float32), 5.0) == 16
@@ -238,7 +238,7 @@ def test_an_inner_jit_is_an_equation_with_its_own_jaxpr():
     assert not {"backend", "device"} & set(call.params)
 
 
-def test_an_inner_jit_is_a_function_of_the_exported_module(through):
-    produced = through(jax.jit(func12), np.float32(1.0))
+def test_an_inner_jit_is_a_function_of_the_exported_module(export_marked):
+    produced = export_marked(jax.jit(func12), np.float32(1.0))
     assert "inner" in [function.name for function in produced.artifact.module.functions]
     assert re.search(r"jit\[\s*name=inner", produced.files["jaxpr.txt"].decode())

@@ -1,4 +1,4 @@
-"""What JAX's export document says of platforms: which are exported for, what others refuse, how large a module is."""
+"""The statements of JAX's export document on platforms: defaults, refusals, disabled checks, sizes of modules."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from export_core.readers.cell import WRONG_PLATFORM
 # since 0.4.30.
 
 
-def test_this_machines_platform_is_the_default(through):
+def test_this_machines_platform_is_the_default(export_marked):
     # default_lowering_platform before 0.4.30.
     assert export.default_export_platform() == "cpu"
-    assert through(jax.jit(lax.cos), 1.0).artifact.envelope.platforms == ("cpu",)
+    assert export_marked(jax.jit(lax.cos), 1.0).artifact.envelope.platforms == ("cpu",)
 
 
-def test_a_platform_that_was_not_exported_for_is_refused(through):
+def test_a_call_on_another_platform_is_refused(export_marked):
     exp = export.export(jax.jit(lax.cos), platforms=["tpu"])(1.0)
     # "The exported function 'cos' was lowered for" in June 2024, "Function 'cos' was exported for" since 0.4.30.
     with pytest.raises(
@@ -31,22 +31,22 @@ def test_a_platform_that_was_not_exported_for_is_refused(through):
     ) as refusal:
         exp.call(1.0)
     assert re.search(WRONG_PLATFORM, str(refusal.value))
-    # What else jax refuses is said in other words.
+    # jax's other refusals have other messages.
     here = export.deserialize(export.export(jax.jit(lax.cos))(1.0).serialize())
     for call in (lambda: jax.grad(here.call)(1.0), lambda: here.call(np.ones(3, np.float32))):
         with pytest.raises(ValueError, match=r"No VJP is available|Rank mismatch") as other:
             call()
         assert not re.search(WRONG_PLATFORM, str(other.value))
-    assert through(jax.jit(lax.cos), 1.0, platforms=("tpu",)).artifact.envelope.platforms == ("tpu",)
+    assert export_marked(jax.jit(lax.cos), 1.0, platforms=("tpu",)).artifact.envelope.platforms == ("tpu",)
 
 
-def test_a_disabled_check_allows_other_platforms_and_is_recorded(through):
+def test_a_disabled_check_allows_other_platforms_and_is_recorded(export_marked):
     exp_unsafe = export.export(
         jax.jit(lax.cos), platforms=["tpu"], disabled_checks=[export.DisabledSafetyCheck.platform()]
     )(1.0)
     result = exp_unsafe.call(1.0)
     assert (float(result), result.weak_type) == (pytest.approx(0.5403023), True)
-    produced = through(
+    produced = export_marked(
         jax.jit(lax.cos), 1.0, platforms=("tpu",), disabled_checks={"platform": "cos is the same anywhere"}
     )
     assert [str(check) for check in produced.artifact.envelope.disabled_checks] == ["platform"]
@@ -54,11 +54,11 @@ def test_a_disabled_check_allows_other_platforms_and_is_recorded(through):
     assert float(rehydrated.call(1.0)) == pytest.approx(0.5403023)
 
 
-def test_one_artifact_runs_on_any_of_several_platforms(through):
+def test_one_artifact_is_exported_for_several_platforms(export_marked):
     exp_multi = export.export(jax.jit(lax.cos), platforms=["tpu", "cpu", "cuda"])(1.0)
     result = exp_multi.call(1.0)
     assert (float(result), result.weak_type) == (pytest.approx(0.5403023), True)
-    produced = through(jax.jit(lax.cos), 1.0, platforms=("tpu", "cpu", "cuda"))
+    produced = export_marked(jax.jit(lax.cos), 1.0, platforms=("tpu", "cpu", "cuda"))
     assert produced.artifact.envelope.platforms == ("tpu", "cpu", "cuda")
 
 
@@ -75,18 +75,18 @@ def test_a_module_for_several_platforms_is_hardly_larger():
     assert single < multi < 1.01 * single
     modules = [read_bytes(bytes(exp.serialize())).module for exp in (exp_single, exp_multi)]
     assert [module.nbytes for module in modules] == [single, multi]
-    # Without a primitive that is lowered differently, the operations are the same; main alone learns which platform it
-    # is on.
+    # Without a primitive that is lowered differently, the operations are the same; only main takes the platform's
+    # index.
     assert modules[0].op_counts == modules[1].op_counts
     assert modules[1].main.inputs == ("tensor<i32>", *modules[0].main.inputs)
 
 
-def test_a_module_holds_each_lowering_of_a_primitive(through):
+def test_a_module_has_the_lowering_of_each_platform(export_marked):
     matrix = np.array([[4.0, 1.0], [1.0, 3.0]], np.float32)
     alone, several = (
         {
             call.target
-            for call in through(jax.jit(jnp.linalg.cholesky), matrix, platforms=platforms).artifact.custom_calls
+            for call in export_marked(jax.jit(jnp.linalg.cholesky), matrix, platforms=platforms).artifact.custom_calls
         }
         for platforms in (("cpu",), ("cpu", "cuda"))
     )

@@ -1,4 +1,4 @@
-"""What JAX's document on versions says of jax and jaxlib: what each package holds, and which of them go together."""
+"""The statements of JAX's document on versions: what jax and jaxlib contain, and which versions fit together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _suffixes(package):
     return {path.suffix for path in importlib.metadata.files(package) or ()}
 
 
-def test_jax_is_python_and_jaxlib_has_the_libraries():
+def test_jax_is_pure_python_and_jaxlib_has_libraries():
     compiled = {".so", ".pyd", ".dylib"}
     assert not compiled & _suffixes("jax")
     assert compiled & _suffixes("jaxlib")
@@ -47,7 +47,7 @@ def test_jax_refuses_a_jaxlib_below_its_minimum():
         check_jaxlib_version(jax_version="0.9.2", jaxlib_version="0.9.0", minimum_jaxlib_version="0.9.1")
 
 
-def test_an_older_jaxlib_from_the_minimum_on_is_accepted():
+def test_an_older_jaxlib_above_the_minimum_is_accepted():
     assert check_jaxlib_version(jax_version="0.9.2", jaxlib_version="0.9.1", minimum_jaxlib_version="0.9.1")
 
 
@@ -66,7 +66,7 @@ def test_development_versions_are_checked_by_their_numbers():
         check_jaxlib_version("0.12.0", "0.13.0.dev20261120", "0.11.2")
 
 
-def test_no_release_has_a_minimum_that_is_newer_or_unreleased():
+def test_every_minimum_jaxlib_is_older_and_released():
     for version, release in CALENDAR.jax.items():
         minimum = Version(release.minimum_jaxlib)
         assert minimum <= Version(version)
@@ -74,22 +74,22 @@ def test_no_release_has_a_minimum_that_is_newer_or_unreleased():
         assert release.minimum_jaxlib in CALENDAR.jaxlib or minimum < Version("0.4.18"), version
 
 
-def test_minimums_only_rise():
+def test_the_minimum_jaxlib_never_falls():
     minimums = [Version(CALENDAR.jax[version].minimum_jaxlib) for version in sorted(CALENDAR.jax, key=Version)]
     assert minimums == sorted(minimums)
 
 
-def test_jax_is_released_alone_too():
+def test_some_jax_releases_have_no_jaxlib():
     assert {"0.4.37", "0.5.2"} <= CALENDAR.jax.keys() - CALENDAR.jaxlib.keys()
 
 
-def test_every_jaxlib_has_a_jax_of_its_number_within_two_days():
+def test_every_jaxlib_has_its_jax_within_two_days():
     # The calendar has no jax 0.4.13, which had no jax.export.
     for jaxlib in CALENDAR.jaxlib.keys() - {"0.4.13"}:
         assert 0 <= (CALENDAR.jax[jaxlib].built - CALENDAR.built(jaxlib)).days <= 2, jaxlib
 
 
-def test_a_release_may_leave_only_one_jaxlib():
+def test_a_jax_release_may_accept_only_one_jaxlib():
     # At least two in the document: the last release and the next.
     def fitting(jax_version):
         minimum = Version(CALENDAR.jax[jax_version].minimum_jaxlib)
@@ -99,7 +99,7 @@ def test_a_release_may_leave_only_one_jaxlib():
     assert fitting("0.12.0.1") == ["0.11.2", "0.12.0", "0.12.0.1"]
 
 
-def test_the_packages_requirements_have_the_pair_too():
+def test_jax_requires_a_range_of_jaxlib():
     # The document: checked when jax is imported, and not by the requirements of the package.
     (needed,) = [
         each.specifier
@@ -123,9 +123,9 @@ def test_extras_name_the_jaxlib_of_an_accelerator():
 # Section "How do we make changes across the jax and jaxlib boundary between releases?".
 
 
-def test_a_jaxlib_has_a_number_that_rises_between_releases(through):
+def test_a_golden_records_the_jaxlib_extension_version(export_marked):
     assert jaxlib_extension_version == xla_client._version
-    assert through(jax.jit(lambda x: x), 1.0).manifest.writer.jaxlib_extension_version == jaxlib_extension_version
+    assert export_marked(jax.jit(lambda x: x), 1.0).manifest.writer.jaxlib_extension_version == jaxlib_extension_version
     assert jaxlib_extension_version > 420  # that of 0.9.2
 
 
@@ -133,7 +133,7 @@ def test_a_jaxlib_has_a_number_that_rises_between_releases(through):
 
 
 @pytest.mark.parametrize("day", [datetime.date(2025, 6, 1), datetime.date(2026, 11, 22)])
-def test_the_newest_release_is_promised_for_longest(day):
+def test_the_newest_release_has_the_longest_promise(day):
     then = CALENDAR.as_of(day)
     until = {
         version: promise(then.built(version), day, Windows()).until

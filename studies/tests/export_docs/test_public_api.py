@@ -1,4 +1,4 @@
-"""Every public name of jax.export, and every field and method of `Exported`, beside what this tool makes of it."""
+"""Every public name of jax.export, and every field and method of `Exported`, with its counterpart in this tool."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN: dict[str, list[Callable[..., Any]]] = {}
 
 
 def shows(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """This test shows what these names of jax.export do; with a dot, those of a class there."""
+    """Return a decorator for a test of these names of jax.export; a name with a dot is a member of a class there."""
 
     def note(test: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
@@ -78,44 +78,44 @@ def artifact(exported):
 )
 def test_export_is_for_the_default_platform(exported, artifact):
     assert isinstance(export.export(jax.jit(jnp.sin))(1.0), export.Exported)
-    said = artifact.envelope
-    assert said.fun_name == exported.fun_name == "wave"
-    assert said.platforms == exported.platforms == (export.default_export_platform(),)
-    assert said.nr_devices == exported.nr_devices == 1
+    envelope = artifact.envelope
+    assert envelope.fun_name == exported.fun_name == "wave"
+    assert envelope.platforms == exported.platforms == (export.default_export_platform(),)
+    assert envelope.nr_devices == exported.nr_devices == 1
 
 
 @shows("Exported.in_avals", "Exported.out_avals", "Exported.in_tree", "Exported.out_tree")
 def test_types_and_trees_are_read_as_jax_has_them(exported, artifact):
-    said = artifact.envelope
-    for ours, theirs in ((said.in_avals, exported.in_avals), (said.out_avals, exported.out_avals)):
+    envelope = artifact.envelope
+    for ours, theirs in ((envelope.in_avals, exported.in_avals), (envelope.out_avals, exported.out_avals)):
         assert [(each.dtype, each.shape) for each in ours] == [(each.dtype.name, each.shape) for each in theirs]
-    assert [str(said.in_tree), str(said.out_tree)] == [str(exported.in_tree), str(exported.out_tree)]
+    assert [str(envelope.in_tree), str(envelope.out_tree)] == [str(exported.in_tree), str(exported.out_tree)]
 
 
 @shows(
     "Exported.in_shardings_hlo", "Exported.out_shardings_hlo", "Exported.in_shardings_jax", "Exported.out_shardings_jax"
 )
-def test_shardings_are_none_where_none_was_asked_for(exported, artifact):
+def test_shardings_are_none_unless_given(exported, artifact):
     mesh = Mesh(np.array(jax.devices()[:1]), ("a",))
-    said = artifact.envelope
-    assert exported.in_shardings_hlo == (None, None) == said.in_shardings
-    assert exported.out_shardings_hlo == (None,) == said.out_shardings
+    envelope = artifact.envelope
+    assert exported.in_shardings_hlo == (None, None) == envelope.in_shardings
+    assert exported.out_shardings_hlo == (None,) == envelope.out_shardings
     assert exported.in_shardings_jax(mesh) == (None, None)
     assert exported.out_shardings_jax(mesh) == (None,)
 
 
 @shows("Exported.in_shardings_jax")
-def test_a_sharding_asked_for_is_given_for_the_callers_mesh():
+def test_a_given_sharding_is_returned_for_a_mesh():
     mesh = Mesh(np.array(jax.devices()[:1]), ("a",))
     sharding = NamedSharding(mesh, PartitionSpec("a"))
     made = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((4,), np.float32, sharding=sharding))
     assert made.in_shardings_jax(mesh)[0].is_equivalent_to(sharding, 1)
-    (said,) = read_bytes(bytes(made.serialize())).envelope.in_shardings
-    assert str(said) == "NamedSharding(Mesh(a=1), PartitionSpec('a'))"
+    (read_sharding,) = read_bytes(bytes(made.serialize())).envelope.in_shardings
+    assert str(read_sharding) == "NamedSharding(Mesh(a=1), PartitionSpec('a'))"
 
 
 @shows("Exported.mlir_module", "Exported.mlir_module_serialized", "Exported.module_kept_var_idx")
-def test_the_module_is_read_byte_by_byte(artifact, exported):
+def test_the_module_has_the_exported_bytes(artifact, exported):
     assert artifact.module.serialized() == bytes(exported.mlir_module_serialized)
     assert "func.func public @main" in exported.mlir_module()
     assert artifact.envelope.module_kept_var_idx == tuple(exported.module_kept_var_idx) == (0, 1)
@@ -123,10 +123,10 @@ def test_the_module_is_read_byte_by_byte(artifact, exported):
 
 @shows("Exported.ordered_effects", "Exported.unordered_effects", "Exported.uses_global_constants")
 def test_a_pure_function_has_no_effects_or_global_constants(exported, artifact):
-    said = artifact.envelope
-    assert said.ordered_effects == exported.ordered_effects == ()
-    assert said.unordered_effects == exported.unordered_effects == ()
-    assert said.uses_global_constants is exported.uses_global_constants is False
+    envelope = artifact.envelope
+    assert envelope.ordered_effects == exported.ordered_effects == ()
+    assert envelope.unordered_effects == exported.unordered_effects == ()
+    assert envelope.uses_global_constants is exported.uses_global_constants is False
 
 
 @shows(
@@ -134,7 +134,7 @@ def test_a_pure_function_has_no_effects_or_global_constants(exported, artifact):
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
 )
-def test_the_calling_convention_is_one_that_is_supported(exported, artifact):
+def test_the_calling_convention_is_supported(exported, artifact):
     lowest, highest = (
         export.minimum_supported_calling_convention_version,
         export.maximum_supported_calling_convention_version,
@@ -144,15 +144,15 @@ def test_the_calling_convention_is_one_that_is_supported(exported, artifact):
 
 
 @shows("deserialize", "Exported.serialize", "Exported.call")
-def test_what_was_serialized_is_deserialized_and_called(exported):
+def test_a_deserialized_function_can_be_called(exported):
     rehydrated = export.deserialize(exported.serialize())
     result = rehydrated.call(np.ones(3, np.float32), {"scale": np.float32(2)})
     np.testing.assert_allclose(result["sum"], np.sin(np.ones(3)) + 2, rtol=1e-6)
 
 
 @shows("Exported.has_vjp", "Exported.vjp")
-def test_a_derivative_is_there_if_it_was_serialized(through):
-    produced = through(jax.jit(jnp.sin), 0.0, vjp_order=1)
+def test_a_serialized_derivative_can_be_called(export_marked):
+    produced = export_marked(jax.jit(jnp.sin), 0.0, vjp_order=1)
     rehydrated = export.deserialize(bytearray(produced.artifact.data))
     assert rehydrated.has_vjp()
     assert [float(cotangent) for cotangent in rehydrated.vjp().call(0.0, 3.0)] == [3.0]
@@ -166,33 +166,33 @@ def test_a_derivative_is_there_if_it_was_serialized(through):
     "DisabledSafetyCheck.is_custom_call",
     "Exported.disabled_safety_checks",
 )
-def test_disabled_safety_checks_are_kept_and_read(through):
+def test_disabled_safety_checks_are_stored_and_read(export_marked):
     platform, call = export.DisabledSafetyCheck.platform(), export.DisabledSafetyCheck.custom_call("a_target")
     assert (platform.is_custom_call(), call.is_custom_call()) == (None, "a_target")
-    produced = through(jax.jit(jnp.sin), 1.0, disabled_checks={"platform": "to see", "a_target": "to see"})
+    produced = export_marked(jax.jit(jnp.sin), 1.0, disabled_checks={"platform": "to see", "a_target": "to see"})
     assert produced.exported.disabled_safety_checks == (platform, call)
     assert [str(check) for check in produced.artifact.envelope.disabled_checks] == ["platform", "custom_call(a_target)"]
 
 
 @shows("register_namedtuple_serialization")
-def test_a_namedtuple_needs_a_registered_name_to_be_serialized(through):
+def test_a_registered_namedtuple_is_serialized_by_name(export_marked):
     Point = namedtuple("Point", ["x", "y"])
     export.register_namedtuple_serialization(Point, serialized_name="export_docs.Point")
-    produced = through(jax.jit(lambda p: Point(p.y, p.x)), Point(np.float32(1), np.int32(2)))
+    produced = export_marked(jax.jit(lambda p: Point(p.y, p.x)), Point(np.float32(1), np.int32(2)))
     tree = produced.artifact.envelope.out_tree
     assert (tree.kind, tree.custom_name) == ("custom", "export_docs.Point")
     assert export.deserialize(bytearray(produced.artifact.data)).call(Point(np.float32(1), np.int32(2))) == Point(2, 1)
 
 
 class Scaled:
-    """A tree node that is its own: an array, and a unit that is no array."""
+    """A custom tree node: an array, and a unit that is no array."""
 
     def __init__(self, value, unit):
         self.value, self.unit = value, unit
 
 
 @shows("register_pytree_node_serialization")
-def test_a_custom_node_is_serialized_as_its_registration_says(through):
+def test_a_registered_node_is_serialized_with_auxdata(export_marked):
     jax.tree_util.register_pytree_node(Scaled, lambda s: ((s.value,), s.unit), lambda unit, kids: Scaled(*kids, unit))
     export.register_pytree_node_serialization(
         Scaled,
@@ -200,7 +200,7 @@ def test_a_custom_node_is_serialized_as_its_registration_says(through):
         serialize_auxdata=lambda unit: json.dumps(unit).encode(),
         deserialize_auxdata=json.loads,
     )
-    produced = through(jax.jit(lambda s: Scaled(s.value * 2, s.unit)), Scaled(np.float32(3), "metre"))
+    produced = export_marked(jax.jit(lambda s: Scaled(s.value * 2, s.unit)), Scaled(np.float32(3), "metre"))
     tree = produced.artifact.envelope.out_tree
     assert (tree.kind, tree.custom_name, tree.custom_auxdata) == ("custom", "export_docs.Scaled", b'"metre"')
     result = export.deserialize(bytearray(produced.artifact.data)).call(Scaled(np.float32(3), "metre"))
@@ -208,22 +208,22 @@ def test_a_custom_node_is_serialized_as_its_registration_says(through):
 
 
 @shows("symbolic_shape", "is_symbolic_dim")
-def test_a_symbolic_shape_has_dimensions_that_are_expressions(through):
+def test_a_symbolic_dimension_may_be_an_expression(export_marked):
     rows, columns, fixed = export.symbolic_shape("b, 2*h, 4")
     assert [export.is_symbolic_dim(size) for size in (rows, columns, fixed)] == [True, True, False]
     made = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((rows, columns, fixed), np.float32))
-    said = read_bytes(bytes(made.serialize())).envelope.in_avals[0]
-    assert said.shape == ("b", "2*h", 4)
-    produced = through(jax.jit(jnp.sin), np.ones((1, 2, 4), np.float32), symbolic_shapes="b, 2*h, 4")
-    assert produced.artifact.envelope.in_avals[0].shape == said.shape
+    aval = read_bytes(bytes(made.serialize())).envelope.in_avals[0]
+    assert aval.shape == ("b", "2*h", 4)
+    produced = export_marked(jax.jit(jnp.sin), np.ones((1, 2, 4), np.float32), symbolic_shapes="b, 2*h, 4")
+    assert produced.artifact.envelope.in_avals[0].shape == aval.shape
 
 
 @shows("symbolic_args_specs")
-def test_symbolic_shapes_are_one_text_or_one_for_each_argument(through):
+def test_symbolic_shapes_can_be_given_for_each_argument(export_marked):
     x, y = np.ones((2, 3), np.float32), {"scale": np.ones(3, np.float32)}
     specs = export.symbolic_args_specs((x, y), ("b, n", {"scale": "n"}))
     assert [str(leaf.shape) for leaf in jax.tree_util.tree_leaves(specs)] == ["(b, n)", "(n,)"]
-    envelope = through(jax.jit(wave), x, y, symbolic_shapes=("b, n", {"scale": "n"})).artifact.envelope
+    envelope = export_marked(jax.jit(wave), x, y, symbolic_shapes=("b, n", {"scale": "n"})).artifact.envelope
     assert [str(aval) for aval in (*envelope.in_avals, *envelope.out_avals)] == [
         "float32[b,n]",
         "float32[n]",
@@ -232,14 +232,14 @@ def test_symbolic_shapes_are_one_text_or_one_for_each_argument(through):
 
 
 @shows("SymbolicScope")
-def test_a_scope_holds_the_constraints_that_tracing_may_rely_on(through):
+def test_tracing_relies_on_constraints_of_its_scope(export_marked):
     scope = export.SymbolicScope(["b >= 2"])
     (size,) = export.symbolic_shape("b", scope=scope)
     (stranger,) = export.symbolic_shape("b")
     assert size >= 2
     with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
         size + stranger
-    produced = through(jax.jit(jnp.sin), np.ones(3, np.float32), symbolic_shapes="b", constraints=("b >= 2",))
+    produced = export_marked(jax.jit(jnp.sin), np.ones(3, np.float32), symbolic_shapes="b", constraints=("b >= 2",))
     refused = ExtraCall((np.ones(1, np.float32),), {}, "do not match the symbolic shape constraint b >= 2")
     assert [check.refused for check in add_checks(produced, [refused]).manifest.checks] == [refused.refused]
 
@@ -247,6 +247,6 @@ def test_a_scope_holds_the_constraints_that_tracing_may_rely_on(through):
 if hasattr(export, "symbolic_dim_bounds"):  # since 0.12
 
     @shows("symbolic_dim_bounds")
-    def test_what_can_be_proved_of_a_dimension_is_told():
+    def test_symbolic_dim_bounds_follow_from_constraints():
         (size,) = export.symbolic_shape("b", constraints=["b >= 2", "b <= 10"])
         assert export.symbolic_dim_bounds(2 * size) == (4, 20)

@@ -19,7 +19,7 @@ def files():
 
 
 def _source(row):
-    """The files of a row's tests, without the backslashes of regular expressions."""
+    """Return the text of the files with a row's tests, without the backslashes of regular expressions."""
     return "".join(files()[name].read_text(encoding="utf-8") for name in row.tests).replace("\\", "")
 
 
@@ -34,13 +34,13 @@ def test_every_statement_has_tests_that_exist():
     assert sorted({name for row in ROWS for name in row.tests} - files().keys()) == []
 
 
-def test_no_statement_stands_twice_in_a_section():
+def test_each_statement_is_once_in_its_section():
     for document in DOCUMENTS:
         for section, rows in document.sections.items():
             assert len({row.says for row in rows}) == len(rows), section
 
 
-def test_an_outcome_is_one_of_four():
+def test_a_row_has_at_most_one_outcome():
     assert [row.says for row in ROWS if bool(row.refused) + bool(row.differs) + row.judged > 1] == []
 
 
@@ -61,7 +61,7 @@ def test_a_mutation_changes_one_place_and_still_compiles(path):
                 compile(source.replace(mutation.replace, mutation.by), path, "exec")
 
 
-def test_a_mutation_is_noticed_by_a_test_of_its_row():
+def test_the_test_of_a_mutation_is_a_test_of_its_row():
     unlisted = {m.test for row in ROWS if (m := row.mutation) and m.test.partition("[")[0] not in row.tests}
     assert unlisted == set()
 
@@ -81,8 +81,8 @@ def test_a_document_is_counted_by_outcome():
     assert "| It is blue | it is green |\n" in text
 
 
-def test_every_test_of_the_documents_folder_is_named():
-    # What is in these files shows nothing but the documents.
+def test_every_test_of_documents_is_in_a_row():
+    # These files have only tests of the documents.
     named = {name for row in ROWS for name in row.tests}
     ours = {name for name in files() if re.match(r"(test_documented_\w+|apart)::", name)}
     assert sorted(ours - named) == []

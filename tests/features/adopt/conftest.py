@@ -1,4 +1,4 @@
-"""What both ways to adopt artifacts are tested with."""
+"""A fixture for both ways to adopt artifacts."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from export_core.readers.errors import EnvironmentFailed
 
 @pytest.fixture
 def no_environments(monkeypatch) -> None:
-    """No environment can be built."""
+    """A package index that does not answer, so that no environment can be built."""
 
     def build(*_) -> None:
         raise EnvironmentFailed("the index does not answer")

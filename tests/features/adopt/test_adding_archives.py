@@ -24,7 +24,7 @@ MLP = GOLDENS / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"
 
 @pytest.fixture
 def archive(tmp_path) -> Path:
-    """A folder with one artifact whose inputs and outputs are kept, and a file that is none."""
+    """A folder with one artifact, its inputs and outputs, and a file that is no artifact."""
     folder = tmp_path / "archive"
     (folder / "old").mkdir(parents=True)
     for name, file in (("mlp.bin", "artifact.jaxexport"), ("mlp.inputs.npz", "inputs.npz")):
@@ -36,13 +36,13 @@ def archive(tmp_path) -> Path:
 
 @pytest.fixture
 def add(jaxexport, archive):
-    """Runs `jaxexport goldens add --from ARCHIVE WORDS`."""
+    """The function that runs `jaxexport goldens add --from ARCHIVE WORDS`."""
     return lambda *words, **ends: jaxexport("goldens", "add", "--from", archive, *words, **ends)
 
 
 @pytest.fixture
 def writers_here(monkeypatch, forked_workers) -> None:
-    """Every writer's environment is this interpreter. Nothing is replayed, and no noise measured."""
+    """This interpreter in place of every writer's environment. Nothing is replayed, and no noise is measured."""
 
     monkeypatch.setattr(adoption.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
     monkeypatch.setattr(adoption, "measure_goldens", lambda goldens, *_: [(golden, "no time") for golden in goldens])
@@ -55,7 +55,7 @@ def stored() -> dict[str, Golden]:
     return {golden.id: golden for golden in GoldenStore(Path("golden")).goldens()}
 
 
-def test_each_artifact_is_the_golden_of_a_case(archive, add):
+def test_each_artifact_becomes_a_golden_of_its_own_case(archive, add):
     (archive / "attention").mkdir()
     for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
         shutil.copy(MLP / name, archive / "attention")
@@ -71,7 +71,7 @@ def test_each_artifact_is_the_golden_of_a_case(archive, add):
         assert golden.content("outputs.npz") == (MLP / "outputs.npz").read_bytes()
 
 
-def test_once_more_changes_nothing_and_goldens_are_no_archive(archive, jaxexport):
+def test_adding_again_changes_nothing_and_skips_goldens(archive, jaxexport):
     words = ("goldens", "add", "--from", archive, "--goldens", archive / "golden", "--no-replay")
     assert "1 new" in jaxexport(*words).out
     before = {path: path.stat().st_mtime_ns for path in (archive / "golden").rglob("*")}
@@ -123,14 +123,14 @@ def of_a_test(archive) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("words", [("--no-replay",), ("--dry-run",)])
-def test_the_name_of_a_file_replaces_no_golden_of_a_test(archive, of_a_test, add, words):
+def test_an_archived_file_does_not_replace_a_tests_golden(archive, of_a_test, add, words):
     ended = add(*words)
     assert (ended.code, ended.out.splitlines()[-1]) == (2, "1 artifact: 1 not added; left out: 3 other files")
     assert "old/mlp.bin: would replace the golden old.mlp/0.9.2-cpu, which tests/test_a.py::old.mlp wrote" in ended.err
     assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == of_a_test
 
 
-def test_a_golden_of_a_test_stays_though_its_files_are_the_same(archive, add):
+def test_a_tests_golden_with_the_same_files_is_not_replaced(archive, add):
     content = {name: (MLP / name).read_bytes() for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz")}
     golden = write_golden(GoldenStore(Path("golden")), manifest("old.mlp", "0.9.2"), content)
     before = content_of(golden.folder)
@@ -138,12 +138,12 @@ def test_a_golden_of_a_test_stays_though_its_files_are_the_same(archive, add):
     assert (ended.code, content_of(golden.folder)) == (2, before)
 
 
-def test_a_golden_is_replaced_where_its_case_is_named(archive, of_a_test, add):
+def test_a_tests_golden_is_replaced_if_replace_names_it(archive, of_a_test, add):
     ended = add("--no-replay", "--replace", "old.mlp")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "1 artifact: 1 replaced; left out: 3 other files")
 
 
-def test_an_adopted_golden_with_other_arrays_stays(archive, jaxexport):
+def test_other_arrays_do_not_replace_an_adopted_golden(archive, jaxexport):
     words = ("goldens", "add", "--from", archive, "--no-replay")
     assert jaxexport(*words).code == 0
     before = content_of(Path("golden/old.mlp/0.9.2-cpu"))
@@ -154,7 +154,7 @@ def test_an_adopted_golden_with_other_arrays_stays(archive, jaxexport):
     assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == before
 
 
-def test_files_may_have_other_names(archive, add):
+def test_options_set_the_names_of_array_files(archive, add):
     for old, new in (("inputs", "in"), ("outputs", "out")):
         (archive / "old" / f"mlp.{old}.npz").rename(archive / "old" / f"{new}_of_mlp.npz")
     patterns = ("--inputs", "in_of_{name}.npz", "--outputs", "out_of_{name}.npz")
@@ -173,7 +173,7 @@ def test_files_may_have_other_names(archive, add):
         ("a\nb.bin", "a_b"),
     ],
 )
-def test_a_path_names_a_case(path, case):
+def test_the_case_is_named_after_the_path(path, case):
     assert case_of(PurePath(path)) == case
 
 
@@ -190,7 +190,7 @@ def test_two_artifacts_of_one_case_and_writer_are_refused(archive, add):
 # --- the list ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_says_what_belongs_together(archive, add):
+def test_artifacts_yaml_pairs_artifacts_with_their_arrays(archive, add):
     (archive / "old" / "mlp.inputs.npz").rename(archive / "x.npz")
     shutil.copy(OF_092 / "symbolic.jaxexport", archive)  # not listed, and so not added
     (archive / "artifacts.yaml").write_text(
@@ -250,7 +250,7 @@ def bare_archive(archive) -> Path:
 
 
 @pytest.mark.parametrize(("words", "size"), [([], 2), (["--dims", "b=5"], 5)])
-def test_inputs_are_made_and_outputs_computed(words, size, bare_archive, add, jaxexport, writers_here):
+def test_missing_inputs_are_made_and_outputs_computed(words, size, bare_archive, add, jaxexport, writers_here):
     ended = add(*words, code=0)
     assert ended.out.splitlines()[:3] == [
         "golden/symbolic/0.9.2-cpu: new, by jaxlib 0.9.2",
@@ -276,7 +276,7 @@ def test_outputs_of_given_inputs_are_computed(archive, add, writers_here):
     assert list(map(str, golden.outputs())) == list(map(str, from_npz(MLP / "outputs.npz")))
 
 
-def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport, writers_here):
+def test_one_artifact_is_added_without_arrays(bare_archive, jaxexport, writers_here):
     words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--dims", "b=3")
     ended = jaxexport("goldens", "add", *words, code=0)
     assert list(map(str, stored()["a/0.9.2-cpu"].outputs())) == ["float32[3,3]"]
@@ -284,7 +284,7 @@ def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport, writers_he
     assert (ended.code, "expected sizes of its symbolic dimensions (b), found one of c" in ended.err) == (2, True)
 
 
-def test_a_module_is_stored_as_it_ran(bare_archive, jaxexport, writers_here, cwd, monkeypatch):
+def test_a_registered_module_is_stored_as_it_ran(bare_archive, jaxexport, writers_here, cwd, monkeypatch):
     (cwd / "ours.py").write_text("A = 1\n")
     run = adoption.replay_with_outputs
 
@@ -300,7 +300,7 @@ def test_a_module_is_stored_as_it_ran(bare_archive, jaxexport, writers_here, cwd
     assert golden.content("ours.register.py") == b"A = 1\n"
 
 
-def test_sizes_of_a_dimension_that_no_artifact_has_are_bad_input(bare_archive, add, writers_here):
+def test_the_size_of_an_unknown_dimension_is_bad_input(bare_archive, add, writers_here):
     ended = add("--dims", "bacth=4", code=2)
     assert "--dims bacth: expected dimensions of inputs that are made, found none of this name" in ended.err
 
@@ -312,7 +312,7 @@ def test_sizes_of_a_dimension_that_no_artifact_has_are_bad_input(bare_archive, a
         ("sharded", ["--dims", "b=0"], "--dims b=0: expected symbolic dimensions"),
     ],
 )
-def test_what_cannot_be_made_is_refused(name, words, message, bare_archive, add, writers_here):
+def test_inputs_that_cannot_be_made_are_refused(name, words, message, bare_archive, add, writers_here):
     (bare_archive / "symbolic.jaxexport").unlink()
     shutil.copy(OF_092 / f"{name}.jaxexport", bare_archive)
     ended = add(*words)
@@ -332,7 +332,7 @@ def test_inputs_in_the_domain_are_made_where_others_give_nan(bare_archive, add, 
     assert "golden/cholesky/0.9.2-cpu: unchanged" in again.out
 
 
-def test_made_inputs_outside_every_domain_are_refused(bare_archive, add, writers_here, monkeypatch):
+def test_refused_if_outputs_of_all_made_inputs_are_nan(bare_archive, add, writers_here, monkeypatch):
     monkeypatch.setattr(adoption, "RULES", ("", "positive"))
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = add(code=2)
@@ -347,13 +347,13 @@ def test_outputs_without_inputs_are_refused(archive, add):
     assert "old/mlp.outputs.npz: expected inputs for these outputs, found none" in ended.err
 
 
-def test_where_its_writer_cannot_be_built_nothing_is_stored(bare_archive, add, no_environments):
+def test_nothing_is_stored_if_the_writer_cannot_be_built(bare_archive, add, no_environments):
     ended = add(code=2)
     assert "expected its writer to compute its outputs, but its writer cannot be run here: the index" in ended.err
     assert not Path("golden").exists()
 
 
-def test_a_custom_call_that_nobody_promises_is_never_run(bare_archive, add, writers_here):
+def test_an_unpromised_custom_call_is_never_run(bare_archive, add, writers_here):
     unlisted(bare_archive)
     ended = add("--writer", "0.12.0.1", code=2)
     assert "changed.jaxexport: expected its writer to compute its outputs, but my_kernel_of_ours" in ended.err

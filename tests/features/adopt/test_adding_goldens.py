@@ -27,7 +27,7 @@ SYMBOLIC = DATA / "0.12.0.1" / "symbolic.jaxexport"  # float32[b,4] -> float32[b
 
 @pytest.fixture
 def add(jaxexport, tmp_path):
-    """Adds to tmp_path/golden; arrays are given as lists and saved as np.savez does. Not replayed, unless asked for."""
+    """The function that adds to tmp_path/golden, without a replay by default. Lists of arrays are saved by np.savez."""
 
     def run(artifact: Path, inputs, outputs, *more: str, case: str = "models.old", replay: bool = False, **ends):
         files = []
@@ -40,7 +40,7 @@ def add(jaxexport, tmp_path):
         words += ["--outputs", files[1]] if files[1] else []
         if not replay:
             words.append("--no-replay")
-        # What jax 0.12.0.1 writes, three jaxlibs can have written.
+        # jax 0.12.0.1 runs with three jaxlibs, so that its artifact does not say which one wrote it.
         if "--writer" not in more and b"0.12.0.1" in artifact.read_bytes():
             words += ["--writer", "0.12.0.1"]
         return jaxexport("goldens", "add", *words, **ends)
@@ -57,7 +57,7 @@ def the_golden(folder: Path):
     return golden
 
 
-def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
+def test_the_golden_has_the_given_arrays_and_verifies(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", code=0)
     assert ended.out == "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2\n"
     golden = the_golden(tmp_path)
@@ -73,27 +73,27 @@ def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [(with_another_dialect, "mhlo (dialect)"), (with_an_unknown_operation, "vhlo.tanh_v9 (operation)")],
 )
-def test_an_artifact_that_is_not_read_whole_is_refused(add, tmp_path, made, said):
-    assert_bad_input(add(made(tmp_path), zeros((4, 4)), zeros((4, 4))), said)
+def test_an_artifact_with_an_unknown_part_is_refused(add, tmp_path, made, message):
+    assert_bad_input(add(made(tmp_path), zeros((4, 4)), zeros((4, 4))), message)
     assert not (tmp_path / "golden").exists()
 
 
-def test_once_more_with_the_same_changes_nothing(add):
+def test_adding_the_same_again_changes_nothing(add):
     assert "new" in add(SYMBOLIC, zeros((3, 4)), zeros((3, 3))).out
     assert "unchanged" in add(SYMBOLIC, zeros((3, 4)), zeros((3, 3))).out
     assert "replaced" in add(SYMBOLIC, zeros((2, 4)), zeros((2, 2))).out
 
 
-def test_positional_arrays_come_in_the_order_of_their_numbers(add, tmp_path):
+def test_positional_arrays_are_ordered_by_number(add, tmp_path):
     leaves = from_npz(MLP / "inputs.npz")
     add(MLP / "artifact.jaxexport", [leaf.data for leaf in leaves], MLP / "outputs.npz", code=0)
     assert [str(leaf) for leaf in the_golden(tmp_path).inputs()] == [str(leaf) for leaf in leaves]
 
 
-def test_prng_keys_are_given_as_their_key_data(add, tmp_path):
+def test_prng_keys_are_given_as_key_data(add, tmp_path):
     key = DATA / "0.12.0.1" / "key.jaxexport"  # key<fry>[] -> key<fry>[2]
     add(key, zeros((2,), dtype="uint32"), zeros((2, 2), dtype="uint32"), code=0)
     assert [str(leaf) for leaf in the_golden(tmp_path).inputs()] == ["key<fry>[]"]
@@ -101,7 +101,7 @@ def test_prng_keys_are_given_as_their_key_data(add, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "outputs", "said"),
+    ("inputs", "outputs", "message"),
     [
         (zeros((3, 4), (1,)), zeros((3, 3)), "i.npz: expected 1 array (float32[b,4]), found 2"),
         (zeros((3, 4)), [], "o.npz: expected 1 array (float32[b,b]), found 0"),
@@ -112,8 +112,8 @@ def test_prng_keys_are_given_as_their_key_data(add, tmp_path):
     ],
     ids=["too many", "none", "a dimension", "a symbol", "the rank", "the dtype"],
 )
-def test_arrays_that_do_not_fit_the_artifact_are_named(inputs, outputs, said, add, tmp_path):
-    assert_bad_input(add(SYMBOLIC, inputs, outputs), said)
+def test_arrays_that_do_not_fit_the_artifact_are_bad_input(inputs, outputs, message, add, tmp_path):
+    assert_bad_input(add(SYMBOLIC, inputs, outputs), message)
     assert not (tmp_path / "golden").exists()
 
 
@@ -127,15 +127,15 @@ def test_arrays_that_do_not_fit_the_artifact_are_named(inputs, outputs, said, ad
         ("mod(b, -2) + b^2", 8, True),
         ("max(b, 5) - min(2, b)", 3, True),
         ("max(b, 5) - min(2, b)", 4, False),
-        ("c - 1", 4, True),  # of a dimension that no array shows nothing can be said
+        ("c - 1", 4, True),  # no array has the dimension c, so that its size cannot be checked
     ],
 )
-def test_symbolic_dimensions_are_checked_against_the_shapes(dim, size, fits, add, tmp_path):
+def test_shapes_are_checked_against_symbolic_dimensions(dim, size, fits, add, tmp_path):
     path = changed(tmp_path, "0.12.0.1/symbolic", out_avals=(Aval("float32", (dim,)),))
     add(path, zeros((3, 4)), zeros((size,)), code=0 if fits else 2)
 
 
-def test_a_dtype_that_numpy_lacks_is_read_as_numpy_writes_it(add, tmp_path):
+def test_bfloat16_is_read_from_an_npz(add, tmp_path):
     import ml_dtypes
 
     path = changed(tmp_path, "0.12.0.1/symbolic", in_avals=(Aval("bfloat16", ("b",)),), out_avals=())
@@ -151,7 +151,7 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
 
 
 @pytest.mark.parametrize(
-    ("artifact", "words", "said"),
+    ("artifact", "words", "message"),
     [
         (OF_0430, [], "Name the jaxlib with --writer; these fit: 0.4.19, 0.4.20, "),
         (OF_0430, ["--writer", "0.4.99"], "jaxlib 0.4.99 is not in the release calendar"),
@@ -164,10 +164,10 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
         (MLP / "artifact.jaxexport", ["--writer", "0.12.0.1"], "--writer 0.12.0.1: expected an artifact in a format"),
     ],
 )
-def test_a_writer_that_is_open_or_impossible_is_bad_input(artifact, words, said, jaxexport, tmp_path):
+def test_an_ambiguous_or_impossible_writer_is_bad_input(artifact, words, message, jaxexport, tmp_path):
     np.savez("i.npz", *zeros((3, 4)))
     files = ["--artifact", artifact, "--inputs", "i.npz", "--outputs", "i.npz", "--case", "a", "--no-replay"]
-    assert_bad_input(jaxexport("goldens", "add", *files, *words), said)
+    assert_bad_input(jaxexport("goldens", "add", *files, *words), message)
     assert not (tmp_path / "golden").exists()
 
 
@@ -180,20 +180,20 @@ def test_a_writer_that_is_open_or_impossible_is_bad_input(artifact, words, said,
         (SYMBOLIC, "0.11.2", "0.11.2-jax0.12.0.1-cpu", "2026-09-17"),
     ],
 )
-def test_a_writer_that_is_open_can_be_named(artifact, writer, name, built, add, tmp_path):
+def test_writer_option_chooses_among_possible_writers(artifact, writer, name, built, add, tmp_path):
     add(artifact, zeros((3, 4)), zeros((3, 3)), "--writer", writer, code=0)
     stored = the_golden(tmp_path).manifest.writer
     assert (stored.id, str(stored.built)) == (name, built)
 
 
 @pytest.mark.parametrize("case", ["", ".", "a/b", "..", ".hidden", "a\nb"])
-def test_a_case_that_cannot_be_a_folder_is_bad_input(case, add, tmp_path):
+def test_a_case_that_no_folder_can_be_named_is_bad_input(case, add, tmp_path):
     ended = add(SYMBOLIC, zeros((3, 4)), zeros((3, 3)), case=case, code=2)
     assert "--case: expected a name that a folder can have" in ended.err
     assert not (tmp_path / "golden").exists()
 
 
-def test_a_bare_module_says_nothing_of_how_it_is_called(add, tmp_path):
+def test_a_bare_module_cannot_become_a_golden(add, tmp_path):
     assert_bad_input(add(bare(tmp_path), zeros((4, 8)), zeros((4, 8))), "found a bare StableHLO module")
 
 
@@ -202,7 +202,7 @@ OF_092 = ("--writer", "0.9.2")
 
 
 def test_a_function_in_a_savedmodel_becomes_an_artifact(jaxexport, tmp_path):
-    """In a process: Orbax's function takes its weights as arguments, and then those of the caller."""
+    """Run it in a process of its own. Orbax's function takes its weights first, then the caller's arguments."""
     np.savez(tmp_path / "i.npz", *zeros((4, 8), (8, 3), (2, 4)))
     np.savez(tmp_path / "o.npz", *zeros((2, 3)))
     arrays = ("--inputs", "i.npz", "--outputs", "o.npz", "--no-replay")
@@ -219,7 +219,7 @@ def test_a_function_in_a_savedmodel_becomes_an_artifact(jaxexport, tmp_path):
     assert "these fit: 0.9.2, 0.10.0, 0.10.1, 0.10.2." in jaxexport(*words).err
 
 
-def test_each_function_in_a_savedmodel_is_a_case(jaxexport):
+def test_each_function_of_a_savedmodel_becomes_a_case(jaxexport):
     words = ("--artifact", SAVED_MODELS / "keras", "--case", "keras", *OF_092)
     assert [line.partition(": ")[0] for line in jaxexport("goldens", "add", *words, "--dry-run").out.splitlines()] == [
         "keras.1",
@@ -234,7 +234,7 @@ def test_each_function_in_a_savedmodel_is_a_case(jaxexport):
         ("jax2tf", ["float32[b,4]"]),  # for two platforms: main takes their index too
     ],
 )
-def test_one_symbolic_dimension_of_a_savedmodel_is_named(writer, inputs):
+def test_an_unknown_dimension_of_a_savedmodel_gets_a_symbol(writer, inputs):
     artifact = exported(read(SAVED_MODELS / writer), 1, "0.9.2")
     assert [str(aval) for aval in artifact.envelope.in_avals] == inputs
     assert not check_main(artifact)
@@ -245,7 +245,7 @@ MODULE = module_of(DATA / "0.9.2" / "mlp.jaxexport")
 
 
 @pytest.mark.parametrize(
-    ("operation", "said"),
+    ("operation", "message"),
     [
         (node(MODULE, version=8), "found convention 8. Add the artifact that it was exported to."),
         (node(MODULE, attribute("newer", integer(3, 1))), "the unknown attribute newer. Add"),
@@ -254,13 +254,13 @@ MODULE = module_of(DATA / "0.9.2" / "mlp.jaxexport")
     ],
     ids=["an old convention", "an unknown attribute", "no platform index", "two symbols"],
 )
-def test_a_savedmodel_that_says_too_little_is_refused(operation, said):
-    with pytest.raises(GoldenError, match=said):
+def test_a_savedmodel_that_cannot_be_exported_is_refused(operation, message):
+    with pytest.raises(GoldenError, match=message):
         exported(read_bytes(saved_model(operation)), 0, "0.9.2")
 
 
 @pytest.mark.matrix
-def test_sizes_of_made_inputs_keep_the_constraints():
+def test_made_inputs_satisfy_the_symbolic_constraints():
     typed = GOLDENS / "tests.compat.test_types_alone.test_symbolic_dimensions" / "0.9.2-cpu" / "artifact.jaxexport"
     ended = process("goldens", "add", "--artifact", typed, "--case", "typed", *OF_092)
     assert ended.code == 0, ended.err
@@ -276,19 +276,19 @@ def test_a_golden_of_a_savedmodel_runs_in_tensorflow(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"no arrays", b"PK\x03\x04 damaged"], ids=["missing", "text", "zip"])
-def test_what_is_no_npz_is_bad_input(content, add, tmp_path):
+def test_a_file_that_is_no_npz_is_bad_input(content, add, tmp_path):
     path = tmp_path / "given.npz"
     if content is not None:
         path.write_bytes(content)
     assert_bad_input(add(SYMBOLIC, path, zeros((3, 3))), f"--inputs {path}: expected an .npz of arrays, found")
 
 
-def test_arrays_with_their_own_names_are_refused(add, tmp_path):
+def test_named_arrays_in_an_npz_are_bad_input(add, tmp_path):
     np.savez(tmp_path / "named.npz", x=np.zeros((3, 4), "float32"))
     assert_bad_input(add(SYMBOLIC, tmp_path / "named.npz", zeros((3, 3))), "expected arrays named arr_0, arr_1, …")
 
 
-def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, no_environments):
+def test_stored_unreplayed_if_the_writer_cannot_be_built(add, tmp_path, no_environments):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True, code=0)
     assert "new, by jaxlib 0.9.2" in ended.out
     assert "\n  not replayed: the index does not answer" in ended.out
@@ -305,7 +305,7 @@ def test_an_artifact_for_other_platforms_is_stored_unreplayed(add, tmp_path):
 
 
 @pytest.mark.matrix
-def test_what_its_writer_replays_otherwise_is_not_stored(add, tmp_path):
+def test_not_stored_if_its_writer_computes_other_outputs(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "inputs.npz", replay=True, code=2)
     outputs = [leaf.data + 1 for leaf in from_npz(MLP / "outputs.npz")]
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", outputs, replay=True)
@@ -329,7 +329,7 @@ def test_a_crash_of_its_writer_is_reported(add, tmp_path):
 
 
 @pytest.mark.matrix
-def test_a_matrix_over_the_added_golden_keeps_its_promise(add, jaxexport, tmp_path):
+def test_an_added_golden_is_kept_in_a_matrix(add, jaxexport, tmp_path):
     assert add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz").code == 0
     jaxexport("matrix", "--readers", "0.9.2", "--as-of", "2026-03-20", "--quiet", code=0)
     (result,) = read_results(tmp_path / ".jaxexport")
@@ -355,7 +355,7 @@ def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
         (["--without-outputs", "why", "--outputs", KERNEL / "inputs.npz"], 2, "expected either --outputs NPZ, or"),
     ],
 )
-def test_outputs_that_nothing_computes_are_left_out_for_a_reason(words, code, message, jaxexport, tmp_path):
+def test_outputs_can_only_be_left_out_with_a_reason(words, code, message, jaxexport, tmp_path):
     files = ["--artifact", KERNEL / "artifact.jaxexport", "--inputs", KERNEL / "inputs.npz"]
     ended = jaxexport("goldens", "add", *files, "--case", "kernel", "--no-replay", *words, code=code)
     assert message in ended.err
@@ -365,12 +365,12 @@ def test_outputs_that_nothing_computes_are_left_out_for_a_reason(words, code, me
         assert "compared      nothing: it has no outputs" in jaxexport("inspect", "kernel").out
 
 
-def test_a_cpu_computes_outputs_itself(add):
+def test_outputs_cannot_be_left_out_for_a_cpu(add):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", None, "--without-outputs", "why", code=2)
     assert "expected an artifact for other platforms than cpu, found one for cpu" in ended.err
 
 
-def test_one_that_proves_nothing_is_added_under_a_comparison_rule(add, tmp_path, monkeypatch):
+def test_chaotic_outputs_are_added_only_with_a_numbers_rule(add, tmp_path, monkeypatch):
     record = NoiseRecord("0.9.2", "AVX2", 6, ())
     measured = MeasuredNoise(record, b"noise", proves_nothing=True)
     adoption = "export_core.features.adopt.adoption"

@@ -35,7 +35,7 @@ def test_plain():
         ("0.6.2", "1 kept, 1 outside", "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being"),
     ],
 )
-def test_an_older_writers_golden_is_written_replayed_and_judged(
+def test_an_older_writer_writes_a_golden_that_pytest_judges(
     projects: Projects, writer: str, judged: str, shown: str
 ) -> None:
     project = projects(test_a=TESTS)
@@ -61,7 +61,7 @@ def test_an_older_writers_golden_is_written_replayed_and_judged(
 
 
 @pytest.mark.parametrize(
-    ("conftest", "code", "said"),
+    ("conftest", "code", "message"),
     [
         ("", 0, ""),
         ("import sys; sys.exit(0)", 3, "pytest ended with 0 before its session did"),
@@ -69,23 +69,23 @@ def test_an_older_writers_golden_is_written_replayed_and_judged(
         ("import os; os._exit(5)", 1, ""),
     ],
 )
-def test_a_pytest_that_is_ended_by_its_tests_is_incomplete(
+def test_incomplete_if_pytest_exits_before_its_session_ends(
     projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
-    conftest: str, code: int, said: str,
+    conftest: str, code: int, message: str,
 ) -> None:  # fmt: skip
     project = projects(test_a="def test_f(): pass", conftest=conftest)
     monkeypatch.chdir(project.folder)
     assert backfill._run_to_its_end([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]) == code
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("named", ["", " , ", "window", "0.10.2,all"])
-def test_writers_are_named_one_by_one(named: str) -> None:
+def test_writers_must_be_versions_and_not_groups(named: str) -> None:
     with pytest.raises(ReleaseError, match=r"--writers: expected jaxlib versions such as .*, found"):
         choose_writers(named, load_calendar())
 
 
-def test_a_wheel_is_a_writer_once_the_calendar_dates_it(tmp_path: Path) -> None:
+def test_a_wheel_needs_a_build_date_to_be_a_writer(tmp_path: Path) -> None:
     candidate = "0.13.0rc1"
     wheel = make_wheel(tmp_path, "jaxlib", candidate)
     make_wheel(tmp_path, "jax", candidate, needs="jaxlib>=0.12.0")

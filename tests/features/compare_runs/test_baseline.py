@@ -1,4 +1,4 @@
-"""The difference from a baseline: one word for every pair of results, and caveats for what makes it doubtful."""
+"""The difference from a baseline: one word for each pair of results, and caveats that make it doubtful."""
 
 import itertools
 from pathlib import Path
@@ -64,7 +64,7 @@ def failed(verdict: Verdict = Verdict.CRASH, judgement: Judgement = Judgement.BR
         (COMPILED, KEPT, Change.CHANGED),
     ],
 )
-def test_every_pair_has_one_word(then, now, change):
+def test_each_pair_of_results_has_its_word(then, now, change):
     assert change_of(then, now) is change
 
 
@@ -75,7 +75,7 @@ STANDINGS = [KEPT, BONUS, COMPILED, NOT_RUN] + [
 ]
 
 
-def test_failures_are_never_fixed_and_regressions_are_one_way():
+def test_no_failure_is_fixed_and_no_regression_is_mutual():
     for then, now in itertools.product(STANDINGS, repeat=2):
         change, back = change_of(then, now), change_of(now, then)
         works = now.judgement in (Judgement.KEPT, Judgement.BONUS)
@@ -119,14 +119,14 @@ def test_two_runs_are_compared_by_golden_reader_and_platform(tmp_path):
     assert found.caveats == []
 
 
-def test_nothing_stands_between_two_runs_of_the_same_plan(tmp_path):
+def test_two_runs_of_the_same_plan_have_no_caveats(tmp_path):
     run(tmp_path / "old", KEPT)
     found = compared(tmp_path, *run(tmp_path / "new", KEPT))
     assert (found.caveats, found.counts["unchanged"]) == ([], 1)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ({"planned": 3}, {}, "the baseline is incomplete: 2 of 3 planned cells have no result that counts"),
         ({}, {"planned": 2}, "this run is incomplete: 1 of 2"),
@@ -152,21 +152,21 @@ def test_nothing_stands_between_two_runs_of_the_same_plan(tmp_path):
         ({"limits": {"timeout": 1.0}}, {"limits": {"timeout": 2.0}}, "timeout 1.0, now 2.0"),
     ],
 )
-def test_what_makes_a_difference_doubtful_is_said(old, new, said, tmp_path):
+def test_each_difference_between_plans_is_a_caveat(old, new, message, tmp_path):
     run(tmp_path / "old", KEPT, **old)
     found = compared(tmp_path, *run(tmp_path / "new", KEPT, **new))
     assert len(found.caveats) == 1
-    assert said in found.caveats[0]
+    assert message in found.caveats[0]
 
 
-def test_cells_of_a_golden_that_is_another_one_are_marked(tmp_path):
+def test_cells_of_a_changed_golden_are_marked(tmp_path):
     other = result(case="t.other")
     run(tmp_path / "old", KEPT, other, goldens={KEPT.golden: "x", other.golden: "hash"})
     found = compared(tmp_path, *run(tmp_path / "new", KEPT, other))
     assert [each.other_golden for each in found.cells] == [True, False]
 
 
-def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
+def test_the_baseline_is_judged_by_the_new_runs_policy(tmp_path):
     crash = failed(message="signal 11")
     entry = KnownFailure(
         ("*",), ("*",), ("*",), "crash", "run", "signal 11", "r", "o", "i", day("2026-10-01"), expires=day("2026-12-01")
@@ -181,7 +181,7 @@ def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda old: (old / "summary.json").unlink(), "found a run that has not finished"),
         (lambda old: (old / "results.jsonl").write_bytes(b""), "for each of 1 planned cells, found none"),
@@ -190,10 +190,10 @@ def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
         (lambda old: (old / "results.jsonl").unlink(), "expected the results of a matrix run, found none"),
     ],
 )
-def test_a_baseline_that_is_no_finished_run_is_refused(damage, said, tmp_path):
+def test_a_damaged_or_unfinished_baseline_is_refused(damage, message, tmp_path):
     run(tmp_path / "old", KEPT)
     damage(tmp_path / "old")
-    with pytest.raises(RunError, match=said):
+    with pytest.raises(RunError, match=message):
         compared(tmp_path, *run(tmp_path / "new", KEPT))
 
 
@@ -209,7 +209,7 @@ def test_empty_duplicate_and_identical_baselines_are_refused(tmp_path):
         compare_with_baseline(new_run(tmp_path, *new, Policy()), tmp_path / "twice")
 
 
-def test_runs_that_have_no_cell_in_common_are_refused(tmp_path):
+def test_runs_without_a_common_cell_are_refused(tmp_path):
     run(tmp_path / "old", result(case="t.other"))
     with pytest.raises(RunError, match=r"expected at least one cell that .*new also has, found none"):
         compared(tmp_path, *run(tmp_path / "new", KEPT))

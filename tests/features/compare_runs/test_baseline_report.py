@@ -54,7 +54,7 @@ def test_similar_changes_are_one_finding():
     assert first.text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
 
 
-def test_worst_changes_are_first_and_unchanged_cells_left_out():
+def test_the_worst_changes_are_first_and_unchanged_left_out():
     same, gone, new, works, worked = (result(case=f"t.{name}") for name in "abcde")
     changes = findings(
         [same, gone, crash("t.d"), worked], [same, new, works, crash("t.e")], ["the baseline is incomplete"]
@@ -64,14 +64,14 @@ def test_worst_changes_are_first_and_unchanged_cells_left_out():
     assert "not in this run" in changes[4].text
 
 
-def test_a_cell_of_another_golden_says_so():
+def test_a_finding_says_if_its_golden_has_changed():
     plain = difference([result(case="t.f")], [crash()])
     changed = replace(plain, cells=[replace(plain.cells[0], other_golden=True)])
     (finding,) = as_run_difference(changed).findings
     assert "  golden     not the same as in the baseline" in finding.text.splitlines()
 
 
-def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
+def test_the_last_line_has_counts_and_whose_exit_code_it_is():
     assert as_run_difference(difference([result(case="t.f")], [crash()])).line == (
         "Since the baseline (as of 2026-11-21, 1 cell): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
         "Exit code 1 is that of the new run alone."
@@ -100,7 +100,7 @@ def page(*runs: object) -> str:
     return html_page(compared(*runs))
 
 
-def test_what_regressed_is_before_everything_else():
+def test_regressions_are_first_on_the_page():
     text = page([KEPT, CRASH_OTHER], [CRASH, OTHER], ["the baseline had another plan"])
     titles = re.findall(r'<b class="is-(\w+)">', text)
     assert titles == ["regressed", "fixed"]
@@ -109,18 +109,18 @@ def test_what_regressed_is_before_everything_else():
     assert "baseline</span> as of 2026-11-21" in text
 
 
-def test_a_page_without_a_baseline_compares_nothing():
+def test_a_page_without_a_baseline_shows_no_changes():
     assert "What changed" not in html_page(document([KEPT]))
 
 
-def test_a_cell_that_is_gone_has_no_link():
+def test_a_cell_that_is_gone_is_not_linked():
     text = page([KEPT, OTHER], [CRASH])
     assert re.findall(r'<b class="is-(\w+)">', text) == ["regressed", "gone"]
     assert re.findall(r'<a href="([^"]*)">One of its cells</a>', text) == [cell_link(KEPT.key)]
     assert text.count(">All of them in the table</a>") == 1
 
 
-def test_the_table_has_what_each_cell_was():
+def test_page_data_has_each_cells_earlier_judgement():
     data = re.search(r'id="data">(.*?)</script>', page([KEPT, OTHER], [CRASH, OTHER]))[1]
     histories = sorted(json.loads(data)["tables"]["history"])
     assert histories == [
@@ -146,12 +146,12 @@ def third_run(tmp_path):
     runs = ([result(case="t.f")], [crash("t.f")], [result(case="t.f"), result(case="t.new")])
     for number, results in enumerate(runs):
         finished(tmp_path / f"run{number}", *results, as_of=day(f"2026-11-2{number}"))
-    # In whatever order they are named.
+    # The order of the baselines does not matter.
     earlier = tmp_path / "run1", tmp_path / "run0"
     return compare_runs.compared(read_run(tmp_path / "run2"), *earlier)
 
 
-def test_several_baselines_are_a_history_and_the_newest_is_compared(third_run):
+def test_the_newest_of_several_baselines_is_compared(third_run):
     assert third_run.runs == ["1: as of 2026-11-20", "2: as of 2026-11-21", "this run"]
     assert third_run.line.startswith("Since the baseline (as of 2026-11-21, 1 cell)")
     states_and_changes = {key.golden.partition("/")[0]: pair for key, pair in third_run.cells.items()}
@@ -162,7 +162,7 @@ def test_several_baselines_are_a_history_and_the_newest_is_compared(third_run):
 
 
 @pytest.mark.browser
-def test_any_two_of_several_runs_are_compared_in_the_page(opened, third_run, tmp_path):
+def test_the_page_compares_any_two_of_several_runs(opened, third_run, tmp_path):
     file = tmp_path / "history.html"
     run = third_run.run
     file.write_text(html_page(document(run.results, run.summary, third_run)), "utf-8")
@@ -189,14 +189,14 @@ def test_any_two_of_several_runs_are_compared_in_the_page(opened, third_run, tmp
     assert count.inner_text() == "1 of 2 cells", "the address has the two runs"
 
 
-def test_report_takes_several_baselines(tmp_path, third_run, jaxexport):
+def test_report_accepts_several_baselines(tmp_path, third_run, jaxexport):
     options = [word for number in (0, 1) for word in ("--baseline", str(tmp_path / f"run{number}"))]
     page = jaxexport("report", str(tmp_path / "run2"), *options, "--html", "-").out
     assert '<option value="0">1: as of 2026-11-20</option>' in page
 
 
 @pytest.mark.browser
-def test_each_case_is_drawn_from_run_to_run(opened, tmp_path):
+def test_the_page_draws_each_case_over_the_runs(opened, tmp_path):
     noises = (0.5, 3.0, 0.5)
     for number, noise in enumerate(noises):
         cells = [

@@ -17,7 +17,7 @@ from tools.schemas import schema
 
 
 def read(reader: str, outputs: str = "", noise: float | None = None, *, case: str = "t.f", **changes: object) -> Result:
-    """A cell that gave these bits; without any, those of the writer, 0.9.2."""
+    """Return a cell that gave these bits, by default those of the writer, 0.9.2."""
     bits = {"outputs": outputs or "w", "as_written": not outputs, "max_noise_error": noise, "max_abs_error": 3e-7}
     return result(case=case, reader=reader, **{**bits, **changes})
 
@@ -26,7 +26,7 @@ def lines(*results: Result) -> list[str]:
     return list(trend_lines(Trend(number_drift(results))))
 
 
-def test_a_step_says_its_releases_and_the_errors_on_both_sides():
+def test_a_step_shows_its_releases_and_errors_before_and_after():
     assert lines(
         read("0.10.0"), read("0.10.2", "a", 0.8), read("0.11.0", "a", 0.8), read("0.11.2", "b", 30183.0, case="t.g")
     ) == [
@@ -63,18 +63,18 @@ def test_goldens_without_a_step_are_only_counted():
     ],
     ids=["no noise", "signs of zeros", "not finite", "out of tolerance"],
 )
-def test_an_error_is_in_units_of_noise_where_there_are_any(changes, size):
+def test_errors_are_shown_in_units_of_noise_if_measured(changes, size):
     assert f"  as written -> {size}  t.f/0.9.2-cpu" in lines(read("0.10.0", "a", **changes))
 
 
-def test_a_golden_on_another_platform_or_device_says_which():
+def test_a_step_names_the_platform_and_the_device():
     on_gpu = [
         read(reader, bits, 1.0, platform="cuda", device="H100") for reader, bits in (("0.10.0", "a"), ("0.10.2", "b"))
     ]
     assert "  1 x noise -> 1 x noise  t.f/0.9.2-cpu on cuda H100" in lines(*on_gpu)
 
 
-def test_a_golden_in_two_runtimes_is_one_golden_and_the_caption_says_how_it_counts():
+def test_the_caption_says_how_goldens_of_two_runtimes_count():
     cells = [read("0.10.0"), of_runtime(read("0.10.0", "a"), "tensorflow==2.21.0", "2026-11-05")]
     caption = lines(*cells)[0]
     assert caption.startswith("numbers of 1 golden in ")
@@ -82,13 +82,13 @@ def test_a_golden_in_two_runtimes_is_one_golden_and_the_caption_says_how_it_coun
     assert lines(cells[0])[0].endswith("outputs")
 
 
-def test_bits_of_an_earlier_release_are_reported():
+def test_a_step_names_an_earlier_release_with_the_same_bits():
     steps = lines(read("0.9.0", "a"), read("0.9.2"), read("0.10.0", "a"), read("0.10.2", "b"))
     assert "  as written -> off by 3e-07, as in 0.9.0  t.f/0.9.2-cpu" in steps
     assert "  off by 3e-07, as in 0.9.0 -> off by 3e-07  t.f/0.9.2-cpu" in steps
 
 
-def test_goldens_of_another_processor_are_counted():
+def test_goldens_whose_writer_gives_other_bits_are_counted():
     assert lines(read("0.9.2", "a"), read("0.10.0", "a"))[-1] == (
         "other bits here than in the golden, by the writer's own release: 1 golden. Another processor wrote them, or "
         "the program is not deterministic"
@@ -96,7 +96,7 @@ def test_goldens_of_another_processor_are_counted():
     assert "other bits here" not in lines(read("0.9.2"), read("0.10.0", "a"))[-1]
 
 
-def test_one_release_has_nothing_to_be_compared_with():
+def test_one_release_alone_has_no_trend():
     (line,) = lines(read("0.9.2"))
     assert line.startswith("Nothing to compare: no golden has outputs of two releases.")
 
@@ -106,20 +106,20 @@ def test_one_release_has_nothing_to_be_compared_with():
 
 @pytest.fixture
 def trend(tmp_path, jaxexport):
-    """Runs `jaxexport report --trend WORDS` beside a run whose numbers changed in 0.10.2."""
+    """The function that runs `jaxexport report --trend WORDS`, after a run whose numbers changed in 0.10.2."""
     finished(tmp_path / ".jaxexport", read("0.10.0"), read("0.10.2", "a", 0.8), read("0.10.2", case="t.g"))
 
     return lambda *words, **ends: jaxexport("report", "--trend", *words, **ends)
 
 
 @pytest.mark.parametrize("words", [("--trend",), ("--trend", "numbers"), (".jaxexport", "--trend")], ids=" ".join)
-def test_the_numbers_of_the_last_run_are_shown(trend, words, jaxexport):
+def test_trend_shows_the_numbers_of_the_last_run(trend, words, jaxexport):
     ended = jaxexport("report", *words, code=0)
     assert "  as written -> 0.8 x noise  t.f/0.9.2-cpu\n" in ended.out
     assert "the same bits in all releases: 1 golden, 1 of them as written\n" in ended.out
 
 
-def test_costs_alone_or_with_the_numbers(trend, tmp_path):
+def test_trend_shows_only_costs_when_asked_for_cost(trend, tmp_path):
     cells = [read(reader, cost=Cost(temp_bytes=size)) for reader, size in (("0.10.0", 80_000), ("0.10.2", 160_000))]
     finished(tmp_path / ".jaxexport", *cells)
     step = "  x2.00  temp_bytes  80.0 kB -> 160.0 kB  0.10.0 -> 0.10.2  t.f/0.9.2-cpu\n"
@@ -134,11 +134,11 @@ def test_costs_alone_or_with_the_numbers(trend, tmp_path):
     assert (printed["numbers"], json.loads(trend("numbers", "--json").out)["cost"]) == ([], None)
 
 
-def test_a_folder_after_the_option_is_no_value_of_it(trend):
+def test_a_folder_directly_after_trend_is_bad_input(trend):
     assert_bad_input(trend(".jaxexport"), "'--trend': '.jaxexport' is not one of 'numbers', 'cost', 'both'")
 
 
-def test_other_cases_are_left_out(trend):
+def test_cases_option_limits_the_trend(trend):
     assert "t.f" not in trend("--cases", "*.g").out
     assert_bad_input(trend("--cases", "t.h"), "--cases: no case of the run in .jaxexport is called or matches 't.h'.")
 
@@ -156,7 +156,7 @@ def test_json_has_every_stretch_of_every_golden(trend):
     ]
 
 
-def test_no_run_is_bad_input(jaxexport):
+def test_trend_without_a_run_is_bad_input(jaxexport):
     assert_bad_input(
         jaxexport("report", "nowhere", "--trend"),
         "summary.json: expected the summary of a finished matrix run, found none. Run ",
@@ -165,7 +165,7 @@ def test_no_run_is_bad_input(jaxexport):
 
 @pytest.fixture
 def two_days(tmp_path):
-    """Two runs of the same cells, in folders `a` and `b`: on the second day one gave other bits, and cost more."""
+    """Two runs of the same cells, in the folders `a` and `b`. In `b` one cell gave other bits, and cost more."""
     same = read("0.10.0", case="t.g")
     for name, outputs, noise, size in (("a", "x", 0.5, 80_000), ("b", "y", 3.0, 160_000)):
         moved = read("0.10.0", outputs, noise, cost=Cost(temp_bytes=size))
@@ -173,7 +173,7 @@ def two_days(tmp_path):
 
 
 @pytest.mark.usefixtures("two_days")
-def test_several_runs_show_what_moved_from_one_to_the_next(jaxexport):
+def test_several_runs_show_what_changed_between_them(jaxexport):
     printed = jaxexport("report", "b", "a", "--trend", code=0).out
     days = "1: as of 2026-11-20 -> 2: as of 2026-11-21"
     assert printed.splitlines()[-3:] == [
@@ -185,7 +185,7 @@ def test_several_runs_show_what_moved_from_one_to_the_next(jaxexport):
 
 
 @pytest.mark.usefixtures("two_days")
-def test_json_has_what_moved_from_run_to_run(jaxexport):
+def test_json_has_what_changed_between_runs(jaxexport):
     printed = json.loads(jaxexport("report", "a", "b", "--trend", "cost", "--json", code=0).out)
     jsonschema.validate(printed, schema("trend"))
     (step,) = printed["runs"]
@@ -194,7 +194,7 @@ def test_json_has_what_moved_from_run_to_run(jaxexport):
 
 
 @pytest.mark.usefixtures("two_days")
-def test_the_newest_of_several_folders_is_the_run_of_the_report(jaxexport):
+def test_report_shows_the_newest_of_several_folders(jaxexport):
     for order in (("a", "b"), ("b", "a")):
         page = jaxexport("report", *order, "--html", "-", code=0).out
         assert "<span>as of</span> 2026-11-21" in page
@@ -217,7 +217,7 @@ def steps(*results: Result) -> list[tuple[str, str, str, float, float]]:
     ]
 
 
-def test_a_step_is_between_the_two_releases_in_which_it_happened():
+def test_a_cost_step_lies_between_two_adjacent_releases():
     cells = [
         costing("0.10.2", temp_bytes=160_000),
         costing("0.9.2", temp_bytes=80_000),
@@ -226,16 +226,16 @@ def test_a_step_is_between_the_two_releases_in_which_it_happened():
     assert steps(*cells) == [("0.10.1", "0.10.2", "temp_bytes", 80_000, 160_000)]
 
 
-def test_the_largest_step_comes_first_whichever_its_direction():
+def test_the_largest_step_is_first_up_or_down():
     cells = [costing("0.9.2", flops=9e6, temp_bytes=10_000), costing("0.10.2", flops=3e6, temp_bytes=20_000)]
     assert [step[2] for step in steps(*cells)] == ["flops", "temp_bytes"]
 
 
-def test_less_than_a_hundredth_is_no_step():
+def test_a_change_below_one_percent_is_no_step():
     assert steps(costing("0.9.2", flops=1e6), costing("0.10.2", flops=1.009e6)) == []
 
 
-def test_a_release_that_does_not_say_a_figure_is_left_out():
+def test_a_release_without_a_figure_is_skipped():
     cells = [costing("0.9.2", flops=1e6), costing("0.10.0"), costing("0.10.2", flops=2e6)]
     assert steps(*cells) == [("0.9.2", "0.10.2", "flops", 1e6, 2e6)]
 
@@ -257,13 +257,13 @@ def every(step: float, first: float, count: int = 10) -> list[float]:
         "a busy machine, whose fastest run is as fast",
     ],
 )
-def test_times_are_a_step_where_the_rank_test_says_so(before, after, figures):
+def test_a_change_of_times_counts_if_the_rank_test_agrees(before, after, figures):
     runs = {"0.10.1": before, "0.10.2": after}
     found = steps(*(result(reader=reader, timings=Timings(runs=tuple(times))) for reader, times in runs.items()))
     assert [step[2] for step in found] == figures
 
 
-def test_a_line_says_how_many_times_what_where_and_of_which_golden():
+def test_a_cost_line_has_ratio_figure_releases_and_golden():
     cells = [costing("0.10.0", temp_bytes=84_493_152, flops=1e6), costing("0.10.2", temp_bytes=168_984_580, flops=1e6)]
     assert list(cost_lines(cost_steps(cells))) == [
         "costs of 1 golden in 2 releases by build date, from jaxlib 0.10.0 (built 2026-04-16) to jaxlib 0.10.2 (built "
@@ -272,7 +272,7 @@ def test_a_line_says_how_many_times_what_where_and_of_which_golden():
     ]
 
 
-def test_generations_of_a_case_that_change_alike_share_a_line():
+def test_goldens_of_a_case_with_the_same_step_share_a_line():
     cells = [
         result(case="t.f", writer=writer, reader=reader, cost=Cost(flops=flops))
         for writer in ("0.9.2", "0.10.0")
@@ -287,14 +287,14 @@ def test_generations_of_a_case_that_change_alike_share_a_line():
 
 
 def giving(reader: str, outputs: str = "", *, wrong: bool = False, writer: str = "0.9.2", **changes: object) -> Result:
-    """A cell that gave these bits; without any, those of the writer."""
+    """Return a cell that gave these bits, by default those of the writer."""
     verdict, judgement = (Verdict.NUMERICS, Judgement.BROKEN) if wrong else (Verdict.PASS, Judgement.KEPT)
     bits = {"outputs": outputs or "as written", "as_written": not outputs, "max_noise_error": 0.5 if outputs else 0.0}
     return result(verdict, judgement, reader=reader, writer=writer, **{**bits, **changes})
 
 
 def stretches(*results: Result) -> list[str]:
-    """The stretches of the only golden: releases, and the digest where it is not the writer's."""
+    """Return the stretches of the only golden: their releases, and the bits unless they are the writer's."""
     (drift,) = number_drift(results)
     return [
         " ".join((*(reader.jaxlib for reader in stretch.readers), *([] if stretch.as_written else [stretch.outputs])))
@@ -303,7 +303,7 @@ def stretches(*results: Result) -> list[str]:
 
 
 def differing(*results: Result) -> list[tuple[str, str, str]]:
-    """The releases before, in and after each stretch of readers that differ."""
+    """Return the releases before, in and after each stretch of readers whose outputs are wrong."""
     return [
         (
             found.before.jaxlib if found.before else "",
@@ -315,7 +315,7 @@ def differing(*results: Result) -> list[tuple[str, str, str]]:
 
 
 def cells(text: str, **changes: object) -> list[Result]:
-    """``0.10.0, 0.10.2 a``: readers, each with its bits unless they are those of the writer."""
+    """Build cells from a text such as ``0.10.0, 0.10.2 a``: readers, with bits that are not the writer's."""
     return [giving(*one.split(), **changes) for one in text.split(", ")]
 
 
@@ -326,7 +326,7 @@ def cells(text: str, **changes: object) -> list[Result]:
         ("0.10.0, 0.10.2 a", ["0.9.2 0.10.0", "0.10.2 a"]),
         ("0.10.0 a, 0.10.2 a", ["0.9.2", "0.10.0 0.10.2 a"]),
         ("0.9.2, 0.10.0 a, 0.10.2, 0.11.2 a", ["0.9.2", "0.10.0 a", "0.10.2", "0.11.2 a"]),
-        # The releases around the writer agree with each other: none of them changed anything.
+        # The releases around the writer agree with each other, so that no release changed anything.
         ("0.9.1 a, 0.10.0 a", ["0.9.1 0.10.0 a"]),
         ("0.9.1 a, 0.10.0 b", ["0.9.1 a", "0.9.2", "0.10.0 b"]),
         ("0.9.2 a, 0.10.0 a", ["0.9.2 0.10.0 a"]),
@@ -336,16 +336,16 @@ def cells(text: str, **changes: object) -> list[Result]:
         *("a writer on another processor", "a writer between others", "a writer that reads otherwise"),
     ],
 )
-def test_the_bits_of_a_golden_are_stretches_of_releases(results, expected):
+def test_releases_with_the_same_bits_form_a_stretch(results, expected):
     assert stretches(*cells(results)) == expected
 
 
-def test_a_writer_that_was_no_reader_has_its_own_outputs():
+def test_a_writer_that_was_not_run_is_a_point_without_error():
     (drift,) = number_drift([giving("0.10.0", "a")])
     assert drift.stretches[0].max_abs_error == 0
 
 
-def test_the_writer_is_no_point_on_another_platform():
+def test_the_writer_is_left_out_on_another_platform():
     assert stretches(*cells("0.10.0 a, 0.10.2 b", platform="cuda")) == ["0.10.0 a", "0.10.2 b"]
 
 
@@ -364,7 +364,7 @@ def test_each_golden_platform_and_device_has_its_own_drift():
     ]
 
 
-def test_what_was_not_compared_has_no_drift():
+def test_cells_without_a_comparison_have_no_drift():
     crash = result(Verdict.CRASH, Judgement.OUTSIDE, reader="0.10.0", outputs="a")
     compiled = giving("0.10.0", "", mode=Mode.COMPILE)
     by_an_earlier_version = result(reader="0.10.0")
@@ -382,5 +382,5 @@ def test_what_was_not_compared_has_no_drift():
     ],
     ids=["after one that agrees", "between two", "before the writer", "none agrees", "within the tolerance"],
 )
-def test_readers_that_differ_have_those_around_them(right, wrong, expected):
+def test_wrong_readers_are_grouped_with_their_neighbours(right, wrong, expected):
     assert differing(*(cells(right) if right else ()), *(cells(wrong, wrong=True) if wrong else ())) == expected

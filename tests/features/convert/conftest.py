@@ -18,19 +18,19 @@ from export_core.readers.environment import this_interpreter
 
 @pytest.fixture
 def convert(jaxexport, here, kept, forked_workers, monkeypatch) -> Callable[..., Ended]:
-    """Runs `jaxexport convert WORDS --for JAXLIB`, where JAXLIB is that of this interpreter."""
+    """The function that runs `jaxexport convert WORDS --for JAXLIB`, where JAXLIB is that of this interpreter."""
     replayed_here(monkeypatch, this_interpreter, start=kept.start)
     return lambda *words, reader=here.jaxlib, **ends: jaxexport("convert", *words, "--for", reader, **ends)
 
 
 @pytest.fixture
 def in_a_bad_reader(monkeypatch, here, forked_workers) -> None:
-    """The reader of `convert` misbehaves as tests/misbehaving says."""
+    """A reader that misbehaves as tests/misbehaving defines, for `convert`."""
     replayed_here(monkeypatch, misbehaving)
 
 
 def replayed_here(monkeypatch, environment, **options) -> None:
-    """Converted artifacts are replayed in this environment, whatever their reader."""
+    """Replay converted artifacts in this environment, whatever their reader."""
 
     def replay_here(cells, how, *, notify):
         return replayed(cells, environment, limits=CellLimits(jobs=1, timeout=60.0), **options)
@@ -41,7 +41,7 @@ def replayed_here(monkeypatch, environment, **options) -> None:
 
 @pytest.fixture
 def refused(goldens, tmp_path) -> Callable[[str], Golden]:
-    """A golden of this jax with a check that no reader from 0.10.0 on knows: it needs another envelope."""
+    """The function that makes a golden with a disabled check that no reader since 0.10.0 knows."""
 
     def make(name: str) -> Golden:
         golden = goldens[name]
@@ -58,5 +58,5 @@ def refused(goldens, tmp_path) -> Callable[[str], Golden]:
 
 @pytest.fixture
 def refused_golden(refused) -> Golden:
-    """One that works when it is converted."""
+    """A golden that its reader refuses, and that works when it is converted."""
     return refused("waves")

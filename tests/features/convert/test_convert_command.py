@@ -57,7 +57,7 @@ def test_a_converted_artifact_is_verified_against_its_golden(convert, refused_go
     assert facts["promise"] is None
 
 
-def test_a_savedmodel_is_refused_before_goldens_are_read(jaxexport, monkeypatch):
+def test_a_savedmodel_is_refused_without_reading_goldens(jaxexport, monkeypatch):
     Path("golden").mkdir()
     monkeypatch.delattr(GoldenStore, "with_artifact")
     ended = jaxexport("convert", DATA / "savedmodels" / "orbax", "--for", "0.9.2", "-o", "out", code=1)
@@ -72,13 +72,13 @@ def test_a_bare_module_is_written_for_an_older_stablehlo(tmp_path):
     assert "  - modules written for StableHLO 1.8.5" in ended.out
 
 
-def test_a_pickled_executable_is_named(jaxexport):
+def test_the_error_recognizes_a_pickled_executable(jaxexport):
     Path("compiled.bin").write_bytes(pickle.dumps((b"executable", "in_tree", "out_tree")))
     ended = jaxexport("convert", "compiled.bin", "--for", "0.9.2", "-o", "out", code=2)
     assert "found a Python pickle, as of jax.experimental.serialize_executable" in ended.err
 
 
-def test_what_was_compared_with_nothing_is_not_verified(convert, refused_golden, tmp_path):
+def test_a_comparison_of_shapes_alone_verifies_nothing(convert, refused_golden, tmp_path):
     shapes = msgspec.structs.replace(refused_golden.manifest, comparison=Comparison("shape"))
     write_golden(GoldenStore(tmp_path / "golden"), shapes, refused_golden.files())
     ended = convert(refused_golden.artifact, "--goldens", "golden", "-o", "out/new.jaxexport", code=3)
@@ -88,7 +88,7 @@ def test_what_was_compared_with_nothing_is_not_verified(convert, refused_golden,
     assert (record.verdict, record.golden) == ("not verified", refused_golden.id)
 
 
-def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_golden, tmp_path, here):
+def test_a_converted_golden_is_judged_but_never_kept(convert, refused_golden, tmp_path, here):
     convert(refused_golden.folder, "-o", "converted", code=0)
     (golden,) = GoldenStore(tmp_path / "converted").goldens()
     golden.verify()
@@ -110,14 +110,14 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(convert, refuse
     assert not (tmp_path / "out").exists()
 
 
-def test_a_deployment_target_of_the_policy_is_a_reader_by_its_name(convert, refused_golden, here):
+def test_for_option_accepts_the_name_of_a_deployment_target(convert, refused_golden, here):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: {here.jaxlib}}}]\n")
     words = (refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run")
     assert f"converted for jaxlib {here.jaxlib}\n" in convert(*words, reader="serving", code=0).out
     assert_bad_input(convert(*words, reader="servin"), "(serving), found 'servin'. Did you mean 'serving'?")
 
 
-def test_a_converted_golden_replaces_no_other_one(convert, refused_golden, tmp_path):
+def test_another_golden_is_only_replaced_if_replace_names_it(convert, refused_golden, tmp_path):
     other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
     assert_bad_input(convert(refused_golden.folder, "-o", "converted", "-q"), f"--replace {refused_golden.id}")
     other.verify()
@@ -126,7 +126,7 @@ def test_a_converted_golden_replaces_no_other_one(convert, refused_golden, tmp_p
 
 
 def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden, tmp_path):
-    """It may have other inputs and outputs, and be the golden of a test."""
+    """Such a golden may have other inputs and outputs, and may belong to a test."""
     convert(refused_golden.folder, "-o", "converted", "-q", code=0)
     (golden,) = GoldenStore(tmp_path / "converted").goldens()
     other = msgspec.structs.replace(golden.manifest, comparison=Comparison(compare="shape"))
@@ -139,7 +139,7 @@ def test_a_golden_with_the_same_artifact_is_not_replaced(convert, refused_golden
 
 
 @pytest.mark.parametrize("file", ["artifact.jaxexport", "golden.yaml", "new.jaxexport", "new/a.jaxexport"])
-def test_nothing_is_converted_into_a_golden(convert, refused_golden, file):
+def test_converting_into_a_golden_is_bad_input(convert, refused_golden, file):
     before = content_of(refused_golden.folder)
     assert_bad_input(convert(NEW, "-o", refused_golden.folder / file), "is in the golden")
     assert_bad_input(convert(refused_golden.folder, "-o", refused_golden.folder / "new"), "is in the golden")
@@ -147,39 +147,39 @@ def test_nothing_is_converted_into_a_golden(convert, refused_golden, file):
 
 
 @pytest.mark.parametrize("name", ["plan.json", "export_compat.yaml"])
-def test_no_file_of_a_run_or_a_policy_is_converted_over(convert, cwd, name):
+def test_files_of_runs_and_policies_are_not_overwritten(convert, cwd, name):
     (cwd / name).write_text("{}")
     assert convert(OLD, "-o", name).code == 2
     assert (cwd / name).read_text() == "{}"
 
 
-def test_a_file_that_is_no_record_stays_beside_the_named_file(convert, cwd):
+def test_a_file_in_place_of_the_record_is_not_overwritten(convert, cwd):
     (cwd / "new.jaxexport.converted.json").write_text("notes")
     assert_bad_input(convert(OLD, "-o", "new.jaxexport"), "expected the record of a conversion, found another file")
     assert [path.name for path in cwd.glob("new*")] == ["new.jaxexport.converted.json"]
 
 
 @pytest.mark.parametrize("name", ["new.jaxexport", "new.jaxexport.converted.json"])
-def test_nothing_is_converted_through_a_link(convert, cwd, name):
+def test_an_output_that_is_a_symbolic_link_is_bad_input(convert, cwd, name):
     (cwd / "mine").write_text("mine")
     (cwd / name).symlink_to("mine")
     assert_bad_input(convert(OLD, "-o", "new.jaxexport"), "expected no symbolic link, found one")
     assert (cwd / "mine").read_text() == "mine"
 
 
-def test_the_file_that_is_named_may_be_replaced(convert, refused_golden):
+def test_a_file_that_the_output_option_names_is_replaced(convert, refused_golden):
     assert convert(refused_golden.artifact, "-o", "new.jaxexport").code == 0
     Path("new.jaxexport").write_bytes(b"an older one")
     assert convert(refused_golden.artifact, "-o", "./new.jaxexport").code == 0
     assert read("new.jaxexport")
 
 
-def test_what_exists_is_not_replaced(convert, tmp_path):
+def test_a_file_in_the_output_folder_needs_replace(convert, tmp_path):
     (tmp_path / "out").mkdir()
     there = tmp_path / "out" / "mlp.jaxexport"
     there.write_bytes(NEW.read_bytes())
     ended = convert(OLD, "-o", "out", code=2)
-    assert "expected nothing there, found another file or golden, which stays" in ended.err
+    assert "expected nothing there, found another file or golden. Choose another --output" in ended.err
     assert "--replace out/mlp.jaxexport" in ended.err
     assert there.read_bytes() == NEW.read_bytes()
     assert convert(OLD, "-o", "out", "--replace", "out/mlp.jaxexport").code == 3
@@ -189,7 +189,7 @@ def test_what_exists_is_not_replaced(convert, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["link", "broken link", "record"])
-def test_a_link_or_a_record_that_exists_is_not_replaced(convert, tmp_path, kind):
+def test_links_and_records_in_the_output_folder_stay(convert, tmp_path, kind):
     shutil.copy(NEW, "new.jaxexport")
     (tmp_path / "out").mkdir()
     if kind != "record":
@@ -201,7 +201,7 @@ def test_a_link_or_a_record_that_exists_is_not_replaced(convert, tmp_path, kind)
     assert Path("new.jaxexport").read_bytes() == NEW.read_bytes()
 
 
-def test_no_original_is_replaced_through_a_link(convert, tmp_path):
+def test_the_original_is_not_replaced_through_a_link(convert, tmp_path):
     shutil.copy(OLD, "mlp.jaxexport")
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "out").mkdir()
@@ -211,14 +211,14 @@ def test_no_original_is_replaced_through_a_link(convert, tmp_path):
     assert Path("mlp.jaxexport").read_bytes() == OLD.read_bytes()
 
 
-def test_what_the_reader_takes_is_not_rewritten(convert, goldens, tmp_path):
+def test_an_artifact_that_the_reader_loads_is_copied(convert, goldens, tmp_path):
     golden = goldens["waves"]
     assert convert(golden.artifact, "--goldens", golden.folder.parents[1], "-o", "same.jaxexport").code == 0
     assert (tmp_path / "same.jaxexport").read_bytes() == golden.artifact.read_bytes()
     assert record_of(tmp_path / "same.jaxexport").converted_from.way == "unchanged"
 
 
-def test_without_a_golden_it_is_run_and_not_verified(convert, refused_golden, tmp_path):
+def test_an_artifact_without_a_golden_is_run_but_not_verified(convert, refused_golden, tmp_path):
     shutil.copy(refused_golden.artifact, "alone.jaxexport")
     shutil.rmtree("golden")
     ended = convert("alone.jaxexport", "-o", "new.jaxexport", "--json", code=3)
@@ -228,7 +228,7 @@ def test_without_a_golden_it_is_run_and_not_verified(convert, refused_golden, tm
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (2.0, 1)])
-def test_arrays_can_be_given_in_place_of_a_golden(convert, refused_golden, tmp_path, factor, code):
+def test_given_arrays_verify_a_conversion_without_a_golden(convert, refused_golden, tmp_path, factor, code):
     arrays = refused_golden.inputs(), refused_golden.outputs()
     for name, leaves in zip(("in.npz", "out.npz"), arrays, strict=True):
         np.savez(name, *(leaf.numpy() * (factor if name == "out.npz" else 1) for leaf in leaves))
@@ -238,7 +238,7 @@ def test_arrays_can_be_given_in_place_of_a_golden(convert, refused_golden, tmp_p
     assert (tmp_path / "new.jaxexport").exists() == (code == 0)
 
 
-def test_other_outputs_than_those_of_the_golden_refuse_it(convert, refused_golden, tmp_path):
+def test_a_conversion_with_wrong_outputs_is_refused(convert, refused_golden, tmp_path):
     store = GoldenStore(tmp_path / "golden")
     files = {**refused_golden.files(), OUTPUTS: refused_golden.content("inputs.npz")}
     manifest = msgspec.structs.replace(refused_golden.manifest, files={name: sha256(x) for name, x in files.items()})
@@ -305,7 +305,7 @@ def test_the_worst_of_several_conversions_is_the_exit_code(convert, refused_gold
         (None, "is the record of another file"),
     ],
 )
-def test_a_record_that_says_nothing_is_reported(convert, jaxexport, goldens, tmp_path, content, problem):
+def test_inspect_reports_a_damaged_conversion_record(convert, jaxexport, goldens, tmp_path, content, problem):
     golden = goldens["waves"]
     convert(golden.artifact, "--goldens", golden.folder.parents[1], "-o", "a.jaxexport")
     record = tmp_path / "a.jaxexport.converted.json"
@@ -316,8 +316,8 @@ def test_a_record_that_says_nothing_is_reported(convert, jaxexport, goldens, tmp
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_auto_exports_again_what_cannot_be_rewritten(convert, refused_golden, monkeypatch, tmp_path, again):
-    """What another release exports is stood for by what the rewriting makes; test_conversions_in_releases.py has it."""
+def test_via_auto_exports_again_if_rewriting_is_refused(convert, refused_golden, monkeypatch, tmp_path, again):
+    """A rewritten artifact takes the part of a newly exported one; test_conversions_in_releases.py has real ones."""
     rewrite = conversions.convert
 
     def refuse(*args, **options):

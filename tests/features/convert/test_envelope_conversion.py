@@ -1,4 +1,4 @@
-"""The envelope in the format of another release: the same artifact, field by field, for a reader that refused it."""
+"""An envelope rewritten in the format of another release: the same artifact, field by field."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -54,7 +54,7 @@ def changed(artifact: Artifact, **fields: object) -> Artifact:
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_only_the_form_of_the_envelope_changes(path):
+def test_rewriting_an_envelope_keeps_all_its_values(path):
     before = read(path)
     for jaxlib in READERS:
         after = rewritten(before, jaxlib)
@@ -79,7 +79,7 @@ def placed(envelope):
 
 
 def tiles(sharding, aval):
-    """Which part of an array each device has: the same in both forms of a sharding."""
+    """Return which part of an array each device has, which is the same in both forms of a sharding."""
     if isinstance(sharding, HloSharding):
         return tiles_of(sharding.proto, "")
     if sharding is None:
@@ -100,12 +100,12 @@ def test_a_conversion_loads_or_is_refused(path):
         assert after.ok
         assert converted.way == (REWRITTEN if not before.ok or converted.rewrites else UNCHANGED)
         taken += 1
-    # Not all are refused, but for the one whose custom call no reader takes.
+    # At least one reader accepts each artifact, except the one with a custom call that no reader knows.
     assert taken or path.relative_to(DATA).parts[:2] == ("0.4.30", "cholesky.jaxexport")
 
 
-def test_xla_writes_the_same_bytes_for_a_sharding():
-    """Formats 6 to 8 have both forms, the second by XLA itself."""
+def test_a_sharding_is_written_as_xla_writes_it():
+    """Artifacts of formats 6 to 8 have a sharding in both forms, the second written by XLA itself."""
     compared = 0
     for path in GOLDENS.glob("tests.compat.test_devices.*/0.9.2-cpu/artifact.jaxexport"):
         for sharding, aval in placed(read(path).envelope):
@@ -122,7 +122,7 @@ def test_xla_writes_the_same_bytes_for_a_sharding():
         lambda sizes: st.tuples(st.just(sizes), st.lists(st.integers(0, 2), min_size=len(sizes), max_size=len(sizes)))
     )
 )
-def test_any_sharding_over_axes_survives_xlas_form(drawn):
+def test_a_sharding_survives_a_round_trip_through_xlas_form(drawn):
     sizes, dimensions = drawn
     mesh = {f"a{number}": size for number, size in enumerate(sizes)}
     spec = tuple(tuple(name for name, at in zip(mesh, dimensions, strict=True) if at == dim) for dim in range(2))
@@ -141,7 +141,7 @@ def test_any_sharding_over_axes_survives_xlas_form(drawn):
         ("0.4.30/cholesky", "0.12.0.1", "lapack_spotrf .* not guaranteed stable by jaxlib 0.12.0.1"),
     ],
 )
-def test_what_cannot_be_rewritten_is_refused_with_the_reason(name, jaxlib, reason):
+def test_an_unrewritable_artifact_is_refused_with_the_reason(name, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason):
         convert(read(DATA / f"{name}.jaxexport"), READERS[jaxlib], lambda job: RewrittenModules(job.modules, (), "x"))
 
@@ -152,7 +152,7 @@ NAMED = next(x for x in SHARDED.envelope.in_shardings if x is not None)
 
 
 def resharded(**fields: object) -> Artifact:
-    """An artifact in which every argument has one sharding, with these fields of its spec."""
+    """Build an artifact whose arguments all have one sharding, with these fields of its spec."""
     sharding = NAMED._replace(spec=NAMED.spec._replace(**fields))
     return changed(SHARDED, in_shardings=(sharding,) * len(SHARDED.envelope.in_avals))
 
@@ -176,13 +176,13 @@ def resharded(**fields: object) -> Artifact:
     ],
     ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "bypass"],
 )
-def test_what_has_no_form_in_the_reader_is_refused(artifact, jaxlib, reason):
+def test_a_value_that_the_reader_cannot_express_is_refused(artifact, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason) as refused:
         for_reader(artifact, jaxlib)
     assert ("bypass" in str(refused.value)) is ("bypass" in reason)
 
 
-def test_a_check_that_newer_readers_do_not_know_is_left_out():
+def test_a_disabled_check_unknown_to_the_reader_is_dropped():
     checks = (DisabledCheck("shape_assertions"), DisabledCheck("platform"))
     artifact = changed(OLD_MLP, disabled_checks=checks)
     converted = for_reader(artifact, "0.12.0.1")
@@ -201,7 +201,7 @@ def test_damaged_artifacts_are_refused_or_converted(choose, jaxlib):
     assert load.ok
 
 
-def test_a_reader_is_found_by_its_number():
+def test_a_reader_is_found_by_its_version():
     assert find_reader("0.9.2", CALENDAR).release.jaxlib == "0.9.2"
     with pytest.raises(ReleaseError, match=r"--for: jaxlib 0\.9\.22 is not in the release calendar"):
         find_reader("0.9.22", CALENDAR)
@@ -215,7 +215,7 @@ def test_a_reader_is_found_by_its_number():
         ("0.4.30/cholesky", "0.12.0.1", ("blas_strsm", "lapack_spotrf"), "cpu"),
     ],
 )
-def test_calls_are_replaced_as_their_reader_needs(name, jaxlib, replaced, platform):
+def test_only_custom_calls_that_the_reader_lacks_are_replaced(name, jaxlib, replaced, platform):
     jobs = []
 
     def write_down(job):
@@ -229,23 +229,23 @@ def test_calls_are_replaced_as_their_reader_needs(name, jaxlib, replaced, platfo
     assert [(job.replace, job.platform) for job in jobs] == [(replaced, platform)]
 
 
-def test_calls_that_the_project_allows_stay():
+def test_custom_calls_that_the_policy_allows_are_not_replaced():
     allowed = dict.fromkeys(("lapack_spotrf", "blas_strsm"), "our readers register it")
     artifact = read(DATA / "0.4.30" / "cholesky.jaxexport")
     assert convert(artifact, READERS["0.12.0.1"], no_module, allow=allowed).replaced == ()
 
 
-def test_an_artifact_that_its_reader_takes_is_left_as_it_is():
+def test_an_artifact_that_its_reader_loads_is_unchanged():
     converted = for_reader(MLP, "0.9.2")
     assert (converted.way, converted.why) == (UNCHANGED, "jaxlib 0.9.2 takes the original")
     assert converted.artifact is MLP
 
 
-def test_a_conversion_says_why_it_was_needed():
+def test_a_conversion_has_the_reason_why_it_was_needed():
     assert for_reader(MLP, "0.8.1").why.startswith("jax before 0.8.2 refuses serialization version 12; ")
 
 
-def test_an_artifact_whose_shardings_its_reader_would_miss_is_rewritten():
+def test_rewritten_if_the_reader_would_ignore_its_shardings():
     both = rewritten(SHARDED, "0.9.2")
     assert for_reader(both, "0.8.3").way == UNCHANGED, "XLA's shardings are beside the named ones"
     named = tuple(sharding._replace(hlo_sharding_proto=None) for sharding in both.envelope.in_shardings)
@@ -256,7 +256,7 @@ def test_an_artifact_whose_shardings_its_reader_would_miss_is_rewritten():
         assert found.way == UNCHANGED, "it reads the named ones"
 
 
-def test_what_was_made_must_be_taken_by_its_reader():
+def test_a_converted_artifact_must_load_in_its_reader():
     artifact = read(DATA / "0.9.2" / "cholesky.jaxexport")
     assert loads(artifact, [READERS["0.9.2"]])[0].ok
     with pytest.raises(ConversionRefused, match=r"lapack_spotrf_ffi ends a process of jaxlib 0\.9\.2 by signal 11"):
@@ -266,7 +266,7 @@ def test_what_was_made_must_be_taken_by_its_reader():
     check_converted(artifact, artifact, READERS["0.12.0.1"], {})
 
 
-def test_what_was_made_must_have_the_arguments_that_its_envelope_says():
+def test_a_converted_module_must_have_the_envelopes_arguments():
     first, *rest = MLP.envelope.in_avals
     other = changed(MLP, in_avals=(first._replace(shape=(5, *first.shape[1:])), *rest))
     with pytest.raises(ConversionRefused, match="the module no longer has the arguments that the envelope declares"):
@@ -274,7 +274,7 @@ def test_what_was_made_must_have_the_arguments_that_its_envelope_says():
     check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
 
 
-def test_one_expired_part_is_enough_to_name_the_bypass_of_jax():
+def test_one_expired_part_makes_the_error_name_jaxs_bypass():
     checks = (DisabledCheck("shape_assertions"),)
     old = changed(OLD_MLP, calling_convention_version=8, disabled_checks=checks)
     reasons = loads(old, [READERS["0.12.0.1"]])[0].reasons

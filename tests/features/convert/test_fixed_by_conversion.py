@@ -27,7 +27,7 @@ def no_modules(job):
 
 @pytest.fixture
 def fixed(convert):
-    """What comes of the conversion of cells, in this interpreter or, with `in_a_bad_reader`, in one that misbehaves."""
+    """The function that tries to convert cells, and replays them in this interpreter or in a misbehaving one."""
 
     def run(*cells: Cell) -> dict[str, FixByConversion]:
         options = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1))
@@ -42,14 +42,14 @@ def test_an_envelope_that_the_reader_refuses_is_fixed(fixed, refused_golden, her
     assert "shape_assertions" in fix.message
 
 
-def test_what_the_reader_takes_is_not_converted(fixed, goldens, here):
+def test_a_cell_that_the_reader_loads_is_not_converted(fixed, goldens, here):
     golden = goldens["waves"]
     fix = fixed(Cell(golden, here, "cpu"))[golden.id]
     assert (fix.level, fix.verdict, fix.fixes) == (None, None, False)
     assert f"jaxlib {here.jaxlib} takes the original" in fix.message
 
 
-def test_a_conversion_that_nothing_compares_fixes_no_cell(fixed, refused_golden, here):
+def test_a_conversion_compared_by_shape_alone_fixes_no_cell(fixed, refused_golden, here):
     shapes = msgspec.structs.replace(refused_golden.manifest, comparison=Comparison("shape"))
     fix = fixed(Cell(Golden(shapes, refused_golden.folder), here, "cpu"))[refused_golden.id]
     assert (fix.level, fix.verdict, fix.fixes) == (None, None, False)
@@ -69,7 +69,7 @@ def test_a_converted_artifact_that_crashes_does_not_fix(fixed, in_a_bad_reader, 
     assert "signal 11" in fix.message
 
 
-def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refused_golden, goldens, here):
+def test_only_failing_cells_are_converted_and_judged_as_before(convert, refused_golden, goldens, here):
     cells = [Cell(refused_golden, here, "cpu"), Cell(goldens["both"], here, "cpu")]
     outcomes = [
         new_result(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
@@ -93,7 +93,7 @@ def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refuse
         (Verdict.REFUSED, {"converted": True}, False),
     ],
 )
-def test_what_failed_when_it_ran_on_a_cpu_can_be_tried(verdict, changes, tried):
+def test_only_failures_of_cells_run_on_a_cpu_can_be_tried(verdict, changes, tried):
     assert can_be_tried(result(verdict, Judgement.OUTSIDE, **changes)) is tried
 
 
@@ -131,7 +131,7 @@ def summary_of(cells):
     return summarize(cells, planned=len(cells), policy=Policy(), as_of=day("2026-11-21"), selection=chosen)
 
 
-def test_one_finding_says_how_many_by_what_and_why_not_the_others():
+def test_one_finding_counts_fixes_and_explains_the_rest():
     (found,) = [x for x in document(CELLS, summary_of(CELLS)).findings if x.title == "CONVERSION"]
     assert found.sentence == ("It fixes 2 of 4 failing cells: 1 by its envelope only, 1 by its custom calls, replaced.")
     details = dict(found.details)
@@ -144,12 +144,12 @@ def test_one_finding_says_how_many_by_what_and_why_not_the_others():
     )
 
 
-def test_a_run_that_tried_none_has_no_such_finding():
+def test_no_finding_if_no_conversion_was_tried():
     cells = CELLS[-1:]
     assert "CONVERSION" not in {found.title for found in document(cells, summary_of(cells)).findings}
 
 
-def test_each_cell_says_what_came_of_it():
+def test_each_cell_shows_the_result_of_its_conversion():
     texts = [dict(evidence(cell)).get("conversion", "") for cell in CELLS]
     assert texts == [
         "fixes it, by its envelope only: format 2",

@@ -1,4 +1,4 @@
-"""Conversion for runtimes that are not jaxlib: the label, Shardy taken out, an older StableHLO, LAPACK replaced."""
+"""Conversion for other runtimes: the convention's number, Shardy removed, an older StableHLO, LAPACK replaced."""
 
 import dataclasses
 import datetime
@@ -46,7 +46,7 @@ def no_module(job: ModuleJob) -> RewrittenModules:
 
 @pytest.fixture
 def rewrite(here, monkeypatch) -> ModuleRewriter:
-    """Rewrites modules in this interpreter."""
+    """A rewriter of modules that works in this interpreter."""
     monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
     return ModuleRewriter(CALENDAR, print)
 
@@ -55,7 +55,7 @@ def dialects(artifact: Artifact) -> set[str]:
     return {dialect for module in artifact.modules for dialect in needs(module).dialects}
 
 
-def test_only_the_label_changes_where_only_the_label_is_in_the_way():
+def test_only_the_conventions_number_changes_if_that_suffices():
     before = read(golden("test_derivatives.test_third_order"))
     reader = NEWEST_TENSORFLOW._replace(release=NEWEST_TENSORFLOW.release._replace(convention=9))
     done = convert(before, reader, no_module)
@@ -72,18 +72,18 @@ def test_only_the_label_changes_where_only_the_label_is_in_the_way():
     assert read_bytes(again).envelope.calling_convention_version == 10
 
 
-def test_an_artifact_that_a_runtime_takes_is_left_as_it_is():
+def test_an_artifact_that_a_runtime_loads_is_unchanged():
     done = convert(read(golden("test_models.test_attention")), NEWEST_TENSORFLOW, no_module)
     assert (done.way, done.why) == (UNCHANGED, "tensorflow 2.21.0 takes the original")
 
 
-def test_a_release_that_a_project_has_added_is_a_reader():
+def test_artifacts_convert_for_a_release_of_the_project():
     added = {"tensorflow": {"2.99.0": RuntimeRelease(datetime.date(2027, 1, 1), stablehlo="1.20.0", convention=9)}}
     reader = find_reader("tensorflow==2.99.0", dataclasses.replace(CALENDAR, runtimes=added))
     assert (reader.release.title, reader.release.convention, reader.stablehlo) == ("tensorflow 2.99.0", 9, "1.20.0")
 
 
-def test_shardy_is_taken_out_of_a_module_for_one_device(rewrite):
+def test_shardy_is_removed_from_a_module_for_one_device(rewrite):
     before = read(golden("test_programs.test_random"))
     done = convert(before, IREE, rewrite)
     assert (dialects(before), dialects(done.artifact)) == ({"sdy"}, set())
@@ -91,7 +91,7 @@ def test_shardy_is_taken_out_of_a_module_for_one_device(rewrite):
     assert "constraints of Shardy taken out, which say nothing: 2" in done.rewrites
 
 
-def test_shardings_that_a_runtime_would_read_and_not_run_are_taken_out(rewrite):
+def test_shardings_that_a_runtime_cannot_run_are_removed(rewrite):
     interpreter = find_reader("stablehlo==0.12.0.1", CALENDAR)
     done = convert(read(golden("test_programs.test_random")), interpreter, rewrite)
     assert (done.why, dialects(done.artifact)) == ("stablehlo 0.12.0.1 would not run its shardings", set())
@@ -114,7 +114,7 @@ def test_shardings_that_a_runtime_would_read_and_not_run_are_taken_out(rewrite):
         ("test_models.test_attention", "0.6.2", OLD_TENSORFLOW, (1, 7)),  # its locations have ranges, too
     ],
 )
-def test_modules_are_written_for_the_stablehlo_of_a_runtime(case, writer, reader, most, rewrite):
+def test_modules_are_written_for_the_runtimes_stablehlo(case, writer, reader, most, rewrite):
     done = convert(read(golden(case, writer)), reader, rewrite)
     for module in done.artifact.modules:
         assert tuple(map(int, needs(module).stablehlo.split("."))) <= most
@@ -131,12 +131,12 @@ def test_a_bare_module_is_written_for_an_older_stablehlo(rewrite, reader):
     assert any(each.startswith("modules written for StableHLO ") for each in done.rewrites)
 
 
-def test_a_bare_module_that_a_reader_takes_is_unchanged():
+def test_a_bare_module_that_a_reader_loads_is_unchanged():
     before = read_bytes(read(golden("test_derivatives.test_complex_numbers")).module.serialized(), "bare.mlirbc")
     assert convert(before, find_reader("0.12.0.1", CALENDAR), no_module).way == UNCHANGED
 
 
-def test_a_version_of_two_numbers_is_written_with_three():
+def test_a_stablehlo_version_is_written_with_three_numbers():
     jobs = []
 
     def write_down(job):
@@ -149,7 +149,7 @@ def test_a_version_of_two_numbers_is_written_with_three():
 
 
 @reads_the_newest
-def test_calls_of_lapack_are_replaced_by_what_needs_none(rewrite):
+def test_lapack_calls_are_replaced_by_plain_operations(rewrite):
     before = read(golden("test_linear_algebra.test_cholesky"))
     with pytest.raises(ConversionRefused, match=r"only jax registers lapack_spotrf_ffi: .* --replace-custom-calls"):
         convert(before, PJRT, rewrite)
@@ -168,18 +168,18 @@ def test_calls_of_lapack_are_replaced_by_what_needs_none(rewrite):
         (DATA / "0.4.30" / "cholesky.jaxexport", PJRT, "only jax registers blas_strsm"),
     ],
 )
-def test_what_a_runtime_cannot_take_is_refused_with_a_remedy(artifact, reader, message):
+def test_an_unconvertible_artifact_is_refused_with_a_remedy(artifact, reader, message):
     with pytest.raises(ConversionRefused, match=message):
         convert(read(artifact), reader, no_module)
 
 
-def test_no_other_export_is_named_where_a_call_is_in_the_way():
+def test_no_other_export_is_suggested_for_a_custom_call():
     before = read(golden("test_linear_algebra.test_cholesky"))
     with pytest.raises(ConversionRefused, match=r"its module is in the way\.$"):
         convert(before, OLD_TENSORFLOW, no_module, replace_custom_calls=True)
 
 
-def test_releases_of_jax_export_nothing_again_for_a_runtime():
+def test_export_again_is_refused_for_a_runtime():
     with pytest.raises(ConversionRefused, match=r"for iree 3\.13\.0: only artifacts .* and only for a jaxlib"):
         export_again(read(golden("test_programs.test_random")), IREE, CALENDAR, {}, print)
 
@@ -225,7 +225,7 @@ def is_converted(jaxexport, tmp_path, case, reader, rewrite):
 
 
 @pytest.mark.weekly
-def test_a_matrix_says_what_a_conversion_fixes_in_a_runtime(jaxexport, tmp_path):
+def test_a_matrix_says_which_runtime_cells_a_conversion_fixes(jaxexport, tmp_path):
     words = ["matrix", "--cases", "*.test_attention", "--writers", "0.9.2,0.12.0.1", "--readers", "tensorflow==2.18.1"]
     words += ["--goldens", str(GOLDENS), "--unpromised", "a test", "--results", str(tmp_path / "results")]
     ended = jaxexport(*words, "--convert", "--quiet")

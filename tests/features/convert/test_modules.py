@@ -1,4 +1,4 @@
-"""The process that rewrites modules: what ends it is a refusal, and never a traceback."""
+"""The process that rewrites modules: however it ends, the conversion is refused without a traceback."""
 
 import pytest
 
@@ -15,7 +15,7 @@ JOB = ModuleJob((b"ML\xefR",), "1.11.0", shardy=True)
 
 @pytest.fixture
 def rewriter(monkeypatch, tmp_path, here):
-    """A rewriter whose program is the given one, in this interpreter."""
+    """The function that makes a rewriter of modules from a program, in this interpreter."""
 
     def made(program: str) -> ModuleRewriter:
         path = tmp_path / "program.py"
@@ -33,19 +33,19 @@ def rewriter(monkeypatch, tmp_path, here):
         ("os.kill(os.getpid(), 11)", "died by signal 11"),
         ("raise ValueError('no such operation')", "no such operation"),
         ("sys.exit(0)", "did not rewrite it"),
-        ("open(folder + '/result.json', 'w').write('{')", "gave an answer that cannot be read"),
+        ("open(folder + '/result.json', 'w').write('{')", "wrote a result that cannot be read"),
         ("open(folder + '/result.json', 'w').write('{\"refused\": \"an operation\"}')", "an operation"),
         ("open(folder + '/result.json', 'w').write('{}')", "did not rewrite it"),
-        ("time.sleep(60)", "did not finish it within 0.1 s"),
+        ("time.sleep(60)", "did not rewrite or export it within 0.1 s"),
     ],
 )
-def test_whatever_ends_the_process_is_a_refusal(rewriter, monkeypatch, program, reason):
+def test_a_rewriter_that_dies_refuses_the_conversion(rewriter, monkeypatch, program, reason):
     monkeypatch.setattr(programs, "SECONDS", 0.1 if "sleep" in program else 60.0)
     with pytest.raises(ConversionRefused, match=reason):
         rewriter(program)(JOB)
 
 
-def test_without_an_environment_it_is_refused(monkeypatch):
+def test_rewriting_is_refused_without_an_environment(monkeypatch):
     def fails(self):
         raise EnvironmentFailed("no network")
 
@@ -62,6 +62,6 @@ Path(folder, "result.json").write_text('{"by": "1.2.3", "rewrites": ["a"]}')
 """
 
 
-def test_what_comes_back_is_in_order(rewriter):
+def test_rewritten_modules_come_back_in_order(rewriter):
     done = rewriter(COPIES)(ModuleJob((b"ab", b"cd"), "1.11.0", shardy=True))
     assert (done.modules, done.by, done.rewrites) == ((b"ba", b"dc"), "1.2.3", ("a",))

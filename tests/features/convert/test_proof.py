@@ -34,13 +34,13 @@ SVD = (FactorGroup("svd", (0, 1, 2)),)
 
 
 def made(way=REWRITTEN, *, module_by="", data="mlp", replaced=()):
-    """A conversion that made this artifact."""
+    """Build a conversion that made this artifact."""
     artifact = read(ARTIFACTS / NEWEST / f"{data}.jaxexport")
     return Converted(artifact, SimpleNamespace(release=READER), way, "a reason", (), module_by, replaced)
 
 
 def evidence(artifact=ARTIFACTS / NEWEST / "mlp.jaxexport", **changes):
-    """A golden with this artifact and the text of its module."""
+    """Build a golden with this artifact and the text of its module."""
     content = {**files(), ARTIFACT: artifact.read_bytes(), MODULE_TEXT: b"module {}"}
     return ProofEvidence(msgspec.structs.replace(GOLDEN.manifest, **changes), content, GOLDEN.id)
 
@@ -58,7 +58,7 @@ def proved(
     policy=None,
     **changes,
 ):
-    """The proof where the replay of the converted golden came to this."""
+    """Return the proof if the replay of the converted golden ends in this verdict and stage."""
     content = files() if content is None else content
     outcome = new_result(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
     monkeypatch.setattr(proof, "replay_here", lambda *_, **__: [(None, outcome)])
@@ -81,7 +81,7 @@ def proved(
         (Verdict.ERROR, {"compared": False, "stage": Stage.RUN}),
     ],
 )
-def test_what_was_not_tried_or_not_compared_proves_nothing(verdict, changes, monkeypatch):
+def test_a_replay_without_a_comparison_verifies_nothing(verdict, changes, monkeypatch):
     assert not proved(monkeypatch, verdict, **changes).verified
 
 
@@ -89,13 +89,13 @@ def test_what_was_not_tried_or_not_compared_proves_nothing(verdict, changes, mon
     ("verdict", "changes"),
     [
         *((verdict, {}) for verdict in Verdict if verdict.fails),
-        (Verdict.ERROR, {"compared": False, "stage": Stage.DESERIALIZE}),  # made inputs excuse nothing before the call
+        (Verdict.ERROR, {"compared": False, "stage": Stage.DESERIALIZE}),  # excused only in the call
         (Verdict.ERROR, {"compared": False, "stage": Stage.COMPILE}),
         (Verdict.CRASH, {"compared": False, "stage": Stage.RUN}),
         (Verdict.TIMEOUT, {"compared": False, "stage": Stage.RUN}),
     ],
 )
-def test_what_fails_is_not_written(verdict, changes, monkeypatch):
+def test_a_converted_artifact_that_fails_is_not_written(verdict, changes, monkeypatch):
     with pytest.raises(ConversionRefused, match=f"not written: the converted artifact ends in {verdict} in stage"):
         proved(monkeypatch, verdict, **changes)
 
@@ -121,20 +121,20 @@ def test_a_golden_that_compares_nothing_proves_no_conversion(changes, why, monke
     assert (shown.verified, "; nothing was compared: " in shown.message, why in shown.message) == (False, True, True)
 
 
-def test_a_proof_names_the_comparison_that_a_golden_asks_for(monkeypatch):
+def test_a_proof_names_the_goldens_own_comparison(monkeypatch):
     shown = proved(monkeypatch, comparison=Comparison(rtol=0.45))
     assert shown.verified
     assert shown.message.endswith(f"gives the outputs of the golden {GOLDEN.id}, compared by rtol 0.45")
 
 
 @pytest.mark.parametrize(("golden", "outputs"), [(GOLDEN.id, f"the golden {GOLDEN.id}"), (None, "--outputs")])
-def test_a_proof_says_whose_outputs_it_has(golden, outputs, monkeypatch):
+def test_a_proof_names_the_golden_or_the_given_outputs(golden, outputs, monkeypatch):
     shown = proved(monkeypatch, golden=golden)
     assert (shown.verified, shown.message) == (True, f"jaxlib {READER.jaxlib} gives the outputs of {outputs}")
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_said"),
+    ("changes", "is_named"),
     [
         ({"factors": SVD, "replaced": ("lapack_sgesdd_ffi",)}, True),
         ({"factors": SVD}, False),
@@ -142,10 +142,10 @@ def test_a_proof_says_whose_outputs_it_has(golden, outputs, monkeypatch):
         ({"factors": SVD, "replaced": ("lapack_sgesdd_ffi",), "comparison": Comparison(compare="exact")}, False),
     ],
 )
-def test_a_proof_says_where_another_algorithm_is_compared_as_factors(changes, is_said, monkeypatch):
+def test_factors_are_named_only_where_an_algorithm_was_replaced(changes, is_named, monkeypatch):
     content = {**files(), OUTPUTS: (SVD_GOLDEN / OUTPUTS).read_bytes()}
     message = proved(monkeypatch, content=content, **changes).message
-    assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_said
+    assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_named
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_inputs_are_made_unless_they_would_be_huge(size, dtype, made, monkeypatc
     assert found is None or found.manifest.options.without_outputs
 
 
-def test_an_unchanged_artifact_leaves_the_golden_as_it_is():
+def test_an_unchanged_artifact_leaves_the_golden_unchanged():
     before = evidence(factors=SVD)
     assert proof.converted_golden(before, made(UNCHANGED)) == (before.manifest, before.files)
 
 
 @pytest.mark.parametrize("module_by", ["", "0.9.2"])
-def test_a_converted_golden_has_the_new_artifact_and_no_text_of_a_module_that_is_gone(module_by):
+def test_a_converted_golden_has_no_text_of_a_replaced_module(module_by):
     converted = made(module_by=module_by, data="cholesky")
     before = evidence()
     manifest, files = proof.converted_golden(before, converted)
@@ -192,7 +192,7 @@ def test_a_converted_golden_keeps_the_factors_of_the_original(factors):
     assert proof.converted_golden(before, made())[0].factors == (factors or SVD)
 
 
-def test_a_proof_replays_the_files_in_the_reader_under_the_policy(monkeypatch):
+def test_a_proof_replays_in_the_reader_under_the_policy(monkeypatch):
     replayed = []
 
     def replay(cells, options, *, notify):

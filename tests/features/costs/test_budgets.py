@@ -1,4 +1,4 @@
-"""What a call may cost: which cells are over-budget, by which line of the policy, and how every format shows it."""
+"""Budgets: which cells are over-budget, by which line of the policy, and how every format shows it."""
 
 import json
 import re
@@ -56,16 +56,16 @@ def test_a_cell_over_a_limit_is_over_budget(limit, judgement):
 
 
 @pytest.mark.parametrize(("growth", "judgement"), [(1.99, "over-budget"), (2.0, "kept"), ({"flops": 1.0}, "kept")])
-def test_growth_is_that_since_the_writers_own_cell(growth, judgement):
+def test_growth_is_measured_from_the_writers_own_cell(growth, judgement):
     assert judgements(Budget(max_growth=growth), OWN, TWICE) == ["kept", judgement]
 
 
-def test_a_few_bytes_more_are_no_growth():
+def test_a_few_bytes_more_do_not_count_as_growth():
     small = [result(reader=reader, cost=Cost(temp_bytes=size)) for reader, size in (("0.9.2", 0), ("0.10.2", 1023))]
     assert judgements(Budget(max_growth=1.0), *small) == ["kept", "kept"]
 
 
-def test_growth_against_a_baseline_is_that_of_the_same_cell():
+def test_growth_over_a_baseline_is_measured_for_the_same_cell():
     (cell,) = judged(Budget(max_growth=1.5), TWICE, baseline=result(cost=Cost(temp_bytes=84_000_000)))
     assert [(part.whose, part.against) for part in EXCEEDED.of(cell.facts)] == [("baseline", 84_000_000)]
 
@@ -82,11 +82,11 @@ def test_growth_against_a_baseline_is_that_of_the_same_cell():
         (Budget(platforms=("cuda",), max_flops=1), False),
     ],
 )
-def test_an_entry_is_about_the_cells_of_its_globs(budget, over_budget):
+def test_a_budget_applies_to_the_cells_that_its_globs_match(budget, over_budget):
     assert judgements(budget, TWICE) == ["over-budget" if over_budget else "kept"]
 
 
-def test_of_each_limit_the_first_entry_counts():
+def test_the_first_matching_entry_sets_each_limit():
     first = Budget(cases=("tests.*",), max_temp_bytes=200_000_000)
     (cell,) = with_budgets([TWICE], Policy(budgets=(first, Budget(max_temp_bytes=1, max_flops=1))))
     assert [part.limit for part in EXCEEDED.of(cell.facts)] == ["max_flops"]
@@ -103,7 +103,7 @@ def test_of_each_limit_the_first_entry_counts():
     ids=lambda cell: f"{cell.verdict} {cell.judgement}",
 )
 def test_only_kept_cells_are_over_budget(cell):
-    """Whether they exceed the budget or not."""
+    """Other judgements stay, whether the cell exceeds the budget or not."""
     assert judged(Budget(max_flops=1), cell) == [cell]
     assert judged(Budget(max_flops=10), cell) == [cell]
 
@@ -120,24 +120,24 @@ def test_an_over_budget_cell_fails_the_run_and_says_why():
     )
 
 
-def test_what_could_not_be_measured_is_counted():
+def test_unmeasured_promised_cells_are_counted():
     policy = Policy(budgets=(Budget(max_growth={"flops": 1.2}, max_fusions=3, location="p.yaml:3"),))
     bonus = result(case="t.bonus", judgement=Judgement.BONUS, promised=False)
     crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.crash")
     assert unmeasured([TWICE, bonus, crash], policy) == [
-        "p.yaml:3: max_fusions: 1 promised cell not measured: the compiler says no fusions of them.",
+        "p.yaml:3: max_fusions: 1 promised cell not measured: the compiler reports no fusions of them.",
         "p.yaml:3: max_growth: 1 promised cell not measured: no flops in the releases of their goldens' writers.",
     ]
 
 
-def test_a_budget_is_not_about_other_runtimes():
+def test_budgets_do_not_apply_to_other_runtimes():
     policy = Policy(budgets=(Budget(max_flops=1.0),))
     silent = result(reader="0.10.2")
     assert len(unmeasured([silent], policy)) == 1
     assert unmeasured([of_runtime(silent, "tensorflow==2.21.0", "2026-06-20")], policy) == []
 
 
-def test_only_growth_needs_the_figure_of_the_writer():
+def test_only_growth_needs_the_writers_figure():
     absolute, growth = Budget(max_flops=1e9), Budget(max_growth={"flops": 1.2})
     assert not unmeasured([TWICE], Policy(budgets=(absolute,)))
     assert not unmeasured([OWN, TWICE], Policy(budgets=(growth,)))
@@ -145,7 +145,7 @@ def test_only_growth_needs_the_figure_of_the_writer():
     assert judgements(Budget(max_growth=1.2), TWICE) == ["kept"], "its writer's figure is not known"
 
 
-def test_every_limit_can_be_in_a_policy_and_in_summary_json(load):
+def test_every_limit_loads_and_survives_a_json_round_trip(load):
     policy = load((Path(__file__).parent / "policy.yaml").read_text())
     assert [budget.location.rpartition(":")[2] for budget in BUDGETS.of(policy)] == ["2", "16", "17"]
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
@@ -162,19 +162,19 @@ def test_every_limit_can_be_in_a_policy_and_in_summary_json(load):
         (
             "budgets:\n  - {max_flops: 1, readers: [tensorflow==2.21.0]}",
             ":2: budgets[0].readers[0]: expected a jaxlib version or a glob of them, found 'tensorflow==2.21.0': other "
-            "runtimes say no costs, and no budget measures them.",
+            "runtimes report no costs, and no budget applies to them.",
         ),
         ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", ":2: budgets[0].platforms[0]: expected one of cpu, cuda"),
     ],
 )
-def test_what_a_budget_may_not_say_is_one_line_with_its_place(load, text, message):
+def test_a_wrong_budget_is_one_line_with_its_place(load, text, message):
     with pytest.raises(PolicyError) as error:
         load(text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_pattern_of_a_budget_that_matches_nothing_is_reported(load):
+def test_a_budget_pattern_that_matches_nothing_is_reported(load):
     def warnings(text: str) -> list[str]:
         found = unmatched_patterns(load(text), [golden("t.a"), golden("t.b", "0.9.2")], load_calendar())
         return [unmatched.text.rpartition(".yaml")[2] for unmatched in found]
@@ -209,7 +209,7 @@ def test_the_headline_and_the_badge_say_over_budget(over_budget):
     assert badge(over_budget)["message"] == "over-budget: 1 of 3 promised cells over a budget"
 
 
-def test_the_headline_counts_no_cell_outside_the_window_among_the_promised_ones():
+def test_the_headline_counts_unpromised_cells_as_such():
     cells = [*CELLS, read("0.12.0.1", 1, judgement=Judgement.OVER_BUDGET, promised=False)]
     assert headline(summarize(cells, policy=POLICY))[0].startswith("OVER-BUDGET: 2 cells over a budget")
 
@@ -233,20 +233,20 @@ LIMIT = "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 8
         (html_page, "#filter=judgement%3Aover-budget"),
     ],
 )
-def test_each_medium_has_it_with_the_limit(render, text, over_budget):
+def test_each_medium_shows_the_exceeded_limit(render, text, over_budget):
     assert text in render(document(CELLS, over_budget))
 
 
-def test_the_page_has_a_line_where_a_figure_changes():
+def test_the_page_draws_a_line_where_a_figure_changes():
     assert row_line(CELLS) == ("temp_bytes 84.0 MB -> 168.0 MB (x2.00) in 0.10.2", (84e6, 84e6, 168e6))
     assert row_line(CELLS[:2]) is None
 
 
-def test_cells_over_a_budget_have_a_card_and_say_which_they_exceed(over_budget):
+def test_a_card_on_the_page_names_the_exceeded_budget(over_budget):
     page = html_page(document(CELLS, over_budget))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
-    told = [more["facts"] for more in data["tables"]["more"] if more["facts"]]
-    assert told == [[["budgets", f"{LIMIT} (max_growth, export_compat.yaml:3)"]]]
+    facts = [more["facts"] for more in data["tables"]["more"] if more["facts"]]
+    assert facts == [[["budgets", f"{LIMIT} (max_growth, export_compat.yaml:3)"]]]
     (card,) = re.findall('<article id="cause=finding-0=over-budget" [^>]*class="card">.*?</article>', page, re.S)
     assert '<b class="count over-budget">1</b><span><span class="title">Over a budget in test_f</span>' in card
     assert f"test_f/0.9.2-cpu in jaxlib 0.10.2: {LIMIT}" in card
@@ -257,7 +257,7 @@ def test_cells_over_a_budget_have_a_card_and_say_which_they_exceed(over_budget):
     assert "<b>OVER BUDGET</b>" not in page, "and no finding below the cards"
 
 
-def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, jaxexport):
+def test_growth_over_a_baseline_is_named_and_fails(tmp_path, jaxexport):
     finished(tmp_path / "old", read("0.10.2", 84_000_000), policy=POLICY)
     finished(tmp_path / "new", read("0.10.2", 168_000_000), policy=POLICY)
     words = "judge", str(tmp_path / "new"), "--baseline", str(tmp_path / "old")
@@ -270,7 +270,7 @@ def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, jaxexport):
     assert printed["counts"]["regressed"] == 1
 
 
-def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
+def test_growth_is_found_from_a_writers_cell_in_another_shard(tmp_path):
     cells = read("0.9.2", 84_000_000), read("0.10.2", 168_000_000)
     plan = {"planned": 2, "cells": hash_of(cells_by_place((cell.key for cell in cells), [cells[0].golden]))}
     for number, cell in enumerate(cells, 1):
@@ -281,7 +281,7 @@ def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
 
 
 @pytest.mark.browser
-def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, over_budget, tmp_path):
+def test_the_page_draws_costs_and_shows_the_exceeded_budget(opened, over_budget, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(html_page(document(CELLS, over_budget)), encoding="utf-8")
     page = opened(file=file)
@@ -291,7 +291,7 @@ def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, over_budg
     assert "temp_bytes 168,000,000, more than 100,800,000" in page.locator("#cell-facts").inner_text()
 
 
-def test_the_table_of_costs_has_each_golden_in_its_newest_reader():
+def test_the_cost_table_shows_each_golden_in_its_newest_reader():
     old = result(reader="0.10.2", cost=Cost(temp_bytes=1), timings=Timings(compile=9.0))
     new = result(reader="0.12.0", cost=Cost(temp_bytes=2000, flops=5e6), timings=Timings(compile=0.25, run=0.5))
     silent = result(reader="0.12.0.1")

@@ -1,4 +1,4 @@
-"""May an artifact be deployed: yes, no and unknown, from stored results and from what its bytes foresee."""
+"""`jaxexport can-i-deploy`: yes, no and unknown, from stored results and from forecasts."""
 
 import json
 import shlex
@@ -16,7 +16,14 @@ from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, 
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
-from export_core.features.deploy.answers import Answer, Deployability, Question, Subject, deploy_lines, deployability
+from export_core.features.deploy.answers import (
+    Deployability,
+    DeployAnswer,
+    Question,
+    Subject,
+    deploy_lines,
+    deployability,
+)
 from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS
@@ -42,7 +49,7 @@ deployed:
 """
 KEPT = GoldenStore(Path(__file__).parents[3] / "golden")
 NEW = ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport"
-"""It needs StableHLO 1.18, which came with jaxlib 0.11.0."""
+"""An artifact that needs StableHLO 1.18, which came with jaxlib 0.11.0."""
 
 
 @pytest.fixture
@@ -58,12 +65,12 @@ GPU = "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: 
 
 @pytest.fixture
 def ask(project, jaxexport):
-    """Asks `jaxexport can-i-deploy WHAT --to TARGET` in that project."""
+    """The function that runs `jaxexport can-i-deploy WHAT --to TARGET` in `project`."""
     return lambda what, to, *words, **ends: jaxexport("can-i-deploy", what, "--to", to, *words, **ends)
 
 
 def new_golden(case: str = CASE) -> None:
-    """A golden that neither deployment target loads."""
+    """Write a golden that neither deployment target loads."""
     content = {**files(), ARTIFACT: encode(read(NEW).envelope._replace(vjp=None))}
     write_golden(GoldenStore(Path("golden")), manifest(case, "0.12.0.1"), content)
 
@@ -73,16 +80,16 @@ def ran(verdict: Verdict, reader: str, writer: str = "0.9.2", **changes: Any) ->
 
 
 def answers(ended) -> list[tuple[str, str, str]]:
-    """What was answered: deployment target, artifact, answer."""
-    told = msgspec.json.decode(ended.out, type=Deployability)
-    assert ended.code == told.exit_code
-    return [(each.target, each.artifact, str(each.answer)) for each in told.answers]
+    """Return the deployment target, the artifact and the answer, for each answer."""
+    found = msgspec.json.decode(ended.out, type=Deployability)
+    assert ended.code == found.exit_code
+    return [(each.target, each.artifact, str(each.answer)) for each in found.answers]
 
 
-def test_without_names_all_goldens_of_the_target_are_meant(project, jaxexport):
+def test_without_names_all_goldens_of_the_target_are_asked(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest("tests.test_a.test_g", "0.9.2"))
-    told = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
-    assert told == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
+    found = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
+    assert found == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
     ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
     assert ended.out.count("unknown") == 3  # each golden, and the counts
     assert "jaxexport matrix --readers 0.9.2 --platforms cpu --writers 0.9.2 " in ended.out  # without each case's name
@@ -101,10 +108,8 @@ def test_a_pattern_that_matches_no_golden_is_unknown(project, ask, jaxexport):
         assert answers(ended) == [own, misspelled, ("edge", "q", "unknown")]
         assert "warning: retention.deployed: '0.13.0' is no release" in ended.err
     assert answers(jaxexport("can-i-deploy", "--to", "edge", "--json", code=3)) == [("edge", "q", "unknown")]
-    said = " ".join(jaxexport("can-i-deploy", "--to", "serving", code=3).out.split())
-    assert (
-        "*.test_q: export_compat.yaml:1: deployed[0] (serving): cases: '*.test_q' matches no golden. (policy)" in said
-    )
+    out = " ".join(jaxexport("can-i-deploy", "--to", "serving", code=3).out.split())
+    assert "*.test_q: export_compat.yaml:1: deployed[0] (serving): cases: '*.test_q' matches no golden. (policy)" in out
     assert ask(CASE, "serving").code == 0, "the target's cases say nothing of what is asked by name"
 
 
@@ -138,34 +143,34 @@ NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
         ({"comparison": Comparison(rtol=0.45)}, {}, "", "comparison: rtol 0.45"),
     ],
 )
-def test_a_yes_says_what_was_compared_and_lists_what_says_less(ask, changes, outputs, why, accepted):
+def test_a_yes_names_the_comparison_and_accepted_weaknesses(ask, changes, outputs, why, accepted):
     write_golden(GoldenStore(Path("golden")), manifest(CASE, "0.9.2", **changes), {**files(jaxlib="0.9.2"), **outputs})
     stored(ran(Verdict.PASS, "0.9.2"))
-    said = " ".join(ask(CASE, "serving", code=0).out.split())
-    assert ("agrees with its writer's outputs" in said, "and nothing was compared" in said) == (not why, bool(why))
-    assert why in said
-    assert f"accepted {accepted}" in said
-    told = json.loads(ask(CASE, "serving", "--json", code=0).out)
-    assert accepted in told["accepted"][0]["what"]
+    out = " ".join(ask(CASE, "serving", code=0).out.split())
+    assert ("agrees with its writer's outputs" in out, "and nothing was compared" in out) == (not why, bool(why))
+    assert why in out
+    assert f"accepted {accepted}" in out
+    found = json.loads(ask(CASE, "serving", "--json", code=0).out)
+    assert accepted in found["accepted"][0]["what"]
 
 
-def test_another_runtime_is_answered_by_what_its_facts_foresee(project, jaxexport):
+def test_another_runtime_is_answered_from_its_forecast(project, jaxexport):
     Path("export_compat.yaml").write_text(
         "deployed:\n- {name: serving, reader: tensorflow==2.21.0}\n- {name: engine, reader: pjrt==0.12.0.1}\n"
     )
     new_golden()
     ended = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "all", code=1)
     assert "serving (tensorflow 2.21.0)\n" in ended.out
-    said = " ".join(ended.out.split())
-    assert "cannot be loaded: tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18" in said
-    assert "cannot be compiled: only jax registers lapack_spotrf_ffi: compute" in said
+    out = " ".join(ended.out.split())
+    assert "cannot be loaded: tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18" in out
+    assert "cannot be compiled: only jax registers lapack_spotrf_ffi: compute" in out
     alone = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "engine", code=1)
     assert "NO: 1 no." in alone.out
     early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
 
 
-def test_the_first_later_release_of_another_runtime_is_foreseen():
+def test_a_later_release_of_a_runtime_is_foreseen_as_upgrade():
     own = next(
         one
         for one in KEPT.generations("tests.compat.test_dtypes.test_dtype[float32]")
@@ -175,26 +180,26 @@ def test_the_first_later_release_of_another_runtime_is_foreseen():
     question = Question(load_calendar(), Terms(shipped_entries()), {}, {}, (), Path("results"))
     found = deployability([(Subject(own.read_artifact(), own), target)], question, day("2026-11-21"))
     (answer,), (upgrade,) = found.answers, found.upgrades
-    assert (answer.answer, answer.upgrade_to, answer.foreseen) == (Answer.NO, "tensorflow==2.20.0", True)
+    assert (answer.answer, answer.upgrade_to, answer.foreseen) == (DeployAnswer.NO, "tensorflow==2.20.0", True)
     assert (upgrade.jaxlib, upgrade.to) == ("tensorflow==2.18.1", "tensorflow==2.20.0")
-    said = "\n".join(deploy_lines(found, 200))
-    assert "the first later release in which it may run: tensorflow 2.20.0 (forecast)" in said
-    assert "serving from tensorflow 2.18.1 to tensorflow 2.20.0 (foreseen, not run yet)" in said
+    out = "\n".join(deploy_lines(found, 200))
+    assert "the first later release in which it may run: tensorflow 2.20.0 (forecast)" in out
+    assert "serving from tensorflow 2.18.1 to tensorflow 2.20.0 (foreseen, not run yet)" in out
 
 
 @pytest.mark.parametrize("is_stored", [False, True], ids=["forecast", "results"])
 @pytest.mark.parametrize(("reader", "built"), [("iree==3.13.0", "2026-10-19"), ("litert==2.3.0", "2026-10-06")])
-def test_a_runtime_without_shardy_is_answered_with_the_flag(reader, built, is_stored, project, jaxexport):
+def test_a_no_for_a_runtime_without_shardy_names_the_jax_flag(reader, built, is_stored, project, jaxexport):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: edge, reader: {reader}}}]\n")
     new_golden()
     if is_stored:
         failed = ran(Verdict.REFUSED, "0.12.0.1", writer="0.12.0.1", stage=Stage.MODULE, message="no such dialect: sdy")
         stored(of_runtime(failed, reader, built))
-    said = " ".join(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "edge", code=1).out.split())
+    out = " ".join(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "edge", code=1).out.split())
     title, convert = reader.replace("==", " "), f"`jaxexport convert FILE --for {reader}`"
-    assert ("refused in stage module: no such dialect: sdy" in said) is is_stored
-    assert f"{title} does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, or {convert}" in said
-    assert f"Export them again where a reason above says how, or try {convert}." in said
+    assert ("refused in stage module: no such dialect: sdy" in out) is is_stored
+    assert f"{title} does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, or {convert}" in out
+    assert f"Export them again where a reason above says how, or try {convert}." in out
 
 
 @pytest.mark.parametrize(
@@ -208,7 +213,7 @@ def test_a_runtime_without_shardy_is_answered_with_the_flag(reader, built, is_st
     ],
     ids=lambda text: text.partition(":")[0],
 )
-def test_a_pass_under_another_policy_is_no_yes(ask, changed):
+def test_a_pass_under_another_policy_does_not_count(ask, changed):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("export_compat.yaml").write_text(POLICY + changed)
     ended = ask(CASE, "serving", "--json")
@@ -218,7 +223,7 @@ def test_a_pass_under_another_policy_is_no_yes(ask, changed):
 
 
 @pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])
-def test_a_pass_by_a_quirk_that_has_expired_is_no_yes(ask, as_of, code):
+def test_a_pass_by_an_expired_quirk_does_not_count(ask, as_of, code):
     quirk = f"{{case: {CASE}, writer: 0.9.2, rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
     Path("export_compat.yaml").write_text(f"{POLICY}quirks: [{quirk}expires: 2026-11-20}}]\n")
     policy = load_policy(Path("export_compat.yaml"))
@@ -229,20 +234,20 @@ def test_a_pass_by_a_quirk_that_has_expired_is_no_yes(ask, as_of, code):
     assert (ended.code, "a quirk of it has expired" in ended.err) == (code, code == 3), ended
 
 
-def test_a_policy_that_only_judges_otherwise_leaves_a_yes(ask):
+def test_a_pass_counts_if_only_the_window_has_changed(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("export_compat.yaml").write_text(f"windows: {{backward: 30}}\n{POLICY}")
     assert ask(CASE, "serving").code == 0
 
 
-def test_a_pass_that_is_flaky_is_no_yes(ask):
+def test_a_flaky_pass_is_unknown(ask):
     stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
     ended = ask(CASE, "serving", code=3)
     assert "it ran in jaxlib 0.9.2, and not each time: it was crash on 2026-11-20" in ended.out
 
 
 @pytest.mark.parametrize("first", [Verdict.PASS, Verdict.CRASH])
-def test_a_jaxlib_read_with_two_jax_is_as_good_as_the_worse(project, jaxexport, first):
+def test_the_worse_of_two_jax_versions_decides(project, jaxexport, first):
     second = Verdict.CRASH if first is Verdict.PASS else Verdict.PASS
     plain = ran(second, "0.9.2", stage=Stage.RUN)
     other = msgspec.structs.replace(plain, reader=msgspec.structs.replace(plain.reader, jax="0.9.1"))
@@ -251,7 +256,7 @@ def test_a_jaxlib_read_with_two_jax_is_as_good_as_the_worse(project, jaxexport, 
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "no")], "once, though it is named twice"
 
 
-def test_what_nobody_ran_is_unknown_with_a_command_that_answers(ask, jaxexport):
+def test_a_cell_never_run_is_unknown_with_the_command_to_run(ask, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2"))
     ended = ask(CASE, "all", "--as-of", "2026-11-22", "--json")
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "yes"), ("edge", f"{CASE}/0.9.2-cpu", "unknown")]
@@ -265,13 +270,13 @@ def test_what_nobody_ran_is_unknown_with_a_command_that_answers(ask, jaxexport):
     assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
 
 
-def test_the_run_that_was_asked_for_is_read_beside_the_other(ask):
+def test_the_run_of_the_printed_command_counts_too(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     stored(ran(Verdict.PASS, "0.10.2"), folder=".jaxexport/deploy")
     assert ask(CASE, "all").code == 0
 
 
-def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(ask):
+def test_a_stored_failure_is_a_no_with_the_working_release(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
     stored(ran(Verdict.PASS, "0.9.1"), crash, crash_later, ran(Verdict.PASS, "0.10.2"))
@@ -285,13 +290,13 @@ def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(ask):
     ]
 
 
-def test_that_it_loads_is_no_answer_where_the_call_failed(ask):
+def test_no_upgrade_is_foreseen_where_numbers_were_wrong(ask):
     stored(ran(Verdict.NUMERICS, "0.9.2", message="off by 3"))
     (answer,) = json.loads(ask(CASE, "serving", "--json").out)["answers"]
     assert (answer["since"], answer["upgrade_to"]) == ("", ""), "nobody knows which release computes it"
 
 
-def test_a_known_issue_says_which_release_no_longer_has_it(ask):
+def test_a_known_issue_names_the_release_that_fixed_it(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
     stored(crash)
     (answer,) = json.loads(ask(CASE, "serving", "--json").out)["answers"]
@@ -299,23 +304,23 @@ def test_a_known_issue_says_which_release_no_longer_has_it(ask):
     assert "known as: LAPACK calls crash in a fresh process, fixed in 0.10.0" in answer["why"]
 
 
-def test_a_release_that_cannot_load_it_is_a_no_without_a_run(ask):
+def test_an_artifact_too_new_to_load_is_a_no_without_a_run(ask):
     new_golden()
     ended = ask(f"{CASE}/0.12.0.1-cpu", "all", "--json")
-    told = msgspec.json.decode(ended.out, type=Deployability)
-    assert {(each.answer, each.shown_by, each.upgrade_to, each.foreseen) for each in told.answers} == {
-        (Answer.NO, "forecast", "0.11.0", True)
+    found = msgspec.json.decode(ended.out, type=Deployability)
+    assert {(each.answer, each.shown_by, each.upgrade_to, each.foreseen) for each in found.answers} == {
+        (DeployAnswer.NO, "forecast", "0.11.0", True)
     }
-    assert "cannot be loaded: jaxlib 0.9.2 has StableHLO" in told.answers[0].why
-    assert [(each.target, each.to) for each in told.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
+    assert "cannot be loaded: jaxlib 0.9.2 has StableHLO" in found.answers[0].why
+    assert [(each.target, each.to) for each in found.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
 
 
-def test_a_platform_that_it_was_not_exported_for_is_a_no(ask):
+def test_a_platform_missing_from_the_artifact_is_a_no(ask):
     Path("export_compat.yaml").write_text(GPU)
     ended = ask(CASE, "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
-    said = " ".join(ended.out.split())
-    assert "Export them again with jaxlib 0.10.2 or older, for its platform, or try `jaxexport convert FILE" in said
+    out = " ".join(ended.out.split())
+    assert "Export them again with jaxlib 0.10.2 or older, for its platform, or try `jaxexport convert FILE" in out
 
 
 def test_a_cell_that_was_only_compiled_is_unknown(ask):
@@ -330,7 +335,7 @@ def test_a_cell_that_was_only_compiled_is_unknown(ask):
 
 
 @pytest.mark.parametrize("change", ["golden", "rule"])
-def test_results_of_another_golden_or_comparison_show_nothing(ask, change):
+def test_results_of_a_changed_golden_or_rule_do_not_count(ask, change):
     stored(ran(Verdict.PASS, "0.9.2"))
     if change == "golden":
         store = GoldenStore(Path("golden"))
@@ -341,14 +346,14 @@ def test_results_of_another_golden_or_comparison_show_nothing(ask, change):
     assert answers(ask(CASE, "serving", "--json"))[0][2] == "unknown"
 
 
-def test_a_file_is_known_by_its_golden(ask):
+def test_a_file_is_answered_from_the_results_of_its_golden(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("model.bin").write_bytes(files(jaxlib="0.9.2")[ARTIFACT])
     ended = ask("model.bin", "serving", "--json")
     assert answers(ended) == [("serving", f"model.bin ({CASE}/0.9.2-cpu)", "yes")]
 
 
-def test_a_file_without_a_golden_is_foreseen_alone(ask):
+def test_a_file_without_a_golden_has_only_a_forecast(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("new.bin").write_bytes(NEW.read_bytes())
     assert ask("new.bin", "serving").code == 1
@@ -357,8 +362,8 @@ def test_a_file_without_a_golden_is_foreseen_alone(ask):
     assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
 
 
-def test_a_folder_of_a_savedmodel_is_a_file(tmp_path):
-    """In a process: one that loads it is unknown until it runs, the others are a no."""
+def test_a_folder_with_a_savedmodel_can_be_asked_about(tmp_path):
+    """Run it in a process of its own. A target that loads the model is unknown until it ran, the others are a no."""
     targets = (
         "{name: new, reader: tensorflow==2.21.0}, {name: old, reader: tensorflow==2.19.1}, {name: x, jaxlib: 0.10.2}"
     )
@@ -374,7 +379,7 @@ def test_a_folder_of_a_savedmodel_is_a_file(tmp_path):
     assert ended.code == 1
 
 
-def test_all_are_the_targets_in_force_that_have_to_run_the_case(project, ask):
+def test_to_all_asks_the_targets_in_force_for_the_case(project, ask):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
     assert [target for target, *_ in answers(ask("other", "all", "--json"))] == ["serving"]
     assert [target for target, *_ in answers(ask("other", "edge", "--json"))] == ["edge"]
@@ -420,29 +425,31 @@ READERS = ("0.9.1", "0.9.2", "0.10.0", "0.10.2", "0.11.0")
 
 
 @given(st.dictionaries(st.sampled_from(READERS), st.sampled_from(Verdict)))
-def test_answers_follow_from_the_stored_verdicts(verdicts):
+def test_stored_verdicts_decide_answers_and_exit_code(verdicts):
     made = golden(CASE, "0.9.2", options=Options(("cpu",), without_outputs="it is on no disk"))
     evidence = {(made.id, reader, "cpu"): ran(verdict, reader, stage=Stage.RUN) for reader, verdict in verdicts.items()}
     calendar = load_calendar().as_of(day("2026-11-22"))
     question = Question(calendar, Terms(shipped_entries()), evidence, {}, (), Path("deploy"))
     targets = [DeploymentTarget(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
     found = deployability([(Subject(OLD, made), target) for target in targets], question, day("2026-11-22"))
-    works = {Verdict.PASS: Answer.YES, Verdict.CONVERTED: Answer.YES}
-    works |= {None: Answer.UNKNOWN, Verdict.COMPILED: Answer.UNKNOWN}
+    works = {Verdict.PASS: DeployAnswer.YES, Verdict.CONVERTED: DeployAnswer.YES}
+    works |= {None: DeployAnswer.UNKNOWN, Verdict.COMPILED: DeployAnswer.UNKNOWN}
     expected = [
-        works.get(verdict := verdicts.get(reader), Answer.UNKNOWN if verdict is Verdict.NOT_RUN else Answer.NO)
+        works.get(
+            verdict := verdicts.get(reader), DeployAnswer.UNKNOWN if verdict is Verdict.NOT_RUN else DeployAnswer.NO
+        )
         for reader in READERS
     ]
     assert [answer.answer for answer in found.answers] == expected
-    assert found.exit_code == (1 if Answer.NO in expected else 3 if Answer.UNKNOWN in expected else 0)
+    assert found.exit_code == (1 if DeployAnswer.NO in expected else 3 if DeployAnswer.UNKNOWN in expected else 0)
     for answer in found.answers:
         if answer.upgrade_to:
             assert calendar.built(answer.upgrade_to) > calendar.built(answer.jaxlib)
             assert verdicts[answer.upgrade_to] is Verdict.PASS, "its stage was past loading"
-        assert bool(answer.run) is (answer.answer is Answer.UNKNOWN)
+        assert bool(answer.run) is (answer.answer is DeployAnswer.UNKNOWN)
 
 
-def test_a_message_of_a_result_cannot_write_lines_of_its_own(ask):
+def test_a_results_message_cannot_add_lines_to_the_output(ask):
     stored(ran(Verdict.ERROR, "0.9.2", stage=Stage.RUN, message="\x1b[2J\u2028YES: 1 yes."))
     ended = ask(CASE, "serving")
     assert "\x1b" not in ended.out
@@ -450,8 +457,8 @@ def test_a_message_of_a_result_cannot_write_lines_of_its_own(ask):
 
 
 @pytest.mark.matrix
-def test_the_command_of_an_unknown_answers_it(tmp_path, jaxexport):
-    """cholesky crashes in every process of 0.9.2 that has not traced linear algebra; a convolution by 0.12.0.1 runs."""
+def test_running_the_printed_command_resolves_unknown(tmp_path, jaxexport):
+    """Cholesky crashes in each process of 0.9.2 that has not traced linear algebra; the convolution runs."""
     for case in ("tests.compat.test_linear_algebra.test_cholesky", "tests.compat.test_models.test_convolution"):
         for by in ("0.11.0-cpu", "0.12.0.1-cpu"):
             shutil.copytree(KEPT.root / case / by, tmp_path / "golden" / case / by)

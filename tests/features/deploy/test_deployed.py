@@ -1,4 +1,4 @@
-"""What a policy may say of deployment targets, and what is said of a deployment target that cannot be."""
+"""Deployment targets in a policy: what an entry may have, and the errors of a wrong one."""
 
 from pathlib import Path
 
@@ -24,25 +24,25 @@ SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
     ],
     ids=lambda text: text.partition(":")[0],
 )
-def test_no_text_has_a_line_break_at_its_end_or_a_nul_in_a_path(load, text):
+def test_policy_texts_refuse_a_final_newline_and_nul_in_paths(load, text):
     with pytest.raises(PolicyError, match="expected"):
         load(f"{text}\n")
 
 
-def test_a_target_needs_a_name_and_a_release(load):
+def test_a_target_needs_only_a_name_and_a_release(load):
     (target,) = load(SERVING).deployed
     assert (target.name, target.jaxlib, target.platform, target.cases) == ("serving", "0.9.2", "cpu", ("*",))
     assert (target.since, target.until) == (None, None)
     assert Path(target.location).name == "export_compat.yaml:2"
 
 
-def test_a_pyproject_says_the_same_in_its_table(load):
+def test_targets_can_be_in_pyproject_toml(load):
     text = '[[tool.jaxexport.deployed]]\nname = "serving"\njaxlib = "0.9.2"\nuntil = 2027-03-31\n'
     (target,) = load(text, "pyproject.toml").deployed
     assert (target.name, target.until) == ("serving", day("2027-03-31"))
 
 
-def test_a_target_may_have_a_release_of_the_projects_file(load, tmp_path):
+def test_a_target_may_name_a_release_of_export_releases_yaml(load, tmp_path):
     (tmp_path / "export_releases.yaml").write_text("jaxlib:\n  0.13.0.dev20261120: {built: 2026-11-20}\n")
     (target,) = load(SERVING.replace("0.9.2", "0.13.0.dev20261120")).deployed
     assert target.jaxlib == "0.13.0.dev20261120"
@@ -77,7 +77,7 @@ def test_a_target_may_have_a_release_of_the_projects_file(load, tmp_path):
          "4: deployed[1].jaxlib: expected either jaxlib or reader (such as tensorflow==2.21.0), found neither."),
     ],
 )  # fmt: skip
-def test_an_entry_that_cannot_be_is_one_error_with_its_line(load, tmp_path, more, message):
+def test_a_wrong_entry_is_one_error_with_its_line(load, tmp_path, more, message):
     with pytest.raises(PolicyError) as error:
         load(SERVING + more + "\n")
     (line,) = str(error.value).splitlines()
@@ -111,19 +111,19 @@ def test_a_target_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["since", "until"])
-def test_a_target_may_begin_on_the_build_date_of_its_release(load, key):
+def test_a_target_may_begin_or_end_on_its_build_date(load, key):
     built = load_calendar().built("0.9.2")
     (target,) = load(f"{SERVING}    {key}: {built}\n").deployed
     assert getattr(target, key) == built
 
 
-def test_a_target_has_to_run_each_case_of_its_globs():
+def test_a_target_has_the_cases_that_its_globs_match():
     target = DeploymentTarget("serving", "0.9.2", cases=("a", "b*"))
     assert [target.has_case(case) for case in ("a", "b.c", "c")] == [True, True, False]
 
 
 @pytest.mark.parametrize("length", [60, 61])
-def test_the_name_of_a_target_has_up_to_sixty_characters(load, length):
+def test_a_targets_name_has_at_most_sixty_characters(load, length):
     text = SERVING.replace("serving", "s" * length)
     if length == 60:
         assert load(text).deployed[0].name == "s" * 60

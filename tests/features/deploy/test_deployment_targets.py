@@ -1,4 +1,4 @@
-"""The cells of deployment targets: planned with the window, for their cases, before what decides nothing."""
+"""The cells of deployment targets: planned beside those of the window, and only for the target's cases."""
 
 import dataclasses
 
@@ -30,25 +30,25 @@ def in_release(plan: Plan, jaxlib: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("readers", ["window", "deployed", "newest,deployed"])
-def test_a_target_brings_its_release_for_its_cases_alone(readers):
+def test_a_target_adds_its_release_for_its_cases_alone(readers):
     assert in_release(planned(readers=readers), "0.9.2") == [("a/0.12.0.1-cpu", ("serving",))]
 
 
-def test_a_release_of_the_window_runs_all_and_names_the_target():
+def test_a_target_in_the_window_runs_all_and_is_named():
     plan = planned([golden("a", "0.9.2"), golden("b", "0.9.2")])
     assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
 
 
-def test_readers_by_number_are_taken_alone():
+def test_readers_by_version_leave_targets_out():
     assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
 
 
-def test_only_promised_has_the_cells_of_targets_too():
+def test_only_promised_includes_the_cells_of_targets():
     plan = planned(only="promised")
     assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
 
 
-def test_a_target_on_another_platform_waits_for_it():
+def test_a_target_is_planned_only_if_its_platform_is():
     both = Options(platforms=("cpu", "cuda"))
     goldens = [golden("a", "0.12.0.1", options=both)]
     targets = (DeploymentTarget(name="gpu", jaxlib="0.9.2", platform="cuda"),)
@@ -65,7 +65,7 @@ def test_deployed_without_a_target_is_an_error():
         planned(readers="deployed", cases=("b",))
 
 
-def test_a_policy_with_its_own_readers_has_those_of_targets(jaxexport, tmp_path):
+def test_targets_are_added_to_the_readers_of_the_policy(jaxexport, tmp_path):
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     (tmp_path / "export_compat.yaml").write_text(
         "readers: newest\ndeployed: [{name: serving, jaxlib: 0.9.2, since: 2026-11-01}]\n"
@@ -80,8 +80,8 @@ def test_a_policy_with_its_own_readers_has_those_of_targets(jaxexport, tmp_path)
     assert "serving" not in earlier.out
 
 
-def test_a_replay_here_has_the_targets_of_its_release(goldens, here, kept):
-    """As pytest replays: a golden by an old release, outside the window."""
+def test_a_replay_by_pytest_names_the_targets_of_its_release(goldens, here, kept):
+    """Pytest replays a golden by an old release, outside the window."""
     by_it = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
     old = dataclasses.replace(goldens["waves"], manifest=by_it)
     targets = (DeploymentTarget(name="here", jaxlib=here.jaxlib), DeploymentTarget(name="there", jaxlib="0.6.2"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from making import day, golden, manifest, result, run_of, write_golden
 
 from export_core.cli.app import jaxexport
-from export_core.features.forecast.forecast import EventKind, Forecast, forecast, forecast_lines, foreseen_line
+from export_core.features.forecast.forecast import DaysAhead, EventKind, forecast, forecast_lines, foreseen_line
 from export_core.features.forecast.windows_svg import windows_picture
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.policy import Policy
@@ -28,15 +28,15 @@ TODAY = day("2026-11-21")
 GOLDENS = [golden("a", "0.9.2"), golden("a", "0.12.0.1"), golden("b", "0.11.0"), golden("b", "0.12.0.1")]
 
 
-def look_ahead(goldens=GOLDENS, policy: Policy | None = None, when=TODAY, days=400, **options) -> Forecast:
+def look_ahead(goldens=GOLDENS, policy: Policy | None = None, when=TODAY, days=400, **options) -> DaysAhead:
     return forecast(goldens, policy or Policy(), CALENDAR, when, days, **options)
 
 
-def events(found: Forecast) -> list[tuple[str, str, str]]:
+def events(found: DaysAhead) -> list[tuple[str, str, str]]:
     return [(str(each.day), str(event.kind), event.subject) for each in found.days for event in each.events]
 
 
-def test_every_day_has_what_happens_on_it():
+def test_each_day_lists_its_events():
     found = look_ahead(days=183, when=day("2026-11-01"))
     assert events(found) == [
         ("2026-11-07", "closes", "0.12.0"),
@@ -60,7 +60,7 @@ def test_every_day_has_what_happens_on_it():
     assert [each.in_days for each in found.days] == [(each.day - day("2026-11-01")).days for each in found.days]
 
 
-def test_what_no_test_can_export_again_needs_a_release_that_runs_it():
+def test_adopted_goldens_need_a_release_that_runs_them():
     adopted = msgspec.structs.replace(GOLDENS[2].manifest, test="")
     found = look_ahead([*GOLDENS[:2], Golden(adopted, GOLDENS[2].folder)], when=day("2026-11-01"))
     texts = {
@@ -73,7 +73,7 @@ def test_what_no_test_can_export_again_needs_a_release_that_runs_it():
     assert "again" not in texts["0.12.0.1"]
 
 
-def test_a_day_says_what_a_release_of_that_day_would_be_bound_to():
+def test_each_day_lists_the_obligations_of_a_release():
     found = look_ahead(when=day("2026-11-01"))
     assert (found.goldens, found.cases) == (4, 2)
     first = found.release
@@ -95,7 +95,7 @@ def test_a_day_says_what_a_release_of_that_day_would_be_bound_to():
         (day("2026-08-01"), "0.11.0", ("2026-08-06", "0.11.0", True, 21, "0.11.0")),
     ],
 )
-def test_a_deployed_reader_is_promised_exports_up_to_a_day(when, reader, expected):
+def test_a_deployed_reader_has_a_last_promised_writer(when, reader, expected):
     (found,) = look_ahead(when=when, deployed=[reader]).deployed
     assert (str(found.promised_until), found.writer, found.promised, found.days, found.last_writer) == expected
     assert found.built == CALENDAR.built(reader)
@@ -103,17 +103,17 @@ def test_a_deployed_reader_is_promised_exports_up_to_a_day(when, reader, expecte
 
 
 @pytest.fixture
-def kept_goldens():
+def stored_goldens():
     store = GoldenStore(Path(__file__).parents[3] / "golden")
     cases = ("test_accelerators.test_lu", "test_linear_algebra.test_cholesky", "test_models.test_mlp_with_gradients")
     return [golden for case in cases for golden in store.generations(f"tests.compat.{case}")]
 
 
-def test_a_deployed_runtime_is_foreseen_to_read_goldens_or_not(kept_goldens):
-    found = look_ahead(kept_goldens, deployed=["tensorflow==2.21.0"])
+def test_the_forecast_counts_goldens_a_runtime_cannot_read(stored_goldens):
+    found = look_ahead(stored_goldens, deployed=["tensorflow==2.21.0"])
     (tensorflow,) = found.foreseen
     assert found.deployed == ()
-    cpu = [one for one in kept_goldens if "cpu" in one.manifest.options.platforms]
+    cpu = [one for one in stored_goldens if "cpu" in one.manifest.options.platforms]
     assert (tensorflow.reader, tensorflow.targets, tensorflow.goldens) == ("tensorflow==2.21.0", (), len(cpu))
     ((reason, unread),) = tensorflow.unread.items()
     assert reason.startswith("tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18: export with")
@@ -130,21 +130,21 @@ def test_a_deployed_runtime_is_foreseen_to_read_goldens_or_not(kept_goldens):
     )
 
 
-def test_a_target_of_another_runtime_is_foreseen_for_its_cases(kept_goldens):
+def test_a_runtime_target_is_forecast_for_its_cases_alone(stored_goldens):
     target = DeploymentTarget(name="phone", reader="litert==2.3.0", cases=("*.test_mlp_with_gradients",))
     policy = Policy(deployed=(target,))
-    (litert,) = look_ahead(kept_goldens, policy).foreseen
+    (litert,) = look_ahead(stored_goldens, policy).foreseen
     assert litert.targets == ("phone",)
-    named = [one.id for one in kept_goldens if one.manifest.case.endswith(".test_mlp_with_gradients")]
+    named = [one.id for one in stored_goldens if one.manifest.case.endswith(".test_mlp_with_gradients")]
     assert litert.goldens == len(named) > 0
     assert foreseen_line(litert).startswith("phone: litert 2.3.0 is foreseen to read")
     assert litert.promised is None
-    assert look_ahead(kept_goldens, policy, day("2026-10-01")).foreseen == (), "it was not built yet"
+    assert look_ahead(stored_goldens, policy, day("2026-10-01")).foreseen == (), "it was not built yet"
     with pytest.raises(ReleaseError, match=r"litert 2\.3\.0 is not in the calendar of litert as of 2026-10-01"):
-        look_ahead(kept_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
+        look_ahead(stored_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])
 
 
-def test_a_deployed_reader_never_retires_and_retains_its_goldens():
+def test_a_deployed_reader_never_retires_nor_its_goldens():
     policy = Policy(retention=Retention(deployed=("0.11.0",)))
     for found in (look_ahead(policy=policy), look_ahead(deployed=["0.11.0"])):
         assert [each.jaxlib for each in found.deployed] == ["0.11.0"]
@@ -191,7 +191,7 @@ def test_the_deadlines_of_a_custom_call_are_reported():
     assert found == [("2026-12-01", "custom_call", "v1 → nothing exports")]
 
 
-def test_before_the_first_release_there_is_nothing_to_forecast():
+def test_a_day_before_the_first_release_is_an_error():
     with pytest.raises(ReleaseError, match="No jaxlib release is known on 2020-01-01"):
         look_ahead(when=day("2020-01-01"))
 
@@ -227,7 +227,7 @@ def test_obligations_change_only_on_listed_days(writers, when, back, forward, da
 OF_ONE_CASE = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
 
 
-def made(when: datetime.date = TODAY) -> Forecast:
+def made(when: datetime.date = TODAY) -> DaysAhead:
     return forecast(OF_ONE_CASE, Policy(), load_calendar(), when, 200, ["0.11.0"])
 
 
@@ -248,21 +248,21 @@ def project(tmp_path) -> Path:
     return tmp_path
 
 
-def test_json_follows_its_schema_and_is_all_of_the_forecast(project):
+def test_json_follows_its_schema_and_is_the_whole_forecast(project):
     done = run("--json", "--as-of", "2026-11-21", "--deployed", "0.11.0")
-    said = json.loads(done.stdout)
+    parsed = json.loads(done.stdout)
     checker = jsonschema.Draft202012Validator(schema("forecast"), format_checker=jsonschema.FormatChecker())
-    checker.validate(said)
-    assert msgspec.convert(said, Forecast).deployed[0].jaxlib == "0.11.0"
-    assert said["days"][0]["day"] == "2026-12-15"
+    checker.validate(parsed)
+    assert msgspec.convert(parsed, DaysAhead).deployed[0].jaxlib == "0.11.0"
+    assert parsed["days"][0]["day"] == "2026-12-15"
 
 
-def test_nothing_ahead_is_said(project):
+def test_the_last_line_reports_that_nothing_happens(project):
     done = run("--as-of", "2026-11-21", "--days", "3")
     assert done.stdout.splitlines()[-1] == "nothing happens until 2026-11-24"
 
 
-def test_a_number_of_days_before_today_is_a_usage_error(project):
+def test_a_negative_number_of_days_is_a_usage_error(project):
     done = run("--days", "-1")
     assert (done.exit_code, "Invalid value for '--days'" in done.output) == (2, True)
 
@@ -272,7 +272,7 @@ def test_a_folder_without_goldens_is_an_error(project):
         raise run("--goldens", "none").exception
 
 
-def test_each_day_says_what_a_release_of_that_day_has_to_do():
+def test_the_text_lists_the_obligations_of_each_day():
     # 0.9.2 has left its window, and is not the last of its case.
     ahead = forecast(OF_ONE_CASE, Policy(), load_calendar(), day("2027-06-01"), 30)
     written = "\n".join(forecast_lines(ahead))
@@ -283,7 +283,7 @@ def test_each_day_says_what_a_release_of_that_day_has_to_do():
     assert "2 goldens by 0.11.0, 0.12.0.1" in written
 
 
-def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():
+def test_a_bar_ends_on_the_day_its_goldens_leave_the_window():
     wide = figure()
     bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("rect") is not None}
     ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}
@@ -294,13 +294,13 @@ def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():
     assert ends["writer 0.11.0"] == pytest.approx(today + 52 * scale, abs=0.3)
 
 
-def test_what_has_left_is_no_window_of_today():
+def test_the_picture_labels_windows_that_have_ended():
     texts = [text.text for text in figure().iter("text")]
     assert "left on 2026-09-15" in texts
     assert "leaves on 2027-04-19, in 148 days" in texts
 
 
-def test_two_entries_of_one_issue_and_case_are_two_events():
+def test_entries_of_one_issue_are_separate_events():
     entries = [
         KnownFailure(
             ("a",), (writer,), ("*",), "crash", "run", "m", "r", "me", "issue/1", TODAY, expires=day("2026-12-24")

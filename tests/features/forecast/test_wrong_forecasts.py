@@ -1,4 +1,4 @@
-"""A run says where it did otherwise than it was forecast, which changes no exit code."""
+"""Findings about cells that ended otherwise than forecast, which change no exit code."""
 
 from making import result, run_of
 
@@ -17,11 +17,11 @@ def test_a_forecast_that_came_true_is_no_finding():
     assert sentences(result(forecast="yes"), crash, result(forecast="yes, but: it needs 4 devices")) == []
 
 
-def test_a_cell_that_was_not_forecast_is_no_finding():
+def test_a_cell_without_a_forecast_is_no_finding():
     assert sentences(result(), result(Verdict.CRASH), result(Verdict.CRASH, forecast="unknown: parts")) == []
 
 
-def test_what_failed_and_what_worked_otherwise_are_two_findings():
+def test_unforeseen_failures_and_passes_are_two_findings():
     failed, worked = result(Verdict.CRASH, forecast="yes", message="died"), result(forecast=NO)
     assert sentences(failed, worked) == [
         ("1 cell forecast to work, and failed.", 1),
@@ -32,5 +32,5 @@ def test_what_failed_and_what_worked_otherwise_are_two_findings():
     assert "lapack-cold-process" in second.text
 
 
-def test_a_converted_artifact_is_not_what_was_forecast():
+def test_a_converted_artifact_is_not_compared_with_a_forecast():
     assert sentences(result(forecast=NO, converted=True)) == []

@@ -1,4 +1,4 @@
-"""`jaxexport inspect DIR`: what is in an archive, whatever else lies in it."""
+"""`jaxexport inspect DIR`: the artifacts of an archive counted, and its other files left out."""
 
 import json
 import operator
@@ -24,7 +24,7 @@ NEW = DATA / "0.12.0.1" / "mlp.jaxexport"
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """An archive of two artifacts, one of them below another folder and without a telling name."""
+    """An archive of two artifacts, one of them in a subfolder and without a file extension."""
     made = tmp_path / "archive"
     (made / "deep" / "deeper").mkdir(parents=True)
     shutil.copy(OLD, made / "old.jaxexport")
@@ -33,7 +33,7 @@ def folder(tmp_path) -> Path:
 
 
 def counts(out: str, title: str) -> dict[str, int]:
-    """The numbers below a title of the screen."""
+    """Return the counts under a title of the screen, by name."""
     lines = iter(out.splitlines())
     found = [next(line for line in lines if line.startswith(f"{title} "))]
     for line in lines:
@@ -56,7 +56,7 @@ def test_artifacts_of_all_folders_below_are_counted(folder, jaxexport):
     assert "left out" not in ended.out
 
 
-def test_an_inventory_needs_no_numpy(folder):
+def test_inspecting_a_folder_does_not_import_numpy(folder):
     script = (
         "import sys, runpy; sys.argv = ['jaxexport', 'inspect', sys.argv[1]]\n"
         "try: runpy.run_module('export_core', run_name='__main__')\n"
@@ -76,7 +76,7 @@ def test_an_inventory_needs_no_numpy(folder):
         ("2026-09-15", "no longer"),
     ],
 )
-def test_the_promise_is_counted_from_the_day(day, name, folder, jaxexport):
+def test_artifacts_are_counted_by_the_rest_of_their_promise(day, name, folder, jaxexport):
     shutil.rmtree(folder / "deep")
     out = jaxexport("inspect", folder, "--as-of", day).out
     promised = counts(out, "promised")
@@ -85,19 +85,19 @@ def test_the_promise_is_counted_from_the_day(day, name, folder, jaxexport):
     assert ("ends first    2026-09-14  " in out) == ("days" in name)
 
 
-def test_what_no_release_loads_is_named(folder, jaxexport):
+def test_artifacts_that_no_release_loads_are_named(folder, jaxexport):
     out = jaxexport("inspect", folder, "--as-of", "2025-01-01").out
     assert counts(out, "loads in") == {"no release": 2}
     assert f"in none       {folder}/deep/deeper/new\n              {folder}/old.jaxexport\n" in out
 
 
-def test_what_only_older_releases_load_is_counted(folder, jaxexport):
+def test_artifacts_that_only_old_releases_load_are_counted(folder, jaxexport):
     shutil.copy(DATA / "0.8.1" / "mlp.jaxexport", folder)
     loading = counts(jaxexport("inspect", folder, *DAY).out, "loads in")
     assert loading["older releases, 0.11.0 the newest of them"] == 1
 
 
-def test_calls_that_are_not_promised_are_counted(folder, jaxexport, tmp_path):
+def test_unpromised_custom_calls_are_counted(folder, jaxexport, tmp_path):
     shutil.copy(unlisted(folder), folder / "kernel")
     assert counts(jaxexport("inspect", folder, *DAY).out, "not promised") == {"my_kernel_of_ours": 2}
     (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
@@ -175,7 +175,7 @@ def test_a_folder_that_cannot_be_listed_is_named(folder, jaxexport, monkeypatch)
     )
 
 
-def test_the_json_has_a_line_for_each_file_by_the_schema(folder, jaxexport):
+def test_json_has_a_valid_line_for_each_file(folder, jaxexport):
     (folder / "cut").write_bytes(OLD.read_bytes()[:900])
     (folder / "readme").write_text("words, and more words")
     ended = jaxexport("inspect", folder, "--json", *DAY)
@@ -211,7 +211,7 @@ def test_a_folder_without_artifacts_is_bad_input(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("jobs", ["1", "3"])
-def test_many_files_are_read_by_other_processes_in_order(jobs, folder, jaxexport, monkeypatch):
+def test_many_files_are_read_in_parallel_in_order(jobs, folder, jaxexport, monkeypatch):
     for number in range(8):
         shutil.copy(OLD, folder / f"{number}.jaxexport")
     alone = jaxexport("inspect", folder, "--json", *DAY)
@@ -219,7 +219,7 @@ def test_many_files_are_read_by_other_processes_in_order(jobs, folder, jaxexport
     assert jaxexport("inspect", folder, "--json", "--jobs", jobs, *DAY) == alone
 
 
-def test_no_more_files_are_listed_than_are_read(monkeypatch):
+def test_files_are_listed_only_as_they_are_read(monkeypatch):
     monkeypatch.setattr(folders, "CHUNK", 2)
     listed: list[str] = []
 
@@ -234,7 +234,7 @@ def test_no_more_files_are_listed_than_are_read(monkeypatch):
     results.close()
 
 
-def test_a_process_that_is_killed_is_one_error(monkeypatch):
+def test_a_killed_reading_process_is_one_error(monkeypatch):
     monkeypatch.setattr(folders, "CHUNK", 1)
     monkeypatch.setattr(folders, "FEW", 2)
     with pytest.raises(UnreadFilesError, match="found that a reading process was killed"):
@@ -254,11 +254,11 @@ def test_folders_and_files_can_be_named_together(folder):
         (("--as-of", "soon"), "--as-of: expected a date such as"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(folder, jaxexport, words, expected):
+def test_options_for_one_artifact_are_refused_for_a_folder(folder, jaxexport, words, expected):
     assert_bad_input(jaxexport("inspect", folder, *words), expected)
 
 
-def test_readers_of_files_import_nothing_of_the_working_folder(tmp_path, monkeypatch):
+def test_reading_processes_get_no_secrets_or_local_modules(tmp_path, monkeypatch):
     (tmp_path / "multiprocessing.py").write_text("open('imported', 'w').close()\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GITHUB_TOKEN", "secret")

@@ -1,4 +1,4 @@
-"""`jaxexport audit`: for CI, with exit codes."""
+"""`jaxexport audit`: what it prints of files and folders, and its exit codes."""
 
 import functools
 import shutil
@@ -20,7 +20,7 @@ QUIRK = (
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
 
-def test_calls_that_the_writer_guarantees_are_0(jaxexport):
+def test_custom_calls_that_the_writer_guarantees_exit_0(jaxexport):
     ended = jaxexport("audit", CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", code=0)
     assert f"{CHOLESKY}: ok, written by one of jaxlib 0.11.2, 0.12.0, 0.12.0.1 (name it with --writer)" in ended.out
     assert "ok    lapack_spotrf_ffi (LAPACK routine) is guaranteed stable." in ended.out
@@ -69,30 +69,30 @@ KERNEL_ALLOWED = "allow: {my_kernel_of_ours: we build it}"
     ],
     ids=["unlisted", "allowed", "check", "dialect", "main", "main with calls", "operation", "allowed operation"],
 )
-def test_what_is_not_guaranteed_exits_1_unless_allowed(jaxexport, tmp_path, make, policy, code, texts):
+def test_an_unguaranteed_custom_call_exits_1_unless_allowed(jaxexport, tmp_path, make, policy, code, texts):
     (tmp_path / "export_compat.yaml").write_text(policy)
     ended = jaxexport("audit", make(tmp_path), code=code)
     for text in texts:
         assert text in ended.out
 
 
-def test_another_policy_may_be_named(jaxexport, tmp_path):
+def test_policy_option_names_another_policy(jaxexport, tmp_path):
     (tmp_path / "other.yaml").write_text(KERNEL_ALLOWED)
     assert jaxexport("audit", unlisted(tmp_path), "--policy", tmp_path / "other.yaml").code == 0
 
 
-def test_inspect_names_what_is_not_known(jaxexport, tmp_path):
+def test_inspect_names_an_unknown_operation(jaxexport, tmp_path):
     out = jaxexport("inspect", with_an_unknown_operation(tmp_path)).out
     assert "vhlo.tanh_v9: operation; UNKNOWN: is in no table" in out
 
 
-def test_what_the_serializer_writes_itself_is_no_finding(jaxexport):
+def test_calls_that_the_serializer_writes_are_accepted(jaxexport):
     golden = DATA.parents[2] / "golden" / "tests.compat.test_programs.test_special_functions" / "0.6.2-cpu"
     ended = jaxexport("audit", golden / "artifact.jaxexport", code=0)
     assert "ok    mhlo.erf (CHLO operation) is written by jaxlib's own serializer" in ended.out
 
 
-def test_a_writer_that_the_file_leaves_open_can_be_named(jaxexport):
+def test_writer_option_chooses_among_possible_writers(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
     assert "written by one of jaxlib 0.4.19," in jaxexport("audit", path).out
     assert "written by jaxlib 0.4.30\n" in jaxexport("audit", path, "--writer", "0.4.30").out
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_artifact_exits_2_after_the_others(jaxexport, tmp_path
     assert "cholesky.jaxexport: ok" in ended.out
 
 
-def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
+def test_auditing_a_folder_shows_only_problems_and_counts(jaxexport, tmp_path):
     folder = tmp_path / "archive"
     folder.mkdir()
     shutil.copy(CHOLESKY, folder / "good")
@@ -147,7 +147,7 @@ def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
     "words",
     [("audit",), ("inspect",), ("inspect", "--json"), ("diff", "golden"), ("goldens", "add", "--dry-run", "--from")],
 )
-def test_a_link_to_a_folder_is_named(jaxexport, tmp_path, words):
+def test_a_link_to_a_folder_is_reported_and_not_followed(jaxexport, tmp_path, words):
     write_golden(GoldenStore(tmp_path / "elsewhere"), manifest("t.linked"))
     (tmp_path / "golden").mkdir()
     shutil.copy(CHOLESKY, tmp_path / "golden")
@@ -164,7 +164,7 @@ def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):
     assert jaxexport("audit", *files, "--jobs", "2") == alone
 
 
-def test_every_reader_that_is_named_must_take_the_calls(jaxexport):
+def test_each_named_reader_must_accept_the_custom_calls(jaxexport):
     alone = jaxexport("audit", CHOLESKY, "--readers", "0.12.0.1", code=0)
     several = jaxexport("audit", CHOLESKY, "--readers", "0.12.0.1,0.4.30,tensorflow==2.21.0", code=1)
     assert "FAIL" not in alone.out
@@ -172,8 +172,8 @@ def test_every_reader_that_is_named_must_take_the_calls(jaxexport):
     assert "FAIL  tensorflow 2.21.0 does not compile it" in several.out
 
 
-def test_a_golden_is_audited_as_a_matrix_audits_it(jaxexport, cwd, tmp_path):
-    """By the writer in its golden.yaml, and with what its marker, the policy and its quirks allow."""
+def test_a_golden_is_audited_with_its_writer_and_allowances(jaxexport, cwd, tmp_path):
+    """The writer is that of golden.yaml. The marker, the policy and its quirks allow custom calls."""
     envelope = read(unlisted(tmp_path)).envelope
     data = encode(envelope._replace(vjp=None))
     options = Options(("cpu",), allow={"my_kernel_of_ours": "we build it"})
@@ -195,7 +195,7 @@ def test_a_golden_is_audited_as_a_matrix_audits_it(jaxexport, cwd, tmp_path):
     assert jaxexport("goldens", "verify").code == 0
 
 
-def test_no_golden_yaml_gives_an_artifact_another_writer(jaxexport, cwd, tmp_path):
+def test_golden_yaml_cannot_name_another_writer(jaxexport, cwd, tmp_path):
     golden = write_golden(GoldenStore(cwd / "golden"), manifest("t.a", "0.9.2"))
     golden.artifact.write_bytes(unlisted(tmp_path).read_bytes())
     assert "writer: expected an artifact by jax 0.9.2" in jaxexport("audit", "t.a", code=2).err

@@ -14,7 +14,7 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """One case for cpu and cuda, by two writers."""
+    """A folder with one case for cpu and cuda, by two writers."""
     for writer in ("0.9.2-cpu", "0.12.0.1-cpu"):
         shutil.copytree(GOLDEN / writer, tmp_path / GOLDEN.name / writer)
     return tmp_path
@@ -25,7 +25,7 @@ def rows(folder):
     return coverage(GoldenStore(folder).goldens())
 
 
-def test_a_target_counts_for_its_platform_and_a_primitive_for_all(rows):
+def test_targets_count_for_one_platform_primitives_for_all(rows):
     def counts(kind: str, name: str) -> list[int]:
         return [len(rows[kind][name].platforms[platform]) for platform in PLATFORMS]
 
@@ -34,7 +34,7 @@ def test_a_target_counts_for_its_platform_and_a_primitive_for_all(rows):
     assert counts("primitives", "qr") == [1, 1, 0, 0]
 
 
-def test_generations_are_one_case_with_writers_by_date(folder, jaxexport):
+def test_goldens_of_one_case_count_once_with_all_writers(folder, jaxexport):
     out = jaxexport("goldens", "list", "--coverage", "--goldens", str(folder)).out
     (line,) = [line for line in out.splitlines() if line.split()[:1] == ["float32"]]
     assert line.split() == ["float32", "1", "1", "1", "0.9.2,", "0.12.0.1"]

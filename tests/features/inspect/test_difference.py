@@ -22,7 +22,7 @@ def test_a_file_and_its_copy_are_the_same(jaxexport, tmp_path):
     assert "are the same, byte for byte" in ended.out
 
 
-def test_another_writer_of_the_same_function_is_told_apart(jaxexport):
+def test_artifacts_of_two_writers_differ_by_writer_and_format(jaxexport):
     ended = jaxexport("diff", DATA / "0.9.2" / "mlp.jaxexport", MLP, code=1)
     lines = ended.out.splitlines()
     written = "jaxlib 0.9.2: no other release fits → jax 0.12.0.1, as it says; one of jaxlib 0.11.2, 0.12.0, 0.12.0.1"
@@ -34,7 +34,7 @@ def test_another_writer_of_the_same_function_is_told_apart(jaxexport):
     assert not any(line.startswith(("argument", "result", "platforms")) for line in lines)
 
 
-def test_another_signature_is_reported_by_argument(jaxexport):
+def test_a_changed_signature_is_reported_by_argument(jaxexport):
     lines = jaxexport("diff", DATA / "0.12.0.1" / "symbolic.jaxexport", MLP).out.splitlines()
     assert "argument 0: float32[b,4] → float32[4,8]" in lines
     assert "argument 1: none → float32[8,3]" in lines
@@ -42,7 +42,7 @@ def test_another_signature_is_reported_by_argument(jaxexport):
     assert "derivatives: to order 0 → to order 2" in lines
 
 
-def test_another_target_and_a_check_switched_off_are_reported(jaxexport, tmp_path):
+def test_changed_targets_and_disabled_checks_are_reported(jaxexport, tmp_path):
     out = jaxexport("diff", DATA / "0.12.0.1" / "cholesky.jaxexport", unlisted(tmp_path, switched_off=True)).out
     assert "custom call lapack_spotrf_ffi: lapack_spotrf_ffi × 2: LAPACK routine; guaranteed stable → none" in out
     assert "custom call my_kernel_of_ours:\n  - none\n  + my_kernel_of_ours × 2: custom call; UNLISTED: is not" in out
@@ -66,7 +66,7 @@ def test_each_field_that_changed_is_one_line(fields, line, jaxexport, tmp_path):
     assert ended.out.splitlines()[2:] == [line]
 
 
-def test_bytes_that_differ_in_nothing_compared_are_different(jaxexport, tmp_path):
+def test_other_bytes_of_the_same_content_exit_1(jaxexport, tmp_path):
     ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp"))  # written back by us: laid out otherwise
     assert ended.code == 1
     assert "The bytes differ, but everything that is compared is the same" in ended.out
@@ -116,12 +116,12 @@ def exported(folder, function, name):
     ],
     ids=["attribute", "constant", "values"],
 )
-def test_what_only_operations_say_is_reported(jaxexport, tmp_path, before, after, line):
+def test_changes_inside_operations_are_reported(jaxexport, tmp_path, before, after, line):
     out = jaxexport("diff", exported(tmp_path, before, "a"), exported(tmp_path, after, "b")).out
     assert f"module: @main: {line}" in out, out
 
 
-def test_another_line_of_the_source_is_no_difference(jaxexport, tmp_path):
+def test_other_source_lines_are_not_compared(jaxexport, tmp_path):
     before = exported(tmp_path, lambda x: x + 1, "a")
     after = exported(tmp_path, lambda x: x + 1, "b")
     assert before.read_bytes() != after.read_bytes()
@@ -139,13 +139,13 @@ def goldens(tmp_path, monkeypatch):
     return case.name
 
 
-def test_two_goldens_are_compared_by_their_names(jaxexport, goldens):
+def test_goldens_are_compared_by_name(jaxexport, goldens):
     out = jaxexport("diff", f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu", code=1).out
     assert out.startswith(f"- golden/{goldens}/0.6.2-cpu/artifact.jaxexport, ")
     assert "calling convention: 9 → 10" in out
 
 
-def test_readers_that_load_only_one_of_the_two_are_reported(jaxexport, goldens):
+def test_readers_that_load_only_one_artifact_are_reported(jaxexport, goldens):
     names = f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu"
     lines = jaxexport("diff", *names, "--readers", "0.6.2", code=1).out.splitlines()
     place = lines.index("in 0.6.2:")

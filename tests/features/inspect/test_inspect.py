@@ -1,4 +1,4 @@
-"""`jaxexport inspect`: one screen on any artifact, everything as JSON, the module as text."""
+"""`jaxexport inspect`: an artifact on one screen, as JSON, and its module as text."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ KINDS = (
     *("accelerators", "calls", "collectives", "conventions", "effects"),
     *("primitives", "shardings", "targets", "without_outputs"),
 )
-"""Modules of cases with something of its own in each case, which the screen says; of the others, one case is shown."""
+"""The modules of cases that are all shown, since each differs on the screen. Of other modules, one case is shown."""
 CASES = {
     path.parts[-3] if module.endswith(KINDS) else module: path
     for path in GOLDENS
@@ -41,11 +41,11 @@ OLD_GOLDENS = Path(__file__).parents[3] / "studies" / "every_release" / "golden"
 SCHEMA = schema("inspect")
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 TERMS = Terms(shipped_entries())
-WHEN = "2026-10-20"  # the releases that the screens were drawn with: up to this day
+WHEN = "2026-10-20"  # the stored screens have the releases up to this day
 
 
 @pytest.mark.parametrize("path", sorted(SCREENS.glob("*.txt")), ids=lambda path: path.stem)
-def test_one_screen_says_what_a_colleague_wants_to_know(path, monkeypatch):
+def test_the_screen_of_an_artifact_is_the_stored_one(path, monkeypatch):
     writer, _, name = path.stem.partition("-")
     artifact = read_bytes((DATA / writer / f"{name}.jaxexport").read_bytes(), f"{name}.jaxexport")
     terms = Terms(tuple(release for release in shipped_entries() if release.built <= WHEN))
@@ -58,12 +58,12 @@ def test_one_screen_says_what_a_colleague_wants_to_know(path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", [*FILES, *CASES.values()], ids=lambda path: "-".join(path.parts[-3:-1]))
-def test_every_artifact_fits_a_screen_and_follows_the_schema(path):
-    shown, told = (inspect_text(read(path), TERMS, (), as_json=as_json) for as_json in (False, True))
+def test_every_artifact_fits_a_screen_and_the_schema(path):
+    shown, as_json_text = (inspect_text(read(path), TERMS, (), as_json=as_json) for as_json in (False, True))
     lines = shown.splitlines()
     assert 12 <= len(lines) <= 40
     assert all(len(line) <= WIDTH + LINE for line in lines[1:])  # the first has the file's whole name
-    facts = json.loads(told)
+    facts = json.loads(as_json_text)
     VALIDATOR.validate(facts)
     assert set(facts) == set(SCHEMA["$defs"]["Inspection"]["properties"])
     assert facts["sha256"][:16] in shown
@@ -77,14 +77,14 @@ def test_an_object_that_lacks_a_key_fails_the_schema(jaxexport):
         VALIDATOR.validate(facts)
 
 
-def test_what_it_says_is_what_jax_said(jaxexport):
+def test_the_json_agrees_with_what_jax_reported(jaxexport):
     truth = json.loads((DATA / "0.12.0.1" / "truth.json").read_bytes())
-    for name, said in truth.items():
+    for name, expected in truth.items():
         facts = facts_of(jaxexport, DATA / "0.12.0.1" / f"{name}.jaxexport")
         signature = [facts["signature"][field] for field in ("name", "inputs", "outputs")]
-        assert signature == [said[field] for field in ("fun_name", "in_avals", "out_avals")]
+        assert signature == [expected[field] for field in ("fun_name", "in_avals", "out_avals")]
         for field in ("platforms", "nr_devices", "calling_convention_version"):
-            assert facts[field] == said[field]
+            assert facts[field] == expected[field]
 
 
 def facts_of(jaxexport, path):
@@ -93,7 +93,7 @@ def facts_of(jaxexport, path):
     return facts
 
 
-def test_a_bare_module_has_its_main_and_the_promise_of_stablehlo(jaxexport, tmp_path):
+def test_a_bare_module_shows_main_and_the_stablehlo_promise(jaxexport, tmp_path):
     path = bare(tmp_path, "0.12.0.1/cholesky")
     out = jaxexport("inspect", path, code=0).out
     assert "StableHLO portable artifact" in out
@@ -108,8 +108,8 @@ def test_a_bare_module_has_its_main_and_the_promise_of_stablehlo(jaxexport, tmp_
     assert facts["stablehlo_promise"] == {"backward_years": 5, "forward_years": 2, "written_for": "1.18.0"}
 
 
-def test_what_a_bare_module_is_written_for_is_not_its_producer(jaxexport, tmp_path):
-    """By 0.9.2, for the StableHLO that 0.9.0 came with; any later one can have written it, and so can others."""
+def test_the_target_version_of_a_module_is_not_its_writer(jaxexport, tmp_path):
+    """jaxlib 0.9.2 wrote it for the StableHLO of 0.9.0, which any later release can also write for."""
     path = bare(tmp_path, "0.9.2/mlp")
     facts = facts_of(jaxexport, path)
     assert facts["writer"]["jaxlib"] is None
@@ -117,7 +117,7 @@ def test_what_a_bare_module_is_written_for_is_not_its_producer(jaxexport, tmp_pa
     assert "no other release fits" not in jaxexport("inspect", path).out
 
 
-def test_raw_stablehlo_bytecode_is_called_what_it_is(jaxexport, tmp_path):
+def test_raw_stablehlo_bytecode_is_named_and_not_read(jaxexport, tmp_path):
     path = raw(tmp_path)
     out = jaxexport("inspect", path).out
     assert f"{path}: raw StableHLO bytecode, no portable artifact, " in out
@@ -159,14 +159,14 @@ def test_raw_stablehlo_bytecode_is_called_what_it_is(jaxexport, tmp_path):
     ],
     ids=["unlisted", "dropped", "no writer", "control characters"],
 )
-def test_what_stands_out_on_a_screen(make, texts, jaxexport, tmp_path):
+def test_the_screen_shows_unusual_parts(make, texts, jaxexport, tmp_path):
     out = jaxexport("inspect", make(tmp_path)).out
     for text in texts:
         assert text in out
     assert "\x1b" not in out
 
 
-def test_a_main_that_differs_from_its_envelope_is_shown(jaxexport, tmp_path):
+def test_a_main_that_contradicts_its_envelope_is_shown(jaxexport, tmp_path):
     path = changed(tmp_path, "0.12.0.1/mlp", module_kept_var_idx=(0,))
     sentence = "main takes 2 arrays, and the envelope declares 1 kept argument."
     lines = jaxexport("inspect", path).out.splitlines()
@@ -175,15 +175,15 @@ def test_a_main_that_differs_from_its_envelope_is_shown(jaxexport, tmp_path):
     assert facts_of(jaxexport, path)["main"] == {"checked": True, "problems": [sentence]}
 
 
-def test_a_calling_convention_to_come_is_not_judged(jaxexport, tmp_path):
+def test_main_is_not_checked_for_a_future_convention(jaxexport, tmp_path):
     fields = {"calling_convention_version": NEWEST + 1, "vjp": None, "module_kept_var_idx": (0,)}
     path = changed(tmp_path, "0.12.0.1/mlp", **fields)
-    said = f"calling convention {NEWEST + 1}, which is not known here: main was not checked"
-    assert said in jaxexport("inspect", path).out
+    message = f"calling convention {NEWEST + 1}, which is not known here: main was not checked"
+    assert message in jaxexport("inspect", path).out
     assert facts_of(jaxexport, path)["main"] == {"checked": False, "problems": []}
 
 
-def test_the_promise_runs_from_the_day_the_writer_was_built(jaxexport):
+def test_the_promise_is_counted_from_the_writers_build_date(jaxexport):
     calendar = load_calendar()
     assert str(calendar.built("0.9.2")) == "2026-03-18"
     facts = facts_of(jaxexport, DATA / "0.9.2" / "mlp.jaxexport")
@@ -196,8 +196,8 @@ def test_the_promise_runs_from_the_day_the_writer_was_built(jaxexport):
     }
 
 
-def test_a_jax_is_not_taken_for_the_jaxlib_of_its_number(jaxexport):
-    """jax 0.12.0.1 works on jaxlibs from 0.11.2 to its own, and all of them write alike: the promise is a range."""
+def test_a_jax_with_several_possible_jaxlibs_names_them_all(jaxexport):
+    """jax 0.12.0.1 works with jaxlibs from 0.11.2 to its own, which write alike: the promise has a range."""
     path = DATA / "0.12.0.1" / "mlp.jaxexport"
     facts = facts_of(jaxexport, path)
     assert (facts["writer"]["jax"], facts["writer"]["jaxlib"]) == ("0.12.0.1", None)
@@ -212,7 +212,7 @@ def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
     assert facts["writer"]["jaxlib"] == "0.11.2"
 
 
-def test_a_check_that_only_old_readers_know_is_reported(jaxexport):
+def test_a_disabled_check_limits_the_readers(jaxexport):
     (folder,) = OLD_GOLDENS.iterdir()
     golden = folder / "0.4.26-jax0.4.27-cpu" / "artifact.jaxexport"
     out = jaxexport("inspect", golden).out
@@ -223,7 +223,7 @@ def test_a_check_that_only_old_readers_know_is_reported(jaxexport):
     assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
 
 
-def test_what_no_release_loads_has_one_to_export_with(jaxexport):
+def test_an_unloadable_artifact_names_a_jax_to_export_with(jaxexport):
     lines = jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--as-of", "2025-01-01").out.splitlines()
     place = lines.index("loads in      no release (0 of the 19 releases known)")
     assert lines[place + 1] == (
@@ -232,7 +232,7 @@ def test_what_no_release_loads_has_one_to_export_with(jaxexport):
     assert not any(line.startswith("to do") for line in jaxexport("inspect", FILES[-1]).out.splitlines())
 
 
-def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path):
+def test_long_values_are_cut_on_screen_but_not_in_json(jaxexport, tmp_path):
     checks = tuple(DisabledCheck("custom_call", f"target{number}") for number in range(30))
     path = changed(tmp_path, "0.12.0.1/mlp", fun_name="f" * 500, disabled_checks=checks)
     out = jaxexport("inspect", path).out
@@ -242,7 +242,7 @@ def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "expected a file to read, found No such file or directory. Check the path.\n"),
         (b"", "0 bytes"),
@@ -253,53 +253,53 @@ def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path
     ids=["missing", "empty", "zip", "no module", "cut"],
 )
 @pytest.mark.parametrize("option", [(), ("--json",), ("--mlir",)], ids=["screen", "json", "mlir"])
-def test_what_is_no_artifact_is_one_line_and_exit_code_2(content, said, option, jaxexport, tmp_path):
+def test_a_file_that_is_no_artifact_is_one_error_line(content, message, option, jaxexport, tmp_path):
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
-    assert_bad_input(jaxexport("inspect", path, *option), f"jaxexport: error: {path}: ", said)
+    assert_bad_input(jaxexport("inspect", path, *option), f"jaxexport: error: {path}: ", message)
 
 
 @pytest.mark.parametrize("words", [["inspect"], ["inspect", "--nothing", "a"]], ids=" ".join)
-def test_words_that_it_does_not_have_are_usage_errors(words, jaxexport):
+def test_missing_and_unknown_arguments_are_usage_errors(words, jaxexport):
     ended = jaxexport(*words, code=2)
     assert ended.err.endswith("`jaxexport inspect --help` shows the options.\n")
 
 
-def test_the_module_as_text_is_what_jaxlib_prints(jaxexport):
+def test_mlir_option_prints_the_module_by_jaxlib(jaxexport):
     out = jaxexport("inspect", "--mlir", DATA / "0.9.2" / "cholesky.jaxexport").out
     assert out.startswith("module @jit_cholesky")
     assert "stablehlo.custom_call @lapack_spotrf_ffi" in out
 
 
-def test_without_a_jaxlib_the_text_is_one_clear_error(jaxexport, monkeypatch):
+def test_mlir_option_without_jaxlib_is_one_error(jaxexport, monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
     monkeypatch.setitem(sys.modules, "jaxlib.mlir.dialects", None)
     ended = jaxexport("inspect", "--mlir", FILES[0])
     assert_bad_input(ended, "--mlir expected a jaxlib that prints modules, found none here")
 
 
-def test_a_module_that_this_jaxlib_cannot_read_is_one_error(jaxexport, tmp_path):
+def test_mlir_option_with_a_newer_module_is_one_error(jaxexport, tmp_path):
     path = tmp_path / "newer.jaxexport"
     path.write_bytes(FILES[0].read_bytes().replace(b"custom_call_v2", b"custom_call_v9"))
     assert_bad_input(jaxexport("inspect", "--mlir", path), "cannot read this module")
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
-def test_the_quick_way_says_what_the_command_line_says(option, monkeypatch, capsys):
+def test_the_quick_entry_prints_the_same_as_the_full_command(option, monkeypatch, capsys):
     import export_core.cli.app
     import export_core.cli.entry
 
-    said = []
+    printed = []
     for module in (export_core.cli.entry, export_core.cli.app):
         monkeypatch.setattr(sys, "argv", ["jaxexport", "inspect", str(FILES[0]), *option])
         with contextlib.suppress(SystemExit):
             module.main()
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1] != ""
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
 
 
-def test_a_pipe_that_was_closed_is_no_traceback():
+def test_a_closed_pipe_ends_without_a_traceback():
     nobody, ours = os.pipe()
     os.close(nobody)
     words = [sys.executable, "-m", "export_core", "inspect", str(FILES[0])]
@@ -308,14 +308,14 @@ def test_a_pipe_that_was_closed_is_no_traceback():
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_a_terminal_that_knows_ascii_only_is_no_error():
+def test_an_ascii_terminal_is_no_error():
     words = [sys.executable, "-m", "export_core", "inspect", str(DATA / "0.8.1" / "point.jaxexport")]
     done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True)
     assert rb"2 \xd7 float32[4,8]" in done.stdout
 
 
-def test_inspecting_loads_nothing_that_takes_longer_than_reading():
-    """In a folder without a policy; typed records (`dataclasses`) would take half of what inspecting takes."""
+def test_inspecting_imports_no_slow_module():
+    """Inspect in a folder without a policy. Importing `dataclasses` alone would take half of the time."""
     code = """
 import sys
 import packaging.version  # since CPython 3.13 its deprecated functions import inspect
@@ -343,7 +343,7 @@ SAVED_MODELS = DATA / "savedmodels"
 
 
 @pytest.mark.parametrize("writer", ["jax2tf", "keras", "orbax"])
-def test_a_folder_of_a_savedmodel_is_one_artifact(writer, jaxexport):
+def test_a_folder_with_a_savedmodel_is_one_artifact(writer, jaxexport):
     done = jaxexport("inspect", str(SAVED_MODELS / writer))
     assert done.code == 0, done
     lines = done.out.splitlines()
@@ -355,7 +355,7 @@ def test_a_folder_of_a_savedmodel_is_one_artifact(writer, jaxexport):
     assert "tensorflow, savedmodel: 2 of 10 releases, 2.20.0, 2.21.0; 2.19.1 takes conventions up to 9" in read_by
 
 
-def test_everything_of_a_savedmodel_is_in_its_json():
+def test_a_savedmodels_json_has_its_functions_and_modules():
     artifact = read(SAVED_MODELS / "jax2tf")
     found = json.loads(inspect_text(artifact, TERMS, (), as_json=True))
     VALIDATOR.validate(found)
@@ -365,7 +365,7 @@ def test_everything_of_a_savedmodel_is_in_its_json():
     assert len(found["modules"]) == 3
 
 
-def test_readers_of_a_savedmodel_are_releases_of_tensorflow(jaxexport):
+def test_only_tensorflow_releases_load_a_savedmodel(jaxexport):
     folder = str(SAVED_MODELS / "orbax")
     done = jaxexport("inspect", folder, "--readers", "savedmodel==2.21.0")
     assert done.code == 0, done
@@ -384,21 +384,21 @@ def test_savedmodels_are_audited_alone_and_below_a_folder(jaxexport):
     assert "3 artifacts: 3 ok" in done.out
 
 
-def test_an_inventory_counts_savedmodels(jaxexport):
+def test_inspecting_a_folder_counts_savedmodels(jaxexport):
     done = jaxexport("inspect", str(SAVED_MODELS))
     assert done.code == 0, done
     assert "3 artifacts, " in done.out
     assert "none: TensorFlow SavedModel" in done.out
 
 
-def test_constraints_that_only_the_module_has_are_shown():
+def test_constraints_found_only_in_the_module_are_shown():
     golden = GOLDEN / "tests.compat.test_symbolic_shapes.test_constraints" / "0.12.0.1-cpu" / "artifact.jaxexport"
     facts = describe(read(golden), TERMS)
     assert {"b >= 2", "b <= 8", "mod(b, 2) == 0"} <= {*facts.signature.constraints}
     assert "each call checks" in screen(facts)
 
 
-def test_the_convention_of_a_derivative_is_shown_where_it_differs():
+def test_a_differing_convention_of_a_derivative_is_shown():
     artifact = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     assert " (of derivatives" not in screen(describe(artifact, TERMS))
     vjp = artifact.envelope.vjp._replace(calling_convention_version=9)
@@ -406,7 +406,7 @@ def test_the_convention_of_a_derivative_is_shown_where_it_differs():
     assert "(of derivatives 9)" in screen(describe(artifact, TERMS))
 
 
-def test_releases_that_load_and_do_not_run_it_are_shown():
+def test_releases_that_load_but_cannot_run_are_shown():
     shown = screen(describe(read(DATA / "0.9.2" / "cholesky.jaxexport"), TERMS))
     line = next(line for line in shown.splitlines() if line.startswith("does not run"))
     assert "0.9.2" in line

@@ -1,4 +1,4 @@
-"""`export_core.check` and `jaxexport inspect --readers`: may this release load the artifact."""
+"""`export_core.check` and `jaxexport inspect --readers`: whether a release can load an artifact."""
 
 import datetime
 import importlib.metadata
@@ -28,7 +28,7 @@ OLD = DATA / "0.9.2" / "cholesky.jaxexport"
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Installs packages, as far as the check sees."""
+    """The versions of packages that the check finds installed, by name."""
     versions: dict[str, str] = {}
 
     def version(name):
@@ -71,29 +71,29 @@ FROM_0_11_2 = {"promised_since": datetime.date(2026, 9, 29), "promised_until": d
         *("a call was dropped", "a call is in no list", "a disabled check", "a bare module", "another runtime"),
     ],
 )
-def test_a_server_is_told_what_a_release_does_with_an_artifact(artifact, reader, expected, tmp_path):
+def test_check_returns_loading_promise_and_custom_calls(artifact, reader, expected, tmp_path):
     found = export_core.check(artifact(tmp_path) if callable(artifact) else artifact, reader)
     assert {name: getattr(found, name) for name in expected} == expected
 
 
-def test_a_release_that_cannot_load_it_says_why():
+def test_check_has_the_reason_why_a_release_cannot_load_it():
     found = export_core.check(CHOLESKY, "0.9.2")
     assert (found.ok, found.loads, found.promised) == (False, False, False)
     assert "custom_call_v2 came with" in found.reasons[0]
 
 
-def test_bytes_are_checked_like_their_file():
+def test_check_accepts_bytes_and_files_alike():
     data = CHOLESKY.read_bytes()
     assert export_core.check(data, "0.11.0") == export_core.check(memoryview(data), "0.11.0")
     assert export_core.check(data, "0.11.0") == export_core.check(CHOLESKY, "0.11.0")
 
 
-def test_without_a_reader_the_installed_jaxlib_is_asked(installed):
+def test_check_asks_the_installed_jaxlib_by_default(installed):
     installed.update(jax="0.9.2", jaxlib="0.9.2")
     assert export_core.check(CHOLESKY) == export_core.check(CHOLESKY, "0.9.2")
 
 
-def test_the_installed_jax_counts_with_its_jaxlib_a_local_version_does_not(installed):
+def test_a_local_version_is_ignored_and_the_installed_jax_used(installed):
     installed.update(jax="0.11.1", jaxlib="0.11.0+cuda12")
     found = export_core.check(DATA / "0.8.1" / "point.jaxexport")
     assert found.reader == "0.11.0"
@@ -107,7 +107,7 @@ def test_an_installed_jaxlib_outside_the_calendar_is_unknown(installed):
     assert found.reasons == ("the StableHLO version of jaxlib 9.0.dev20300101 is not known",)
 
 
-def test_without_a_jaxlib_a_reader_must_be_named(installed):
+def test_check_without_reader_or_jaxlib_is_an_error(installed):
     with pytest.raises(ReleaseError, match="expected an installed jaxlib, found none"):
         export_core.check(CHOLESKY)
 
@@ -143,12 +143,12 @@ print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
     ],
     ids=["yes", "no"],
 )
-def test_inspect_exits_by_whether_the_reader_loads_it(path, reader, code, line, jaxexport):
+def test_inspect_exits_1_if_the_reader_cannot_load_it(path, reader, code, line, jaxexport):
     ended = jaxexport("inspect", path, "--readers", reader, code=code)
     assert ended.out.startswith(f"{path}: serialized jax.export.Exported")
     assert ended.out.splitlines()[-1].startswith(f"reader        {line}")
-    told = jaxexport("inspect", path, "--readers", reader, "--json", code=code)
-    assert json.loads(told.out)["file"] == str(path)
+    printed = jaxexport("inspect", path, "--readers", reader, "--json", code=code)
+    assert json.loads(printed.out)["file"] == str(path)
 
 
 @pytest.mark.parametrize(
@@ -187,19 +187,19 @@ def test_inspect_exits_by_whether_the_reader_loads_it(path, reader, code, line, 
     ],
     ids=["yes", "calls", "no"],
 )
-def test_inspect_asks_releases_of_other_runtimes(path, reader, code, lines, jaxexport):
+def test_readers_option_accepts_releases_of_other_runtimes(path, reader, code, lines, jaxexport):
     shown = jaxexport("inspect", path, "--readers", reader, code=code).out.splitlines()[-len(lines) :]
     assert [line[14:] for line in shown] == lines
     assert [line[:14].strip() for line in shown] == ["reader", *[""] * (len(lines) - 1)]
     assert json.loads(jaxexport("inspect", path, "--readers", reader, "--json", code=code).out)["runtimes"]
 
 
-def test_the_name_of_a_runtime_alone_is_its_newest_release(jaxexport):
+def test_a_runtimes_name_alone_means_its_newest_release(jaxexport):
     line = jaxexport("inspect", MLP, "--readers", "pjrt", code=0).out.splitlines()[-1]
     assert line.startswith("reader        pjrt 0.12.0.1 loads it; ")
 
 
-def test_a_release_that_cannot_load_it_is_one_to_export_with(jaxexport):
+def test_a_refused_reader_is_suggested_to_export_with(jaxexport):
     line = jaxexport("inspect", CHOLESKY, "--readers", "0.9.2", code=1).out.splitlines()[-1]
     assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2`")
 
@@ -211,7 +211,7 @@ def test_a_release_that_cannot_load_it_is_one_to_export_with(jaxexport):
         (MLP, "it makes no custom call"),
     ],
 )
-def test_of_a_bare_module_no_call_is_called_promised(path, calls, jaxexport, tmp_path):
+def test_custom_calls_of_a_bare_module_are_never_promised(path, calls, jaxexport, tmp_path):
     bare = tmp_path / "bare.mlirbc"
     bare.write_bytes(read(path).envelope.mlir_module_serialized)
     line = jaxexport("inspect", bare, "--readers", "0.12.0.1").out.splitlines()[-1]
@@ -221,8 +221,8 @@ def test_of_a_bare_module_no_call_is_called_promised(path, calls, jaxexport, tmp
     assert not export_core.check(bare).exported
 
 
-def test_a_module_for_a_newer_stablehlo_needs_what_its_names_say(jaxexport, tmp_path):
-    """jaxlib 0.12.0.1 writes for 1.22 where it is asked to, and adds no name to those of 1.20."""
+def test_operation_names_decide_which_stablehlo_is_needed(jaxexport, tmp_path):
+    """Asked to write for StableHLO 1.22, jaxlib 0.12.0.1 uses no operation that came after 1.20."""
     data = read(MLP).envelope.mlir_module_serialized
     bare = tmp_path / "bare.mlirbc"
     bare.write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.0", b"StableHLO_v1.99.0", data))
@@ -232,18 +232,18 @@ def test_a_module_for_a_newer_stablehlo_needs_what_its_names_say(jaxexport, tmp_
     )
 
 
-def test_inspect_exits_3_where_loading_is_not_known(jaxexport, tmp_path):
+def test_inspect_exits_3_if_loading_is_not_known(jaxexport, tmp_path):
     path = with_an_unknown_operation(tmp_path)
     (tmp_path / "export_compat.yaml").write_text("allow: {vhlo.tanh_v9: it is a tanh}\n")
     assert jaxexport("inspect", path, "--readers", "0.12.0.1").code == 3
 
 
-def test_inspect_judges_calls_for_the_reader(jaxexport):
+def test_custom_calls_are_judged_by_the_readers_list(jaxexport):
     calls = json.loads(jaxexport("inspect", OLD_CHOLESKY, "--readers", "0.4.31", "--json").out)["custom_calls"]
     assert {call["standing"] for call in calls} == {"stable"}
 
 
-def test_the_policy_allows_a_call_for_a_reader_too(jaxexport, tmp_path):
+def test_a_call_that_the_policy_allows_passes_for_a_reader(jaxexport, tmp_path):
     path = unlisted(tmp_path)
     assert jaxexport("inspect", path, "--readers", "0.12.0.1").code == 1
     (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
@@ -261,12 +261,12 @@ def test_the_policy_allows_a_call_for_a_reader_too(jaxexport, tmp_path):
     ],
     ids=" ".join,
 )
-def test_a_reader_that_cannot_be_asked_exits_2(words, jaxexport):
+def test_an_unknown_reader_exits_2(words, jaxexport):
     ended = jaxexport("inspect", CHOLESKY, *words)
     assert (ended.code, ended.out) == (2, "")
 
 
-def test_a_release_of_a_runtime_that_a_project_adds_is_read(tmp_path, monkeypatch):
+def test_runtime_releases_of_the_policy_are_readers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     added = "tensorflow: {2.99.0: {built: 2026-11-01, stablehlo: 1.18.0, convention: 10}}"
     Path("export_compat.yaml").write_text(f"releases: {{runtimes: {{{added}}}}}\n")
@@ -274,7 +274,7 @@ def test_a_release_of_a_runtime_that_a_project_adds_is_read(tmp_path, monkeypatc
     assert (reader.release.name, reader.stablehlo) == ("tensorflow==2.99.0", "1.18.0")
 
 
-def test_readers_may_be_the_newest_and_a_range(jaxexport):
+def test_readers_option_accepts_newest_and_ranges(jaxexport):
     ended = jaxexport("inspect", MLP, "--readers", "newest,>=0.11.1,<0.12", "--as-of", "2026-11-01", code=0)
     lines = ended.out.splitlines()[-3:]
     assert [line[14:].split(" loads")[0] for line in lines] == ["jaxlib 0.12.0.1", "jaxlib 0.11.1", "jaxlib 0.11.2"]
@@ -282,7 +282,7 @@ def test_readers_may_be_the_newest_and_a_range(jaxexport):
 
 
 @pytest.mark.parametrize("command", ["inspect", "audit", "diff"])
-def test_the_help_of_readers_names_every_form(command, jaxexport):
+def test_the_help_of_readers_option_lists_every_form(command, jaxexport):
     text = " ".join(jaxexport(command, "--help").out.split())
     for form in ("jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'", "'iree>=3.9'", "litert for"):
         assert form in text

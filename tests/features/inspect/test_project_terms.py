@@ -43,24 +43,24 @@ def standing(jaxexport, path: Path) -> str:
     return calls["my_kernel_of_ours"]
 
 
-def test_a_writer_that_nobody_knows_is_not_guessed(jaxexport, tmp_path):
+def test_an_unknown_writer_is_not_guessed(jaxexport, tmp_path):
     facts = facts_of(jaxexport, written_by_0_13_0(tmp_path))
     assert facts["writer"]["jaxlib"] is None
     assert "0.13.0" not in [reader["jaxlib"] for reader in facts["readers"]]
     assert (facts["readers"][-1]["jaxlib"], facts["promise"]["backward_days"]) == (shipped_entries()[-1].jaxlib, 180)
 
 
-@pytest.mark.parametrize("kept_in", [RELEASES, FILE, PROJECT_FILE, "--policy"])
-def test_a_release_of_the_project_counts_in_every_command(jaxexport, tmp_path, kept_in):
+@pytest.mark.parametrize("stored_in", [RELEASES, FILE, PROJECT_FILE, "--policy"])
+def test_every_command_knows_the_projects_release(jaxexport, tmp_path, stored_in):
     path = written_by_0_13_0(tmp_path)
     policy = "releases:\n" + textwrap.indent(RELEASE, "  ") + POLICY
     words = []
-    if kept_in == RELEASES:
+    if stored_in == RELEASES:
         (tmp_path / RELEASES).write_text(RELEASE)
         (tmp_path / FILE).write_text(POLICY)
-    elif kept_in == FILE:
+    elif stored_in == FILE:
         (tmp_path / FILE).write_text(policy)
-    elif kept_in == PROJECT_FILE:
+    elif stored_in == PROJECT_FILE:
         (tmp_path / RELEASES).write_text(RELEASE)
         (tmp_path / PROJECT_FILE).write_text("[tool.jaxexport.windows]\nbackward = 365\nforward = 30\n")
     else:
@@ -80,7 +80,7 @@ def test_a_release_of_the_project_counts_in_every_command(jaxexport, tmp_path, k
     assert " → jax 0.13.0, as it says, and jaxlib 0.13.0\n" in diff.out
 
 
-def test_a_call_that_the_policy_allows_is_so_in_every_command(jaxexport, tmp_path):
+def test_every_command_knows_the_calls_that_the_policy_allows(jaxexport, tmp_path):
     path = unlisted(tmp_path)
     assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("unlisted", 1)
     (tmp_path / FILE).write_text(POLICY)
@@ -89,13 +89,13 @@ def test_a_call_that_the_policy_allows_is_so_in_every_command(jaxexport, tmp_pat
     assert "allowed: we build it" in jaxexport("diff", MLP, path).out
 
 
-def test_a_broken_policy_is_an_error_of_inspect_as_of_audit(jaxexport, tmp_path):
+def test_inspect_and_audit_report_a_broken_policy_alike(jaxexport, tmp_path):
     (tmp_path / FILE).write_text("windows: {backwards: 3}\n")
     assert jaxexport("inspect", MLP) == jaxexport("audit", MLP)
     assert jaxexport("inspect", MLP).code == 2
 
 
-def test_the_quick_look_knows_the_policy_s_files_and_defaults():
+def test_stored_terms_know_the_policys_files_and_defaults():
     assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(stored_terms.POLICY_FILES)
     assert stored_terms.PROJECT_FILE == PROJECT_FILE
     assert terms.Terms(shipped_entries()) == terms_of(Policy())
@@ -126,7 +126,7 @@ def stored(folder: Path) -> list[Path]:
 
 
 def test_inspect_parses_an_unchanged_policy_once(project):
-    """`nox -s bench -- --only reading` measures it; what takes the time is the import of these."""
+    """The imports take the time of parsing; `nox -s bench -- --only reading` measures it."""
     ended = [
         subprocess.run([sys.executable, "-c", SECOND, "inspect", MLP], capture_output=True, text=True, cwd=project)
         for _ in range(2)
@@ -145,11 +145,11 @@ def test_a_policy_that_changes_is_parsed_again(jaxexport, project):
 
 
 NO_TERMS = b"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945\n[]"
-"""With the right checksum."""
+"""Stored terms that are empty, with the right checksum."""
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"0" * 64 + b"\n[null, 9999, 1, {}]", b"\xff\n\xff", NO_TERMS])
-def test_stored_terms_that_were_changed_are_not_believed(jaxexport, project, data):
+def test_damaged_stored_terms_are_parsed_again(jaxexport, project, data):
     path = unlisted(project)
     facts = facts_of(jaxexport, path)
     (file,) = stored(project)
@@ -159,7 +159,7 @@ def test_stored_terms_that_were_changed_are_not_believed(jaxexport, project, dat
     assert file.read_bytes() != data
 
 
-def test_terms_that_nobody_used_for_long_are_deleted(jaxexport, project):
+def test_terms_unused_for_long_are_deleted(jaxexport, project):
     facts_of(jaxexport, MLP)
     (old,) = stored(project)
     long_ago = time.time() - (STORED_DAYS + 1) * 86_400
@@ -170,14 +170,14 @@ def test_terms_that_nobody_used_for_long_are_deleted(jaxexport, project):
     assert new != old
 
 
-def test_a_cache_that_cannot_be_written_stops_no_command(jaxexport, project, monkeypatch):
+def test_inspect_works_without_a_writable_cache(jaxexport, project, monkeypatch):
     (project / "file").write_text("")
     monkeypatch.setenv("JAXEXPORT_CACHE", str(project / "file"))
     assert standing(jaxexport, unlisted(project)) == "allowed"
 
 
 @pytest.mark.parametrize("variables", [{}, {"XDG_CACHE_HOME": "/somewhere"}, {"XDG_CACHE_HOME": "relative"}])
-def test_the_cache_folder_is_that_of_platformdirs(monkeypatch, variables):
+def test_the_cache_folder_agrees_with_platformdirs(monkeypatch, variables):
     monkeypatch.delenv("JAXEXPORT_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     for name, value in variables.items():

@@ -1,4 +1,4 @@
-"""`jaxexport inspect CASE/WRITER`: everything of one golden on a screen."""
+"""`jaxexport inspect CASE/WRITER`: all of one golden on a screen."""
 
 import re
 import shutil
@@ -19,23 +19,23 @@ CASE = "tests.compat.test_programs.test_random"
 
 @pytest.fixture
 def copied(tmp_path) -> Path:
-    """Two goldens of this project, in a project of their own."""
+    """The goldens of another project: two of this repository, of one case."""
     for writer in ("0.6.2-cpu", "0.12.0.1-cpu"):
         shutil.copytree(GOLDEN / CASE / writer, tmp_path / "golden" / CASE / writer)
     return tmp_path / "golden"
 
 
-def test_manifest_signature_values_and_files_are_on_one_screen(copied, jaxexport):
+def test_one_screen_shows_manifest_signature_values_and_files(copied, jaxexport):
     out = jaxexport("inspect", f"{CASE}/0.12.0.1-cpu").out
     manifest = GoldenStore(copied).generations(CASE)[-1].manifest
-    for told in (
+    for text in (
         manifest.test,
         "jaxlib: 0.12.0.1, built: 2026-10-20",
         "jax_enable_x64: false",
         "rtol: null",
         manifest.signature.in_tree,
     ):
-        assert told in out
+        assert text in out
     assert "calling convention 10, and main follows it" in out
     assert "inputs        key<fry>[]  0 7\n" in out
     first = from_npz(copied / CASE / "0.12.0.1-cpu" / "outputs.npz")[0]
@@ -46,19 +46,19 @@ def test_manifest_signature_values_and_files_are_on_one_screen(copied, jaxexport
 
 
 @pytest.mark.parametrize("name", [CASE, f"{CASE}/0.12.0.1-cpu", f"golden/{CASE}/0.12.0.1-cpu/"])
-def test_a_case_alone_names_its_newest_golden_as_does_a_path(name, copied, jaxexport):
+def test_the_newest_golden_of_a_case_is_shown(name, copied, jaxexport):
     lines = jaxexport("inspect", name).out.splitlines()
     assert lines[0] == f"{CASE}/0.12.0.1-cpu: in golden/{CASE}/0.12.0.1-cpu"
     assert lines[-1] == "other writers 0.6.2-cpu"
 
 
-def test_a_file_is_shown_before_a_golden_of_its_name(copied, jaxexport):
+def test_a_file_takes_precedence_over_a_golden(copied, jaxexport):
     shutil.copyfile(copied / CASE / "0.6.2-cpu" / "artifact.jaxexport", CASE)
     assert jaxexport("inspect", CASE).out.splitlines()[0].startswith(f"{CASE}: ")
     assert "other writers" not in jaxexport("inspect", CASE).out
 
 
-def test_a_golden_that_is_damaged_is_shown_with_what_is_wrong(copied, jaxexport):
+def test_a_damaged_golden_is_shown_with_its_problems(copied, jaxexport):
     folder = copied / CASE / "0.12.0.1-cpu"
     (folder / "outputs.npz").write_bytes(b"no arrays")
     (folder / "artifact.jaxexport").write_bytes(b"no artifact")
@@ -73,7 +73,7 @@ def test_a_golden_that_is_damaged_is_shown_with_what_is_wrong(copied, jaxexport)
     assert "1 file that the manifest does not list: notes.txt" in out
 
 
-def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
+def test_unknown_manifest_fields_are_shown(copied):
     golden = GoldenStore(copied).generations(CASE)[-1]
     later = msgspec.defstruct(
         "Later",
@@ -90,7 +90,7 @@ def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         (CASE[:-1], f"expected a file, a folder, or a golden in golden, found none. Did you mean '{CASE}'?"),
         ("nope", "nope: expected a file to read, found No such file or directory. Check the path."),
@@ -99,8 +99,8 @@ def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
         ("", "expected a file to read"),
     ],
 )
-def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
-    assert_bad_input(jaxexport("inspect", name), said)
+def test_a_name_that_is_no_golden_is_bad_input(name, message, copied, jaxexport):
+    assert_bad_input(jaxexport("inspect", name), message)
 
 
 @pytest.mark.parametrize(
@@ -124,27 +124,27 @@ def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
         ),
     ],
 )
-def test_what_decides_how_it_is_compared_is_shown(policy, shown, copied, jaxexport):
+def test_the_screen_shows_the_rule_that_compares_the_golden(policy, shown, copied, jaxexport):
     Path("export_compat.yaml").write_text(policy)
     out = " ".join(jaxexport("inspect", CASE).out.split())
     out = re.sub(r"errors below this part of the largest number are not seen: \S+ in output \d+ \(\S+\) ", "", out)
     assert f" compared {shown} artifact " in out
 
 
-def test_a_recorded_tolerance_is_shown_as_what_compares(copied, jaxexport):
+def test_the_screen_shows_a_recorded_tolerance(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     path.write_text(path.read_text().replace("rtol: null", "rtol: 0.25"))
     assert "compared      as the golden recorded: rtol 0.25\n" in jaxexport("inspect", CASE).out
 
 
-def test_the_noise_of_each_output_is_shown_in_its_own_unit(copied, jaxexport):
+def test_the_screen_shows_the_noise_of_each_output(copied, jaxexport):
     out = jaxexport("inspect", CASE).out
     (noise,) = GoldenStore(copied).generations(CASE)[-1].noise()["outputs.npz"][:1]
     shown = next(line for line in out.splitlines() if line.startswith("noise  ") and "float64[" in line)
     assert shown.split("]  ")[1].split()[0] == f"{noise.reshape(-1)[0]:.6g}"
 
 
-def test_outputs_that_jump_are_named_with_what_compares_them(copied, jaxexport):
+def test_the_screen_names_outputs_that_jump(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     text = path.read_text()
     assert "noise:\n" in text

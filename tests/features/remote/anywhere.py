@@ -1,4 +1,4 @@
-"""A cluster of any executor, for tests: every platform."""
+"""A cluster for tests, made of any executor, which has every platform."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -10,7 +10,7 @@ from export_core.features.remote.job import Job, JobResult
 
 @dataclass
 class Anywhere:
-    """Runs every platform on a pool, such as a `concurrent.futures.ProcessPoolExecutor`. See `DaskCluster`."""
+    """A cluster like `DaskCluster` that runs each platform on a pool, such as a `ProcessPoolExecutor`."""
 
     pool: Any
     slots: int = 2

@@ -1,4 +1,4 @@
-"""Cells on any executor: goldens travel as bytes, and each cell ends in one outcome, whatever the engine loses."""
+"""Cells on any executor: goldens are sent as bytes, and each cell ends in one outcome, whatever is lost."""
 
 import contextlib
 import dataclasses
@@ -49,7 +49,7 @@ def replay_in_this_interpreter(cells, options, **more):
 
 
 def run_here(job: Job) -> JobResult:
-    """A job in a process that has no environment to build."""
+    """Run a job in this interpreter, so that no environment is built."""
     return run_job(job, replay_in_this_interpreter)
 
 
@@ -65,11 +65,11 @@ def cells(goldens, here) -> list[Cell]:
 
 
 def passes(job: Job) -> JobResult:
-    """What a job comes to where nothing goes wrong, without running it."""
+    """Return a pass for each cell of a job, without running it."""
     return JobResult(tuple(new_result(cell, Stage.COMPARE, Verdict.PASS, seconds=0.1) for cell in job.cells))
 
 
-def test_another_process_gives_the_outcomes_of_a_local_run(cells, usual_workers):
+def test_a_process_pool_gives_the_outcomes_of_a_local_run(cells, usual_workers):
     local = {outcome.key: outcome for _, outcome in replayed(cells, this_interpreter, load_calendar(), limits=LIMITS)}
     with ProcessPoolExecutor(1, get_context("spawn"), use_warm_workers, [str(usual_workers)]) as pool:
         found = on(Anywhere(pool), cells)
@@ -79,7 +79,7 @@ def test_another_process_gives_the_outcomes_of_a_local_run(cells, usual_workers)
         assert outcome == msgspec.structs.replace(local[outcome.key], **times)
 
 
-def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
+def test_a_job_carries_its_goldens_to_another_machine(goldens, here, tmp_path):
     folder = tmp_path / "away"
     shutil.copytree(goldens["waves"].folder, folder)
     travelled = pickle.dumps(make_job([Cell(Golden(goldens["waves"].manifest, folder), here, "cpu")], OPTIONS))
@@ -88,7 +88,7 @@ def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
     assert (ended.verdict, ended.message) == (Verdict.PASS, "")
 
 
-def test_a_users_comparator_runs_apart_on_a_machine_too(goldens, here, tmp_path):
+def test_a_remote_users_comparator_runs_in_its_own_process(goldens, here, tmp_path):
     (tmp_path / "our_checks.py").write_text(
         "import sys\ndef f(expected, actual): return 'wrong'\ndef ends(*_): sys.exit(0)\n"
     )
@@ -97,17 +97,17 @@ def test_a_users_comparator_runs_apart_on_a_machine_too(goldens, here, tmp_path)
         folder = shutil.copytree(goldens["waves"].folder, tmp_path / name)
         compared = structs.replace(goldens["waves"].manifest, comparison=Comparison(f"our_checks:{name}"))
         cells.append(Cell(Golden(compared, folder), here, "cpu"))
-    with contextlib.closing(UserCode()) as user_code:  # the coordinator's stays there
+    with contextlib.closing(UserCode()) as user_code:  # the coordinator's own process is not sent
         jobs = [make_job([cell], dataclasses.replace(OPTIONS, user_code=user_code)) for cell in cells]
         outcomes = [run_here(pickle.loads(pickle.dumps(job))).outcomes[0] for job in jobs]
     assert [outcome.verdict for outcome in outcomes] == [Verdict.NUMERICS, Verdict.NOT_RUN]
     assert outcomes[1].message == "compare='our_checks:ends' raised SystemExit: 0. Nothing was compared."
 
 
-def test_a_replay_without_a_process_of_comparators_opens_one_for_all(goldens, here, tmp_path, monkeypatch):
+def test_comparators_of_one_replay_share_one_process(goldens, here, tmp_path, monkeypatch):
     monkeypatch.setenv("OURS", "ours")
-    says = "import os\ndef f(*_): return f'{os.environ.get(\"OURS\")} {os.getpid()}'\n"
-    (tmp_path / "our_process.py").write_text(says)
+    source = "import os\ndef f(*_): return f'{os.environ.get(\"OURS\")} {os.getpid()}'\n"
+    (tmp_path / "our_process.py").write_text(source)
     monkeypatch.chdir(tmp_path)
     cells = []
     for case in ("waves", "x64"):
@@ -121,19 +121,19 @@ def test_a_replay_without_a_process_of_comparators_opens_one_for_all(goldens, he
         os.kill(int(one.split()[-1]), 0)
 
 
-def test_a_job_has_no_path_of_this_system(cells):
-    """Another system cannot unpickle one."""
+def test_a_job_holds_no_path_objects(cells):
+    """A path of this system could not be unpickled on another one."""
     assert b"pathlib" not in pickle.dumps(make_job(cells, OPTIONS))
 
 
-def test_a_worker_with_other_code_runs_nothing_and_names_it(cells):
+def test_a_worker_with_another_version_runs_nothing(cells):
     job = dataclasses.replace(make_job(cells[:1], OPTIONS), tool="0.0.1 of yesterday")
     (ended,) = run_here(job).outcomes
     assert ended.verdict is Verdict.NOT_RUN
     assert "and the job was sent by 0.0.1 of yesterday: install the same version on all machines" in ended.message
 
 
-def test_a_machine_with_another_comparator_or_variable_runs_nothing(goldens, here, tmp_path, monkeypatch):
+def test_a_worker_with_other_sources_or_variables_runs_nothing(goldens, here, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OURS", "ours")
     (tmp_path / "our_source.py").write_text("def f(*_): ...\n")
@@ -151,15 +151,15 @@ def test_a_machine_with_another_comparator_or_variable_runs_nothing(goldens, her
     )
 
 
-def test_a_machine_without_the_runtime_of_a_job_says_so(cells):
+def test_a_worker_without_the_jobs_runtime_runs_nothing(cells):
     reader = Release(jax="", jaxlib="", built=day("2026-10-01"), runtime="acme==1.0")
     (ended,) = run_job(make_job([dataclasses.replace(cells[0], reader=reader)], OPTIONS)).outcomes
     assert (ended.verdict, ended.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert ended.message.startswith("this machine does not know acme 1.0: Expected a runtime of jaxlib, iree,")
 
 
-class Loses(ThreadPoolExecutor):
-    """Loses the first `times` jobs, as an engine does whose machine goes away."""
+class LosesJobs(ThreadPoolExecutor):
+    """An executor that loses the first `times` jobs, as if their machine had disappeared."""
 
     def __init__(self, times: int) -> None:
         super().__init__(1)
@@ -175,17 +175,17 @@ class Loses(ThreadPoolExecutor):
         return super().submit(fn, *args)
 
 
-def test_a_job_that_is_lost_is_sent_once_more(cells):
-    said: list[str] = []
-    found = on(Anywhere(Loses(1)), cells[:2], run=passes, notify=said.append)
+def test_a_lost_job_is_sent_once_more(cells):
+    notes: list[str] = []
+    found = on(Anywhere(LosesJobs(1)), cells[:2], run=passes, notify=notes.append)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
-    (line,) = said
+    (line,) = notes
     assert line.startswith("2 cells of jaxlib ")
     assert line.endswith(" on cpu: lost (ConnectionError: the machine went away); sent once more")
 
 
-def test_a_job_that_is_lost_twice_is_not_run_as_infrastructure(cells):
-    pool = Loses(9)
+def test_a_job_lost_twice_ends_as_not_run(cells):
+    pool = LosesJobs(9)
     found = on(Anywhere(pool), cells[:2], run=passes)
     assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
         (Verdict.NOT_RUN, "infrastructure: lost 2 times, the last time by ConnectionError: the machine went away")
@@ -193,7 +193,7 @@ def test_a_job_that_is_lost_twice_is_not_run_as_infrastructure(cells):
     assert pool.sent == 2, "once more, and not for ever"
 
 
-def test_a_platform_that_no_machine_has_is_not_run_at_once(goldens, here):
+def test_cells_of_a_platform_no_worker_has_end_as_not_run(goldens, here):
     both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
     with ThreadPoolExecutor(1) as pool:
         cluster = Anywhere(pool, trouble=lambda platform: "no worker has tpu" if platform == "tpu" else "")
@@ -204,7 +204,7 @@ def test_a_platform_that_no_machine_has_is_not_run_at_once(goldens, here):
 
 
 class OneThenSilence:
-    """In order until a first job has ended; from then on nothing will end."""
+    """An executor that ends its first job, and no other one."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()
@@ -218,7 +218,7 @@ class OneThenSilence:
 
 
 class LostWhileSending(OneThenSilence):
-    """Takes no job, and is lost from then on."""
+    """An executor that refuses its first job, and is lost from then on."""
 
     def submit(self, run, job):
         self.ended.set()
@@ -229,7 +229,7 @@ def vanishing(pool: OneThenSilence) -> Anywhere:
     return Anywhere(pool, trouble=lambda _: "the scheduler is lost" if pool.ended.is_set() else "")
 
 
-def test_jobs_out_or_waiting_when_the_engine_is_lost_are_not_run(cells, monkeypatch):
+def test_all_jobs_left_end_as_not_run_if_the_engine_is_lost(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
     found = on(vanishing(OneThenSilence()), runnable, run=passes)
@@ -238,7 +238,7 @@ def test_jobs_out_or_waiting_when_the_engine_is_lost_are_not_run(cells, monkeypa
     assert any(outcome.message == "infrastructure: the scheduler is lost" for outcome in found.values())
 
 
-def test_a_job_for_a_lost_engine_says_that_it_is_lost(cells):
+def test_the_message_names_a_lost_engine(cells):
     found = on(vanishing(LostWhileSending()), cells[:2], run=passes)
     assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
         (Verdict.NOT_RUN, "infrastructure: the scheduler is lost")
@@ -246,7 +246,7 @@ def test_a_job_for_a_lost_engine_says_that_it_is_lost(cells):
 
 
 class Disconnected(OneThenSilence):
-    """A client that lost its scheduler: it cancels all that it was given, and closes after a while."""
+    """A client that lost its scheduler: it cancels each job, and closes after a while."""
 
     sent = 0
 
@@ -260,7 +260,7 @@ class Disconnected(OneThenSilence):
         return cancelled
 
 
-def test_what_a_client_cancels_that_lost_its_scheduler_was_not_lost_by_a_machine(cells, monkeypatch):
+def test_cancelled_jobs_of_a_lost_scheduler_name_the_scheduler(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "LOOK_SECONDS", 0.01)
     cluster = vanishing(Disconnected())
     cluster.is_connected = False
@@ -271,16 +271,16 @@ def test_what_a_client_cancels_that_lost_its_scheduler_was_not_lost_by_a_machine
 def test_a_job_has_cells_of_one_platform(goldens, here):
     sent = []
 
-    def remembers(job):
+    def record(job):
         sent.append([cell.platform for cell in job.cells])
         return passes(job)
 
     with ThreadPoolExecutor(1) as pool:
-        on(Anywhere(pool), [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")], run=remembers)
+        on(Anywhere(pool), [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")], run=record)
     assert sorted(sent) == [["cpu"], ["tpu"]]
 
 
-def test_a_job_has_limits(goldens, here, monkeypatch):
+def test_a_job_is_limited_in_cells_and_bytes(goldens, here, monkeypatch):
     many = [Cell(goldens["waves"], here, "cpu")] * 250
     assert [len(batch) for batch in batches(many)] == [100, 100, 50]
     nbytes = sum((many[0].golden.folder / name).stat().st_size for name in many[0].golden.manifest.files)
@@ -294,16 +294,16 @@ def test_promised_cells_of_all_readers_are_sent_first(goldens, here):
     cells = [Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in (here, other) for case in CASES]
     sent = []
 
-    def remembers(job):
+    def record(job):
         sent.append([cell.golden.manifest.case for cell in job.cells])
         return passes(job)
 
     with ThreadPoolExecutor(1) as pool:
-        on(Anywhere(pool), cells, run=remembers)
+        on(Anywhere(pool), cells, run=record)
     assert sent[:2] == [["waves"], ["waves"]]
 
 
-def test_goldens_are_read_only_when_there_is_room_for_them(cells, monkeypatch):
+def test_goldens_are_read_only_when_a_worker_is_free(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     out, most = set(), []
 
@@ -314,37 +314,37 @@ def test_goldens_are_read_only_when_there_is_room_for_them(cells, monkeypatch):
 
     monkeypatch.setattr(executors_module, "make_job", reads)
 
-    class Counts(ThreadPoolExecutor):
+    class CountsJobs(ThreadPoolExecutor):
         def submit(self, fn, /, *args):
             name = sorted(out)[0]
             future = super().submit(fn, *args)
             future.add_done_callback(lambda _: out.discard(name))
             return future
 
-    with Counts(1) as pool:
+    with CountsJobs(1) as pool:
         on(Anywhere(pool, slots=2), cells, run=passes)
     assert len(most) == len(cells) - 1, "what is no artifact does not travel"
     assert max(most) <= 2
 
 
-def test_a_run_that_is_stopped_takes_back_what_has_not_begun(goldens, here, monkeypatch):
+def test_stopping_a_run_cancels_jobs_that_have_not_begun(goldens, here, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     begun = threading.Semaphore(0)
-    goes_on = threading.Event()
+    may_continue = threading.Event()
 
-    def waits(job):
+    def wait(job):
         begun.release()
-        goes_on.wait(20)
+        may_continue.wait(20)
         return passes(job)
 
     four = [Cell(goldens[case], here, "cpu") for case in ("waves", "both", "keys", "x64")]
     with ThreadPoolExecutor(1) as pool:
-        goes_on.set()
-        outcomes = replay_on(Anywhere(pool, slots=3), four, OPTIONS, run=waits)
+        may_continue.set()
+        outcomes = replay_on(Anywhere(pool, slots=3), four, OPTIONS, run=wait)
         next(outcomes)
-        goes_on.clear()
+        may_continue.clear()
         outcomes.close()
-        goes_on.set()
+        may_continue.set()
     assert begun._value < 4
 
 
@@ -355,7 +355,7 @@ def test_an_executor_is_local_or_a_dask_address():
 
 
 @pytest.mark.parametrize("error", [MemoryError("3 EiB"), AssertionError(), OSError("refused"), UnicodeError("text")])
-def test_whatever_answers_in_place_of_a_scheduler_is_one_error(monkeypatch, error):
+def test_an_address_without_a_dask_scheduler_is_one_error(monkeypatch, error):
     def client(*_: object, **__: object) -> None:
         raise error
 
@@ -367,14 +367,14 @@ def test_whatever_answers_in_place_of_a_scheduler_is_one_error(monkeypatch, erro
         replay_at("dask:tcp://127.0.0.1:1").__enter__()
 
 
-def test_where_dask_is_missing_the_message_says_what_to_install(monkeypatch):
+def test_without_dask_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(RemoteError, match=r"pip install 'pytest-jaxexport\[dask\]'"):
         replay_at("dask:tcp://127.0.0.1:1").__enter__()
 
 
 class Client:
-    """A client of a scheduler that has these workers."""
+    """A stand-in for Dask's client, of a scheduler that has these workers."""
 
     def __init__(self) -> None:
         self.status = "running"
@@ -385,7 +385,7 @@ class Client:
         return {"workers": dict(self.workers)}
 
 
-def test_a_cluster_without_workers_and_a_lost_worker_are_told_once(monkeypatch):
+def test_missing_and_lost_workers_are_each_reported_once(monkeypatch):
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(dask_cluster.time, "monotonic", lambda: clock.now)
     client = Client()
@@ -395,19 +395,19 @@ def test_a_cluster_without_workers_and_a_lost_worker_are_told_once(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=lambda *_, **__: client))
     cluster = dask_cluster.DaskCluster("tcp://127.0.0.1:8786")
 
-    def told(seconds: float) -> list[str]:
+    def news(seconds: float) -> list[str]:
         clock.now += seconds
         cluster.room("cpu")
         return list(cluster.news())
 
-    assert (told(0), told(2.9)) == ([], [])
-    (line,) = told(0.2)
+    assert (news(0), news(2.9)) == ([], [])
+    (line,) = news(0.2)
     assert "tcp://127.0.0.1:8786 has no worker: waiting for one, for 60 s. `dask worker" in line
-    assert told(5) == []
+    assert news(5) == []
     client.workers = {"tcp://a:1": {"nthreads": 1}, "tcp://b:2": {"nthreads": 1}}
-    assert told(1) == []
+    assert news(1) == []
     del client.workers["tcp://a:1"]
-    assert told(1) == ["the Dask worker at tcp://a:1 is lost, 1 worker left: what it ran is run again"]
+    assert news(1) == ["the Dask worker at tcp://a:1 is lost, 1 worker left: what it ran is run again"]
     client.workers.clear()
-    assert "tcp://b:2 is lost, 0 workers left" in told(1)[0]
-    assert "has no worker" in told(4)[0]
+    assert "tcp://b:2 is lost, 0 workers left" in news(1)[0]
+    assert "has no worker" in news(4)[0]

@@ -1,4 +1,4 @@
-"""A matrix on a real Dask cluster, with a worker killed in the middle, gives the results of a local run."""
+"""A matrix on a real Dask cluster, also when workers or the scheduler are lost."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from commands import timeless, wait_for
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "x64", "other_numbers")
 READERS = "0.9.2,0.10.2,0.11.1,0.12.0.1"
 LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
-"""With --no-dashboard alone Dask serves its other pages to every interface."""
+"""Options that keep Dask on loopback: with --no-dashboard alone, it serves other pages to every interface."""
 
 pytestmark = pytest.mark.matrix
 
@@ -27,17 +27,17 @@ class Cluster:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         self.scheduler = self._start("scheduler", "--port", "0", *LOOPBACK)
-        said = self._said("scheduler-0", r"Scheduler at:\s*(tcp://127\.0\.0\.1:\d+)")
-        self.address = said[1]
+        line = self._wait_for_line("scheduler-0", r"Scheduler at:\s*(tcp://127\.0\.0\.1:\d+)")
+        self.address = line[1]
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def add(self, *options: str, **variables: str) -> None:
-        """One more worker, without a nanny that would start it anew."""
+        """Add a worker, without a nanny that would restart it."""
         number = len(self._processes)
         one = ("--nworkers", "1", "--nthreads", "1", "--no-nanny", *LOOPBACK)
         words = ("worker", self.address, *one, "--local-directory", self._folder, *options)
         self.workers.append(self._start(*words, **variables))
-        self._said(f"worker-{number}", r"Registered to:")
+        self._wait_for_line(f"worker-{number}", r"Registered to:")
 
     def close(self) -> None:
         for process in reversed(self._processes):
@@ -53,7 +53,7 @@ class Cluster:
         self._processes.append(process)
         return process
 
-    def _said(self, log: str, pattern: str) -> re.Match[str]:
+    def _wait_for_line(self, log: str, pattern: str) -> re.Match[str]:
         return wait_for(lambda: re.search(pattern, (self._folder / log).read_text()), pattern)
 
 
@@ -87,7 +87,7 @@ def lines_of(folder: Path) -> list[dict[str, object]]:
 
 
 def replaying(worker: subprocess.Popen[bytes]) -> bool:
-    """Whether a reader runs below this worker."""
+    """Return whether a reader runs in a child process of this worker."""
     pids = {
         int(pid)
         for task in Path(f"/proc/{worker.pid}/task").iterdir()
@@ -97,7 +97,7 @@ def replaying(worker: subprocess.Popen[bytes]) -> bool:
 
 
 def listening(pid: int) -> list[str]:
-    """Addresses that a process listens to, as /proc has them."""
+    """Return the addresses that a process listens to, as /proc writes them."""
     inodes = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.exists()}
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
@@ -124,7 +124,7 @@ def test_three_workers_one_killed_give_a_local_runs_results(small, cluster):
         assert all(address.startswith("0100007F:") for address in listening(each.pid)), "loopback and nothing else"
 
 
-def test_a_cluster_without_a_tpu_runs_the_rest_and_says_so(small, cluster):
+def test_cells_for_a_tpu_end_as_not_run_without_a_tpu_worker(small, cluster):
     cluster.add()
     words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "cpu,tpu:run")
     code, out = ended(start(small, "lacks", *words, "--executor", f"dask:{cluster.address}"))
@@ -134,7 +134,7 @@ def test_a_cluster_without_a_tpu_runs_the_rest_and_says_so(small, cluster):
     assert f"dask worker {cluster.address} --resources tpu=1" in found["tpu"]["message"]
 
 
-def test_jobs_of_a_platform_go_to_the_workers_that_have_it(small, cluster):
+def test_jobs_go_to_the_worker_that_has_their_platform(small, cluster):
     cluster.add()
     cluster.add("--resources", "tpu=1")
     words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "tpu")
@@ -144,7 +144,7 @@ def test_jobs_of_a_platform_go_to_the_workers_that_have_it(small, cluster):
     assert "infrastructure" not in line["message"], "it was there, and says itself what it cannot do"
 
 
-def test_without_its_scheduler_the_rest_of_a_run_is_not_run(small, cluster):
+def test_the_rest_ends_as_not_run_if_the_scheduler_dies(small, cluster):
     cluster.add()
     process = start(small, "lost", "--readers", READERS, "--executor", f"dask:{cluster.address}")
     wait_for(lambda: lines_of(small / "lost"), "a first result")
@@ -160,7 +160,7 @@ def test_without_its_scheduler_the_rest_of_a_run_is_not_run(small, cluster):
     }
 
 
-def test_a_missing_scheduler_is_an_error_before_any_file(small):
+def test_a_missing_scheduler_is_an_error_that_writes_no_file(small):
     code, out = ended(start(small, "nowhere", "--readers", "0.12.0.1", "--executor", "dask:tcp://127.0.0.1:9"))
     assert code == 2, out
     assert "expected a Dask scheduler at this address, none answers" in out
@@ -168,7 +168,7 @@ def test_a_missing_scheduler_is_an_error_before_any_file(small):
 
 
 @pytest.mark.parametrize("where", ["local", "dask"])
-def test_ctrl_c_ends_a_run_cleanly_and_says_what_is_left(small, cluster, where):
+def test_ctrl_c_ends_a_run_and_reports_the_cells_left(small, cluster, where):
     cluster.add()
     executor = "local" if where == "local" else f"dask:{cluster.address}"
     name = f"interrupted-{where}"
@@ -178,9 +178,9 @@ def test_ctrl_c_ends_a_run_cleanly_and_says_what_is_left(small, cluster, where):
     code, out = ended(process)
     assert code == 130, out
     assert "Traceback" not in out
-    kept = len(lines_of(small / name))
+    finished = len(lines_of(small / name))
     planned = len(CASES) * len(READERS.split(","))
     last = out.replace("\n", " ")
-    assert f"Interrupted: {kept} of {planned} cells have a result" in last
-    assert f"{planned - kept} are left" in last
+    assert f"Interrupted: {finished} of {planned} cells have a result" in last
+    assert f"{planned - finished} are left" in last
     assert not (small / name / "summary.json").exists()

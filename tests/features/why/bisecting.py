@@ -1,4 +1,4 @@
-"""A replay that runs nothing: what happens in each release is what a test says."""
+"""A fake replay for tests of `jaxexport bisect`: the test says how each release ends."""
 
 import dataclasses
 from collections.abc import Callable, Generator, Sequence
@@ -10,7 +10,7 @@ from export_core.matrix.result import new_result
 from export_core.readers.worker.protocol import Stage
 
 Ending = dict[str, Any]
-"""What an outcome has beside its cell."""
+"""The fields of an outcome, except its cell."""
 
 PASS: Ending = {"stage": Stage.COMPARE, "verdict": Verdict.PASS}
 CRASH: Ending = {"stage": Stage.RUN, "verdict": Verdict.CRASH, "message": "died by signal 11 (SIGSEGV)", "signal": 11}
@@ -32,7 +32,7 @@ def off(noise: float, verdict: Verdict = Verdict.PASS) -> Ending:
 
 @dataclasses.dataclass
 class FakeReplay:
-    """Ends every cell by its jaxlib, and remembers what was run."""
+    """A replay that ends each cell by its jaxlib, and records which releases ran."""
 
     ending: Callable[[str], Ending]
     ran: list[str] = dataclasses.field(default_factory=list)

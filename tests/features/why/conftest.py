@@ -1,4 +1,4 @@
-"""Fixtures of these tests: what changes modules, in one process for all of them."""
+"""The module editor of these tests, whose process they share."""
 
 from collections.abc import Iterator
 

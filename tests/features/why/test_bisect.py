@@ -1,4 +1,4 @@
-"""`jaxexport bisect`: since which release a cell fails, with releases that end as each test says."""
+"""`jaxexport bisect`: since which release a cell fails, with a fake replay."""
 
 import dataclasses
 import math
@@ -16,9 +16,9 @@ from making import golden, make_wheel, manifest, release, result, write_golden
 
 from export_core.features.why.bisect.bisection import edge_in, find_edge
 from export_core.features.why.bisect.bisection_report import (
-    Answer,
     BisectBy,
     Bisection,
+    IsBad,
     changes_between,
     commits_between,
 )
@@ -50,7 +50,7 @@ def among(endings: dict[str, Ending], others: Ending = PASS) -> Callable[[str], 
 
 @pytest.fixture
 def bisect(jaxexport, tmp_path, monkeypatch) -> Callable[..., Ended]:
-    """Runs `jaxexport bisect WORDS` in a project with a golden by 0.9.2, with a fake replay."""
+    """The function that runs `jaxexport bisect WORDS` with a fake replay, on a golden by 0.9.2."""
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
 
@@ -62,15 +62,15 @@ def bisect(jaxexport, tmp_path, monkeypatch) -> Callable[..., Ended]:
 
 
 def found(ended: Ended) -> Bisection:
-    told = msgspec.json.decode(ended.out, type=Bisection)
-    assert told.exit_code == ended.code
-    return told
+    bisection = msgspec.json.decode(ended.out, type=Bisection)
+    assert bisection.exit_code == ended.code
+    return bisection
 
 
-def edge(told: Bisection) -> tuple[str, str]:
-    assert told.last_good
-    assert told.first_bad
-    return told.last_good.jaxlib, told.first_bad.jaxlib
+def edge(bisection: Bisection) -> tuple[str, str]:
+    assert bisection.last_good
+    assert bisection.first_bad
+    return bisection.last_good.jaxlib, bisection.first_bad.jaxlib
 
 
 def test_a_short_window_runs_all_releases_and_reports_its_edge(bisect):
@@ -93,7 +93,7 @@ def test_a_short_window_runs_all_releases_and_reports_its_edge(bisect):
     assert "jaxlib 0.11.0 (built 2026-07-16): pass" in ended.err.splitlines()
 
 
-def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
+def test_an_intermittent_failure_is_shown_as_runs_of_releases(bisect):
     history = {"0.8.1": REFUSED, "0.8.2": REFUSED} | dict.fromkeys(
         ("0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"), CRASH
     )
@@ -103,32 +103,32 @@ def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
     assert "after it   jaxlib 0.9.0 (built 2026-01-20)" in ended.out, "which crashes"
 
 
-def test_a_long_window_is_searched_unless_all_are_wanted(bisect):
+def test_a_long_window_is_searched_unless_all_is_given(bisect):
     replay = FakeReplay(since("0.6.1"))
     words = ("--reader", "0.12.0.1", "--good", "0.5.0")
     ended = bisect(replay, *words, "--json")
-    told = found(ended)
-    assert edge(told) == ("0.6.0", "0.6.1")
-    assert (told.releases, len(told.tried)) == (25, len(replay.ran))
+    bisection = found(ended)
+    assert edge(bisection) == ("0.6.0", "0.6.1")
+    assert (bisection.releases, len(bisection.tried)) == (25, len(replay.ran))
     assert len(replay.ran) <= 2 + 5, "both ends, and the logarithm of 25"
-    told_in_words = " ".join(bisect(FakeReplay(since("0.6.1")), *words).out.split())
-    assert f"{len(replay.ran)} of 25 releases were run, by binary search" in told_in_words
+    printed = " ".join(bisect(FakeReplay(since("0.6.1")), *words).out.split())
+    assert f"{len(replay.ran)} of 25 releases were run, by binary search" in printed
     assert len(found(bisect(FakeReplay(since("0.6.1")), *words, "--all", "--json")).tried) == 25
 
 
-def test_a_younger_good_release_says_when_the_failure_ended(bisect):
+def test_a_good_release_after_the_bad_one_dates_the_fix(bisect):
     ended = bisect(FakeReplay(since("0.10.0", PASS, CRASH)), "--reader", "0.9.2")
     assert "last bad   jaxlib 0.9.2 (built 2026-03-18)" in ended.out, "its writer fails too: the newest works"
     assert "first good jaxlib 0.10.0 (built 2026-04-16)" in ended.out
     assert "compare/jax-v0.9.2...jax-v0.10.0" in ended.out, "from the older to the younger"
 
 
-def test_an_older_reader_is_bisected_towards_its_writer(bisect):
-    told = found(bisect(FakeReplay(since("0.8.2", PASS, REFUSED)), "--reader", "0.7.2", "--json"))
-    assert edge(told) == ("0.8.2", "0.8.1")
+def test_an_old_reader_is_bisected_towards_the_writer(bisect):
+    bisection = found(bisect(FakeReplay(since("0.8.2", PASS, REFUSED)), "--reader", "0.7.2", "--json"))
+    assert edge(bisection) == ("0.8.2", "0.8.1")
 
 
-def test_the_nearest_release_that_works_in_the_results_is_the_good_end(bisect):
+def test_the_good_end_is_the_nearest_stored_pass(bisect):
     reader = {"case": CASE, "writer": "0.9.2"}
     stored(
         *(result(reader=version, **reader) for version in ("0.9.2", "0.10.0", "0.10.2")),
@@ -140,13 +140,13 @@ def test_the_nearest_release_that_works_in_the_results_is_the_good_end(bisect):
     assert sorted(replay.ran) == ["0.10.2", "0.11.0", "0.11.1"], "on the side of the writer"
 
 
-def test_a_good_release_of_the_results_that_fails_here_is_passed_over(bisect):
+def test_a_stored_pass_that_fails_here_is_not_the_good_end(bisect):
     stored(result(reader="0.10.2"), result(Verdict.CRASH, reader="0.11.0"))
-    told = found(bisect(FakeReplay(since("0.10.1")), "--json"))
-    assert edge(told) == ("0.10.0", "0.10.1")
+    bisection = found(bisect(FakeReplay(since("0.10.1")), "--json"))
+    assert edge(bisection) == ("0.10.0", "0.10.1")
 
 
-def test_what_does_not_fail_here_is_not_reproduced(bisect):
+def test_a_failure_not_reproduced_here_exits_1(bisect):
     stored(result(Verdict.CRASH, reader="0.11.0", message="died by signal 11"))
     ended = bisect(FakeReplay(among({})))
     assert ended.code == 1
@@ -154,7 +154,7 @@ def test_what_does_not_fail_here_is_not_reproduced(bisect):
 
 
 @pytest.mark.parametrize(
-    ("endings", "said"),
+    ("endings", "message"),
     [
         ({"0.11.0": NOT_RUN}, "jaxlib 0.11.0 could not be run: the index does not answer"),
         (
@@ -163,18 +163,18 @@ def test_what_does_not_fail_here_is_not_reproduced(bisect):
         ),
     ],
 )
-def test_without_two_ends_there_is_no_answer(endings, said, bisect):
-    told = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
-    assert told.exit_code == 3
-    assert said in told.message
-    assert told.first_bad is None
+def test_bisect_exits_3_without_a_good_and_a_bad_end(endings, message, bisect):
+    bisection = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
+    assert bisection.exit_code == 3
+    assert message in bisection.message
+    assert bisection.first_bad is None
 
 
-def test_releases_that_cannot_be_run_leave_the_edge_open(bisect):
+def test_a_release_that_cannot_run_leaves_the_edge_open(bisect):
     replay = FakeReplay(among({"0.10.2": NOT_RUN, "0.11.0": CRASH}))
-    told = found(bisect(replay, "--reader", "0.11.0", "--json"))
-    assert (told.exit_code, edge(told)) == (3, ("0.10.1", "0.11.0"))
-    assert told.message == "not narrowed down further: no answer from jaxlib 0.10.2"
+    bisection = found(bisect(replay, "--reader", "0.11.0", "--json"))
+    assert (bisection.exit_code, edge(bisection)) == (3, ("0.10.1", "0.11.0"))
+    assert bisection.message == "not narrowed down further: no answer from jaxlib 0.10.2"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_releases_that_cannot_be_run_leave_the_edge_open(bisect):
         ("message", ("bad pointer 0x7f01 of 12", "bad pointer 0xab of 9"), ("0.10.1", "0.10.2")),
     ],
 )
-def test_errors_are_alike_by_verdict_or_but_for_numbers_and_addresses(by, messages, expected, bisect):
+def test_by_option_decides_which_failures_are_alike(by, messages, expected, bisect):
     replay = FakeReplay(among(dict(zip(("0.10.2", "0.11.0"), map(error, messages), strict=True))))
     assert edge(found(bisect(replay, "--reader", "0.11.0", "--by", by, "--json"))) == expected
 
@@ -200,21 +200,21 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
     }
     words = ("--reader", "0.11.0", "--by", "numbers")
     replay = FakeReplay(among(sizes))
-    told = found(bisect(replay, *words, "--json"))
-    assert (edge(told), told.threshold) == (("0.10.1", "0.10.2"), 5.0), "the middle between both ends"
+    bisection = found(bisect(replay, *words, "--json"))
+    assert (edge(bisection), bisection.threshold) == (("0.10.1", "0.10.2"), 5.0), "the middle between both ends"
     assert "numerics in stage compare, 10 x noise" in bisect(replay, *words).out
     alike = bisect(FakeReplay(among({}, off(10))), *words)
     assert alike.code == 1
     assert "0.9.2 and 0.11.0 are alike by numbers: 10 and 10, where more than 10 is bad" in " ".join(alike.out.split())
 
 
-def test_an_infinite_error_has_the_middle_at_the_double_of_the_good_one(bisect):
+def test_an_infinite_error_sets_the_threshold_to_twice_the_good(bisect):
     sizes = {"0.10.1": off(3.0), "0.10.2": off(3.5), "0.11.0": off(math.inf, Verdict.NUMERICS)}
-    told = found(bisect(FakeReplay(among(sizes, off(1.0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
-    assert (edge(told), told.threshold) == (("0.10.1", "0.10.2"), 3.0)
+    bisection = found(bisect(FakeReplay(among(sizes, off(1.0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
+    assert (edge(bisection), bisection.threshold) == (("0.10.1", "0.10.2"), 3.0)
 
 
-def test_numbers_without_noise_are_bad_input_with_what_to_do(bisect):
+def test_bisecting_numbers_without_noise_is_bad_input(bisect):
     ended = bisect(FakeReplay(among({})), "--reader", "0.11.0", "--by", "numbers", "--quiet")
     assert_bad_input(ended, "no error in units of noise", f"`jaxexport goldens verify --noise {GOLDEN}` measures it")
     ended = bisect(FakeReplay(among({"0.11.0": CRASH}, off(0))), "--reader", "0.11.0", "--by", "numbers", "--quiet")
@@ -223,34 +223,34 @@ def test_numbers_without_noise_are_bad_input_with_what_to_do(bisect):
 
 def test_a_release_without_numbers_leaves_the_edge_open(bisect):
     sizes = {"0.10.1": off(0), "0.10.2": CRASH, "0.11.0": off(10, Verdict.NUMERICS)}
-    told = found(bisect(FakeReplay(among(sizes, off(0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
-    assert (edge(told), told.exit_code) == (("0.10.1", "0.11.0"), 3), "0.10.2 does not say it"
+    bisection = found(bisect(FakeReplay(among(sizes, off(0))), "--reader", "0.11.0", "--by", "numbers", "--json"))
+    assert (edge(bisection), bisection.exit_code) == (("0.10.1", "0.11.0"), 3), "0.10.2 gave no numbers"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--good", "0.10.0"), "--good 0.10.0: it fails there as in 0.11.0: crash in stage run"),
         (("--good", "0.10.9"), "jaxlib 0.10.9 is not in the release calendar"),
     ],
 )
-def test_what_cannot_be_asked_is_bad_input(words, said, bisect):
-    assert_bad_input(bisect(FakeReplay(since("0.10.0")), "--reader", "0.11.0", "--quiet", *words), said)
+def test_a_failing_or_unknown_good_release_is_bad_input(words, message, bisect):
+    assert_bad_input(bisect(FakeReplay(since("0.10.0")), "--reader", "0.11.0", "--quiet", *words), message)
 
 
-def test_candidates_of_a_folder_are_among_the_releases(bisect, tmp_path):
+def test_release_candidates_from_wheels_are_bisected(bisect, tmp_path):
     for version, day in (("0.13.0rc0", "2026-11-10"), ("0.13.0rc1", "2026-11-17")):
         make_wheel(tmp_path, "jaxlib", version, stamps=(day,))
         make_wheel(tmp_path, "jax", version, stamps=(day,), needs=f"jaxlib>=0.12.0,<={version}")
     bad = {"0.13.0rc0": CRASH, "0.13.0rc1": CRASH}
-    told = found(bisect(FakeReplay(among(bad)), "--reader", "0.13.0rc1", "--wheels", str(tmp_path), "--json"))
-    assert edge(told) == ("0.12.0.1", "0.13.0rc0")
-    assert [(each.name, each.good, each.bad) for each in told.changes][:1] == [("jax", "0.12.0.1", "0.13.0rc0")]
-    assert told.first_bad
-    assert str(told.first_bad.built) == "2026-11-10"
+    bisection = found(bisect(FakeReplay(among(bad)), "--reader", "0.13.0rc1", "--wheels", str(tmp_path), "--json"))
+    assert edge(bisection) == ("0.12.0.1", "0.13.0rc0")
+    assert [(each.name, each.good, each.bad) for each in bisection.changes][:1] == [("jax", "0.12.0.1", "0.13.0rc0")]
+    assert bisection.first_bad
+    assert str(bisection.first_bad.built) == "2026-11-10"
 
 
-def test_nightlies_of_an_index_are_searched_around_the_edge_alone(bisect, tmp_path):
+def test_nightlies_are_tried_only_around_the_edge(bisect, tmp_path):
     days = [f"0.13.0.dev202611{day:02}" for day in range(1, 21)]
     old = "0.12.1.dev20261001"
     tags = {"jax": "py3-none-any", "jaxlib": "cp312-cp312-manylinux_2_27_x86_64"}
@@ -258,17 +258,17 @@ def test_nightlies_of_an_index_are_searched_around_the_edge_alone(bisect, tmp_pa
     bad = dict.fromkeys(days[6:], CRASH)
     replay = FakeReplay(among(bad))
     ended = bisect(replay, "--reader", days[-1], "--index", index(tmp_path / "index", **files), "--json")
-    told = found(ended)
-    assert edge(told) == (days[5], days[6])
-    assert told.first_bad
-    assert told.first_bad.jax == days[6]
+    bisection = found(ended)
+    assert edge(bisection) == (days[5], days[6])
+    assert bisection.first_bad
+    assert bisection.first_bad.jax == days[6]
     assert old not in replay.ran
     assert len([version for version in replay.ran if "dev" in version]) <= 6
-    assert told.commits == (), "nightlies have no tags"
+    assert bisection.commits == (), "nightlies have no tags"
 
 
 def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypatch):
-    """With the cache of outcomes as it is: only what runs the cells is a fake, and Ctrl-C comes in its middle."""
+    """The cache of outcomes is real. Only the replay is a fake, which Ctrl-C interrupts."""
     fake, most = FakeReplay(since("0.11.0")), 3
 
     def replay(cells, environment_for, options, **_):
@@ -298,28 +298,28 @@ def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypa
 
 ANSWERS = st.sampled_from([True, False, None])
 ROWS = st.lists(ANSWERS, max_size=60).map(lambda inner: [False, *inner, True])
-"""Histories of any kind between a good end and a bad one."""
+"""Any answers between a good end and a bad one."""
 
 
-def is_edge(row: list[Answer], edge: tuple[int, int]) -> bool:
-    """Whether one side is good, the other one bad, and nothing between them says anything."""
+def is_edge(row: list[IsBad], edge: tuple[int, int]) -> bool:
+    """Return whether one side is good, the other one bad, and no release between them has an answer."""
     last_good, first_bad = edge
     between = row[last_good + 1 : first_bad]
     return row[last_good] is False and row[first_bad] is True and set(between) <= {None}
 
 
 @given(ROWS)
-def test_all_releases_give_the_edge_next_to_the_bad_end(row):
+def test_trying_all_finds_the_edge_next_to_the_bad_end(row):
     edge = edge_in(row)
     assert is_edge(row, edge)
     assert False not in row[edge[1] :]
 
 
 @given(ROWS)
-def test_a_search_ends_at_an_edge_and_asks_nothing_twice(row):
+def test_a_search_finds_an_edge_and_asks_no_release_twice(row):
     asked: list[int] = []
 
-    def ask(place: int) -> Answer:
+    def ask(place: int) -> IsBad:
         asked.append(place)
         return row[place]
 
@@ -330,8 +330,8 @@ def test_a_search_ends_at_an_edge_and_asks_nothing_twice(row):
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-def test_where_a_failure_stays_the_search_finds_what_trying_all_finds(good, bad):
-    row: list[Answer] = [False] * good + [True] * bad
+def test_the_search_finds_the_edge_of_a_lasting_failure(good, bad):
+    row: list[IsBad] = [False] * good + [True] * bad
     asked: list[int] = []
     edge = find_edge(len(row), lambda place: asked.append(place) or row[place])
     assert edge == edge_in(row) == (good - 1, good)
@@ -339,7 +339,7 @@ def test_where_a_failure_stays_the_search_finds_what_trying_all_finds(good, bad)
 
 
 @given(st.lists(ANSWERS.filter(lambda answer: answer is not True), max_size=20), st.integers(1, 20))
-def test_releases_without_an_answer_are_gone_around(before, bad):
+def test_the_search_skips_releases_without_an_answer(before, bad):
     row = [False, *before, *[True] * bad]
     assert find_edge(len(row), row.__getitem__) == edge_in(row)
 
@@ -348,7 +348,7 @@ COMMITS = {"0.11.1": "a" * 40, "0.11.2": "b" * 40}
 
 
 def environment_folder(tmp_path: Path, version: str, package: str = "jaxlib") -> Path:
-    """What is looked at of an environment: the metadata of a package, and its version.py."""
+    """Write the part of an environment that bisection reads: a package's metadata and its version.py."""
     site = tmp_path / version / "lib" / "python3.12" / "site-packages"
     (site / f"{package}-{version}.dist-info").mkdir(parents=True)
     (site / package).mkdir()
@@ -356,7 +356,7 @@ def environment_folder(tmp_path: Path, version: str, package: str = "jaxlib") ->
     return tmp_path / version
 
 
-def test_a_jaxlib_links_the_commits_that_it_says_it_was_built_from(tmp_path):
+def test_commit_links_come_from_the_jaxlibs_own_version_file(tmp_path):
     good, bad = release("0.11.1"), release("0.11.2")
     folders = {each: environment_folder(tmp_path, each.jaxlib) for each in (good, bad)}
     links = commits_between(good, bad, folders)
@@ -369,14 +369,14 @@ def test_a_jaxlib_links_the_commits_that_it_says_it_was_built_from(tmp_path):
     assert commits_between(bad, good, folders) == links, "from the older to the younger"
 
 
-def test_what_did_not_change_is_left_out():
+def test_unchanged_packages_are_not_listed():
     calendar = load_calendar()
     changes = changes_between(release("0.12.0"), release("0.12.0.1"), calendar)
     assert [change.name for change in changes] == ["jaxlib"]
     assert [link.name for link in commits_between(release("0.12.0"), release("0.12.0.1"), {})] == ["jaxlib"]
 
 
-# --- what fails alike -------------------------------------------------------------------------------------------------
+# --- failures that are alike ------------------------------------------------------------------------------------------
 
 
 WRONG = "ValueError: no 'x' in Function f of 0x12"
@@ -406,7 +406,7 @@ def failure_of(name: str) -> Failure:
 
 
 @pytest.mark.parametrize(("one", "other"), [(one, other) for one in FAILED for other in FAILED if one <= other])
-def test_bisection_and_reduction_give_one_answer(one, other):
+def test_bisect_and_reduce_agree_on_failures_that_are_alike(one, other):
     alike = one == other or {one, other} in ALIKE
     assert (label_of(one) == label_of(other), failure_of(one) == failure_of(other)) == (alike, alike)
 
@@ -420,7 +420,7 @@ def test_bisection_and_reduction_give_one_answer(one, other):
         ("numbers", "numerics in stage compare"),
     ],
 )
-def test_a_label_says_how_it_failed(name, label):
+def test_the_label_of_a_failure_omits_what_varies(name, label):
     assert label_of(name) == label
 
 
@@ -452,6 +452,6 @@ def test_a_nightly_needs_a_jax_of_the_same_day(tmp_path):
     assert calendar.versions()[:-2] == load_calendar().versions()
 
 
-def test_an_index_that_is_not_there_is_reported(tmp_path):
+def test_an_unreachable_index_is_an_error(tmp_path):
     with pytest.raises(ReleaseError, match="cannot be reached"):
         with_nightlies_of([str(tmp_path / "nowhere")], load_calendar())

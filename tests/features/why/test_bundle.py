@@ -55,7 +55,7 @@ def bundle(folder: Path, choice: Choice, verdict: Verdict = Verdict.CRASH, **cha
 
 
 class FakeEditor:
-    """An editor that gives this text for each module."""
+    """A stand-in for the module editor that returns one text for each module."""
 
     def __init__(self, text: bytes = b"module {}", refused: str = "") -> None:
         self.text, self.refused = text, refused
@@ -65,7 +65,7 @@ class FakeEditor:
 
 
 def program_in(folder: Path, choice: Choice, result: Result, **text: Any) -> BundledProgram:
-    """The reduced program of a folder, whose module is written as this text."""
+    """Return the reduced program in a folder, with this text for its module."""
     return reduced_program(choice, result, ReductionFolder(folder), cast("ModuleEditor", FakeEditor(**text)))
 
 
@@ -75,7 +75,7 @@ def choice() -> Choice:
 
 
 def run(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The script, where this package cannot be imported."""
+    """Run the script where this package cannot be imported."""
     command = [sys.executable, "-P", SCRIPT]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
@@ -93,18 +93,18 @@ def test_the_script_runs_with_jax_alone(choice, tmp_path):
     ("measured", "off", "expected"),
     [(0.5, 0.5, True), (0.5, 0.3, True), (0.5, 0.1, False), (None, np.nan, True), (None, 0.5, False)],
 )
-def test_numbers_differ_by_what_was_measured(measured, off, expected):
+def test_the_script_compares_with_the_measured_difference(measured, off, expected):
     results, writer = [jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]
     assert bundle_script.differs(results, writer, measured) is expected
 
 
-def test_numbers_that_are_infinite_or_missing_alike_do_not_differ():
+def test_equal_infinities_and_nans_do_not_differ():
     writer = np.array([np.inf, -np.inf, np.nan, 1], np.float32)
     assert not bundle_script.differs([jnp.array(writer)], [writer], 0.5)
     assert bundle_script.differs([-jnp.array(writer)], [writer], 0.5)
 
 
-def test_a_bundle_has_the_artifact_a_script_for_the_reader_and_an_issue(choice, tmp_path):
+def test_a_bundle_has_the_artifact_a_script_and_an_issue(choice, tmp_path):
     folder = bundle(tmp_path / "b", choice)
     assert (folder / ARTIFACT).read_bytes() == choice.cell.golden.content(ARTIFACT)
     head = (folder / SCRIPT).read_text().partition('"""')[0]
@@ -140,7 +140,7 @@ def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, mon
     assert "Pin: it works in jaxlib 0.9.2, 0.10.0." in explanation.steps
 
 
-def test_the_newest_release_that_works_has_all_that_a_script_needs(choice, tmp_path):
+def test_the_issue_has_a_command_for_the_newest_good_release(choice, tmp_path):
     works, crashes = judged(choice, Verdict.PASS, stage=Stage.COMPARE), judged(choice, Verdict.CRASH)
     unknown = Release(jax="0.1; ls | @all", jaxlib="<img src=x>", built=datetime.date(2026, 9, 1))
     readers = (*(choice.release(name) for name in ("0.10.2", "0.11.1")), unknown)
@@ -153,7 +153,7 @@ def test_the_newest_release_that_works_has_all_that_a_script_needs(choice, tmp_p
     assert r"jaxlib \<img src=x\> | 2026-09-01 | pass |" in text
 
 
-def test_what_a_library_or_a_folder_says_is_text_in_the_issue(choice, tmp_path):
+def test_foreign_text_in_the_issue_is_escaped(choice, tmp_path):
     message = "\x1b[2J[here](https://example.org) @all\r# Heading\n```\n</details>\N{RIGHT-TO-LEFT OVERRIDE}"
     left = reduced(tmp_path / "reduced", choice)
     for verdict in (Verdict.CRASH, Verdict.NUMERICS):
@@ -174,7 +174,7 @@ def test_what_a_library_or_a_folder_says_is_text_in_the_issue(choice, tmp_path):
         assert r"(\<b\>@" in outside
 
 
-def test_a_folder_that_exists_is_not_touched(choice, tmp_path):
+def test_an_existing_folder_is_refused(choice, tmp_path):
     with pytest.raises(WhyError, match=r"exists\. Name a new folder."):
         bundle(tmp_path, choice)
     assert not any(tmp_path.iterdir())
@@ -191,7 +191,7 @@ def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
 
 
 def reduced(folder: Path, choice: Choice, **changes: Any) -> Path:
-    """A folder as `jaxexport reduce` leaves it, with the golden's own program."""
+    """Write a folder as `jaxexport reduce` does, with the golden's own program."""
     golden = choice.cell.golden
     program = flat_program(golden.read_artifact(), 0, golden.inputs())
     values: dict[str, Any] = {
@@ -221,7 +221,7 @@ def test_a_bundle_has_the_reduced_program(choice, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "its numbers are those that its writer saw"
 
 
-def test_a_bundle_carries_no_artifact_that_the_audit_stops(choice, tmp_path):
+def test_a_bundle_is_refused_if_the_audit_stops_its_artifact(choice, tmp_path):
     result = judged(choice, Verdict.CRASH)
     left = reduced(tmp_path / "reduced", choice)
     other = ARTIFACTS / "0.9.2" / "cholesky.jaxexport"
@@ -238,11 +238,11 @@ def test_a_bundle_carries_no_artifact_that_the_audit_stops(choice, tmp_path):
     ("name", "content", "text"),
     [
         (ARTIFACT, None, "expected a regular file, found a symbolic link"),
-        ("steps.jsonl", b"", "expected what `jaxexport reduce` writes"),
+        ("steps.jsonl", b"", "expected the files of `jaxexport reduce`"),
         ("outputs.npz", b"x", "expected arrays in an .npz"),
     ],
 )
-def test_a_reduced_folder_is_not_believed(name, content, text, choice, tmp_path):
+def test_a_damaged_reduction_folder_is_an_error(name, content, text, choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, units=1.0)
     path = folder / name
     first = path.read_bytes().partition(b"\n")[0] if name == "steps.jsonl" else b""
@@ -255,7 +255,7 @@ def test_a_reduced_folder_is_not_believed(name, content, text, choice, tmp_path)
         program_in(folder, choice, judged(choice, Verdict.NUMERICS))
 
 
-def test_text_put_into_a_reduced_folder_enters_no_bundle(editor, tmp_path):
+def test_module_text_of_a_reduction_folder_is_not_copied(editor, tmp_path):
     choice = choice_of("tests.compat.test_trees.test_keyword_arguments", "0.9.2", "0.12.0.1")
     left = reduced(tmp_path / "reduced", choice)
     (left / MODULE_TEXT).write_text("import os; os.system('false')")
@@ -271,7 +271,7 @@ def test_a_module_that_cannot_be_written_as_text_is_refused(choice, tmp_path):
         program_in(reduced(tmp_path / "reduced", choice), choice, judged(choice, Verdict.CRASH), refused="it died")
 
 
-def test_a_difference_that_no_number_says_is_infinite(choice, tmp_path):
+def test_an_infinite_output_leaves_the_difference_unmeasured(choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, units=8.0)
     (folder / OUTPUTS).write_bytes(to_npz([leaf_of(np.array([np.inf], np.float32))]))
     assert program_in(folder, choice, judged(choice, Verdict.NUMERICS)).measured is None
@@ -283,7 +283,7 @@ def test_the_program_of_another_cell_is_refused(choice, tmp_path):
         explain(choice, judged(choice, Verdict.CRASH), ReductionFolder(folder))
 
 
-def test_what_is_left_of_the_program_is_evidence(choice, tmp_path):
+def test_the_reduced_program_is_shown_as_evidence(choice, tmp_path):
     first = DivergingOperation("stablehlo.add %0, %1 : tensor<6xbf16>", 2, 3, 5)
     folder = reduced(tmp_path / "reduced", choice, units=64.0, first_diverging=first)
     evidence = dict(explain(choice, judged(choice, Verdict.NUMERICS), ReductionFolder(folder)).evidence)
@@ -292,8 +292,8 @@ def test_what_is_left_of_the_program_is_evidence(choice, tmp_path):
 
 
 @pytest.mark.matrix
-def test_a_bundle_of_a_real_crash_runs_by_uv_alone(tmp_path):
-    """Cholesky in a cold process, which jaxlib up to 0.9.2 dies of."""
+def test_the_bundle_of_a_real_crash_runs_with_uv_alone(tmp_path):
+    """Cholesky ends a cold process of jaxlib up to 0.9.2."""
     choice = choice_of(CHOLESKY, "0.6.2", "0.9.2")
     folder = bundle(tmp_path / "b", choice, stage=Stage.RUN)
     uv = uv_command()
@@ -308,7 +308,7 @@ def test_a_bundle_of_a_real_crash_runs_by_uv_alone(tmp_path):
     assert done.stdout.splitlines()[-1] == "compiled"
 
 
-def test_no_bundle_is_written_into_a_golden(tmp_path):
+def test_writing_a_bundle_into_a_golden_is_an_error(tmp_path):
     written = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     with pytest.raises(ExportCompatError, match=r"--bundle .*: expected a folder without goldens"):
         check_new(written.folder / "bundle")

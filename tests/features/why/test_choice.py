@@ -1,4 +1,4 @@
-"""How a person names one cell: by words, by options, by the results of a run; and the errors where it is not one."""
+"""How a cell is chosen: by words, by options or by a run's results, and the errors where that is not one cell."""
 
 import datetime
 import json
@@ -53,7 +53,7 @@ def refusal(**asked: Any) -> str:
     return str(refused.value)
 
 
-def test_options_name_a_cell_without_any_results(project):
+def test_options_name_a_cell_without_a_stored_run(project):
     choice = chosen(case="*test_f", writer="0.9.2", reader="0.10.2")
     assert (str(choice.cell.key), choice.cell.mode, choice.result) == (CELL, Mode.RUN, None)
 
@@ -75,14 +75,14 @@ def test_a_comparator_gets_the_variables_of_the_policy(tmp_path, monkeypatch):
         f"{CASE}/0.9.2-cpu in jaxlib 0.10.2 on cpu",
     ],
 )
-def test_words_that_a_report_prints_name_a_cell(words, project):
+def test_a_cell_is_named_as_a_report_prints_it(words, project):
     assert str(chosen(cell=words).cell.key) == CELL
 
 
 COMMAND = f"jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu"
 
 
-def test_commands_about_a_cell_repeat_how_it_is_run(project):
+def test_printed_commands_repeat_the_options_of_the_run(project):
     (project / "other.yaml").write_text("windows: {backward: 200, forward: 21}")
     run = RunOptions(policy_file="other.yaml", as_of=datetime.date(2026, 10, 25), timeout=9.0, memory=GIB // 2)
     choice = chosen(cell=CELL, run=run, selection=Selection(targets=("tpu=v6e",)))
@@ -93,7 +93,7 @@ def test_commands_about_a_cell_repeat_how_it_is_run(project):
     assert "--timeout 9 --memory 0.5" in choice.reproduce
 
 
-def test_commands_about_a_cell_have_the_flags_that_the_policy_passes(project, monkeypatch):
+def test_printed_commands_pass_the_policys_variables(project, monkeypatch):
     (project / "export_compat.yaml").write_text("environment: [XLA_FLAGS, OUR_TOKEN]\n")
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
     monkeypatch.setenv("OUR_TOKEN", "s3cret")
@@ -102,7 +102,7 @@ def test_commands_about_a_cell_have_the_flags_that_the_policy_passes(project, mo
         assert command.startswith('OUR_TOKEN="${OUR_TOKEN?}" XLA_FLAGS=--xla_cpu_max_isa=AVX jaxexport ')
 
 
-def test_what_reproduces_a_stored_cell_names_its_day_and_its_reader_as_the_run_did(project):
+def test_the_reproduce_command_repeats_day_and_reader(project):
     stored(failing(reproduce=f"{COMMAND} --as-of 2026-10-25 --timeout 5"), failing("0.11.0", reproduce=COMMAND))
     choice = choose(Asked(case=CASE, reader="0.10.2-jax0.10.2"))
     assert choice.plan.as_of == datetime.date(2026, 10, 25)
@@ -121,7 +121,7 @@ def test_a_golden_or_a_case_needs_a_reader_beside_it(project):
     assert "or a cell with its reader" in refusal(cell=CASE)
 
 
-def test_the_one_cell_that_fails_in_the_results_is_meant(project):
+def test_the_only_failing_cell_of_a_run_is_chosen(project):
     stored(result(reader="0.9.2"), failing(), result(case=OTHER, writer="0.9.2"), folder="ci")
     choice = chosen(results=Path("ci"))
     assert str(choice.cell.key) == CELL
@@ -130,13 +130,13 @@ def test_the_one_cell_that_fails_in_the_results_is_meant(project):
     assert str(chosen(case=CASE, results=Path("ci")).cell.key) == CELL
 
 
-def test_the_id_of_a_cause_means_its_example(project):
+def test_a_causes_id_chooses_its_example(project):
     judged = stored(failing(), failing("0.11.0", Verdict.ERROR), failing("0.11.1", Verdict.ERROR))
     assert str(chosen(cell=judged[0].cause).cell.key) == CELL
     assert chosen(cell=judged[1].cause).cell.reader.jaxlib == "0.11.0"
 
 
-def test_a_cell_that_works_is_chosen_when_its_reader_is_named(project):
+def test_a_passing_cell_is_chosen_if_its_reader_is_named(project):
     stored(result(), failing("0.11.0"))
     choice = chosen(case=CASE, writer="0.9.2", reader="0.10.2")
     assert choice.result
@@ -156,7 +156,7 @@ def test_the_results_of_another_golden_do_not_count(project):
     assert chosen(cell=CELL).result is None
 
 
-def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path):
+def test_the_mode_is_that_of_the_result_by_default(tmp_path):
     for_cuda = encode(read_bytes(artifact_by("0.9.2")).envelope._replace(platforms=("cuda",)))
     made = manifest(CASE, "0.9.2", options=Options(platforms=("cuda",)))
     write_golden(GoldenStore(tmp_path / "golden"), made, {**files(), ARTIFACT: for_cuda})
@@ -167,15 +167,15 @@ def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path):
     assert chosen(reader="0.9.2").cell.platform == "cuda", "the golden runs nowhere else"
 
 
-def test_several_cells_are_listed(project):
+def test_an_ambiguous_choice_lists_the_cells(project):
     assert "Expected one cell, found 2: " in refusal(case=CASE, reader="0.10.2")
     stored(failing(), failing("0.11.0", stage=Stage.COMPILE), result(reader="0.11.1"))
-    told = refusal()
-    assert f"{CELL}: crash; {CASE}/0.9.2-cpu in 0.11.0-jax0.11.0 on cpu: crash. Name one" in told
-    assert "0.11.1" not in told, "it works"
+    message = refusal()
+    assert f"{CELL}: crash; {CASE}/0.9.2-cpu in 0.11.0-jax0.11.0 on cpu: crash. Name one" in message
+    assert "0.11.1" not in message, "it works"
 
 
-def test_of_several_cells_with_one_cause_its_example_is_meant(project):
+def test_cells_with_one_cause_are_represented_by_its_example(project):
     refused = result(Verdict.REFUSED, reader="0.6.2", stage=Stage.DESERIALIZE, promised=False)
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"), refused)
     choice = chosen()
@@ -184,7 +184,7 @@ def test_of_several_cells_with_one_cause_its_example_is_meant(project):
     assert (choice.cell.key, choice.alike) == (cause.example, 2)
 
 
-def test_explain_alone_explains_the_one_cause_and_breaks_no_word_at_80_columns(project, jaxexport, monkeypatch):
+def test_explain_without_words_shows_the_only_cause(project, jaxexport, monkeypatch):
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
     whole = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
     assert "It is the cause of 2 cells." in whole
@@ -200,14 +200,14 @@ def test_explain_alone_explains_the_one_cause_and_breaks_no_word_at_80_columns(p
     [
         ({"case": "tests.test_a.test_ff", "reader": "0.9.2"}, "Did you mean 'tests.test_a.test_f'?"),
         ({"case": CASE, "writer": "0.8.0", "reader": "0.9.2"}, "It has some by 0.9.1-cpu, 0.9.2-cpu."),
-        ({"cell": CELL, "reader": "0.11.0"}, "--reader 0.11.0: the cell already says 0.10.2-jax0.10.2."),
+        ({"cell": CELL, "reader": "0.11.0"}, "--reader 0.11.0: the name of the cell has 0.10.2-jax0.10.2."),
         ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
         ({"cell": f"{CASE}/0.9.2-cpu", "reader": "0.10.2", "platform": "cuda"}, "none for cuda"),
         ({"run": RunOptions(goldens=Path("other"))}, "other: expected goldens, found none."),
         ({"results": Path("other")}, "expected the summary of a finished matrix run, found none"),
     ],
 )
-def test_what_is_not_there_is_one_clear_error(asked, text, project):
+def test_an_unknown_part_of_a_cells_name_is_one_error(asked, text, project):
     assert text in refusal(**asked)
 
 
@@ -216,7 +216,7 @@ def test_a_damaged_golden_is_refused(project):
     assert "damaged: expected SHA-256" in refusal(cell=CELL)
 
 
-def test_explain_takes_the_worst_cause_and_lists_a_command_for_each_other(project, jaxexport):
+def test_explain_shows_the_worst_cause_and_lists_the_others(project, jaxexport):
     run = [
         failing(),
         failing("0.11.0"),
@@ -230,13 +230,13 @@ def test_explain_takes_the_worst_cause_and_lists_a_command_for_each_other(projec
         return json.loads(jaxexport("explain", *words, "--json", code=0).out)
 
     first, *others = read_run(Path("ci")).summary.causes
-    told = explained(*words)
-    assert (told["cell"], len(told["others"])) == (str(first.example), 2)
-    for command, other in zip(told["others"], others, strict=True):
+    explanation = explained(*words)
+    assert (explanation["cell"], len(explanation["others"])) == (str(first.example), 2)
+    for command, other in zip(explanation["others"], others, strict=True):
         again = explained(*shlex.split(command)[2:])
         assert (again["cell"], again["others"]) == (str(other.example), [])
     shown = jaxexport("explain", *words, code=0).out
     assert f"It is the cause of {first.cells} cells. The run has 2 other causes, listed at the end." in shown
-    assert shown.endswith("\nOther causes\n" + "".join(f"  {command}\n" for command in told["others"]))
+    assert shown.endswith("\nOther causes\n" + "".join(f"  {command}\n" for command in explanation["others"]))
     refused = jaxexport("bisect", *words)
     assert (refused.code, "Expected one cell, found 4: " in refused.err) == (2, True), "only one cell can be bisected"

@@ -1,4 +1,4 @@
-"""Delta debugging against brute force: what is left is interesting, and no smaller part of it is."""
+"""Delta debugging against brute force: the rest is interesting, and no smaller part of it is."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ SUBSETS = st.frozensets(st.integers(0, ITEMS - 1))
 
 
 def first_by(is_interesting: Callable[[frozenset[int]], bool], asked: list[tuple[int, ...]]):
-    """The first interesting subset, as a reducer asks for it."""
+    """Return a function that finds the first interesting subset, and records each question."""
 
     def first(subsets: Sequence[tuple[int, ...]]) -> int | None:
         for place, subset in enumerate(subsets):
@@ -26,7 +26,7 @@ def first_by(is_interesting: Callable[[frozenset[int]], bool], asked: list[tuple
 
 
 @given(st.lists(SUBSETS, min_size=1, max_size=3))
-def test_what_is_left_is_a_smallest_part_where_more_never_helps(needed):
+def test_a_smallest_subset_is_found_for_a_monotonic_test(needed):
     def is_interesting(subset):
         return any(part <= subset for part in needed)
 
@@ -40,14 +40,14 @@ def test_what_is_left_is_a_smallest_part_where_more_never_helps(needed):
 
 
 @given(st.sets(SUBSETS))
-def test_no_single_item_can_be_left_out_whatever_is_interesting(interesting):
+def test_no_single_item_of_the_result_can_be_removed(interesting):
     interesting = {*interesting, frozenset(range(ITEMS))}
     left = minimize(range(ITEMS), first_by(interesting.__contains__, []))
     assert frozenset(left) in interesting
     assert not any(frozenset(left) - {item} in interesting for item in left)
 
 
-def test_nothing_is_asked_of_nothing():
+def test_minimizing_no_items_asks_nothing():
     assert minimize((), first_by(lambda subset: False, [])) == ()
 
 

@@ -1,4 +1,4 @@
-"""A reference in double precision: how a module is rewritten for it, and which release is nearer to it."""
+"""A reference in double precision: how a module is rewritten for it, and which side is nearer to it."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ from export_core.releases import load_calendar
 
 @pytest.fixture
 def doubled(editor):
-    """The text of a module in double precision, or why there is none."""
+    """The function that returns a module's text in double precision, or the reason why it has none."""
 
     def doubled(text: str) -> str:
         summary, _, changed = editor.edited(parts_of(text), [("double",)])
@@ -49,7 +49,7 @@ def program_of(function: Any, *args: Any) -> Any:
 
 @pytest.fixture
 def exact(here, kept, forked_workers, editor, tmp_path):
-    """What a function gives in double precision, here in a cold process."""
+    """The function that computes another function in double precision, in a cold process."""
 
     def exact(function: Any, *args: Any) -> list[np.ndarray[Any, Any]]:
         program = in_double(program_of(function, *args), editor)
@@ -64,7 +64,7 @@ def exact(here, kept, forked_workers, editor, tmp_path):
     return exact
 
 
-def test_constants_keep_the_value_that_they_have_in_float32(doubled):
+def test_constants_keep_their_float32_value(doubled):
     text = doubled("""
   func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
     %0 = stablehlo.constant dense<[0.1, 0x7F800000]> : tensor<2xf32>
@@ -75,7 +75,7 @@ def test_constants_keep_the_value_that_they_have_in_float32(doubled):
     assert "dense<[0.10000000149011612, 0x7FF0000000000000]> : tensor<2xf64>" in text
 
 
-def test_a_loop_and_what_it_calls_are_in_double_precision(exact):
+def test_loops_and_called_functions_run_in_double_precision(exact):
     def function(x):
         return jax.lax.fori_loop(0, 20, lambda _, y: y + jnp.sin(y) / 3, x), jnp.sort(x)[::-1]
 
@@ -88,7 +88,7 @@ def test_a_loop_and_what_it_calls_are_in_double_precision(exact):
     np.testing.assert_array_equal(ordered, np.sort(x)[::-1])
 
 
-def test_random_numbers_are_those_of_float32(exact):
+def test_random_numbers_stay_those_of_float32(exact):
     def function(seed):
         return jax.random.uniform(jax.random.key(seed), (8,))
 
@@ -97,7 +97,7 @@ def test_random_numbers_are_those_of_float32(exact):
     np.testing.assert_array_equal(found, np.asarray(function(3)).astype(np.float64))
 
 
-def test_lapack_and_complex_numbers_are_those_of_doubles(exact):
+def test_lapack_and_fft_run_in_double_precision(exact):
     def function(a):
         return jnp.linalg.cholesky(a), jnp.fft.ifft(jnp.fft.fft(a) * (0.5 + 0.1j))
 
@@ -108,7 +108,7 @@ def test_lapack_and_complex_numbers_are_those_of_doubles(exact):
     np.testing.assert_allclose(spectrum, np.fft.ifft(np.fft.fft(a.astype(np.float64)) * factor), atol=1e-14)
 
 
-def test_bfloat16_is_not_rounded_to(exact):
+def test_values_are_not_rounded_to_bfloat16(exact):
     x = np.linspace(0, 1, 7, dtype=np.float32)
     (found,) = exact(lambda x: (x.astype(jnp.bfloat16) * x * jnp.bfloat16(0.1)).astype(jnp.float32), x)
     np.testing.assert_array_equal(found, x.astype(np.float64) ** 2 * float(jnp.bfloat16(0.1)))
@@ -121,7 +121,7 @@ def test_bfloat16_is_not_rounded_to(exact):
         ("convert %arg0", "2xf8E4M3FN", "it computes in f8E4M3FN"),
     ],
 )
-def test_what_is_not_known_in_double_precision_has_no_reference(operation, kind, refused, doubled):
+def test_unknown_calls_and_small_floats_have_no_reference(operation, kind, refused, doubled):
     text = doubled(f"""
   func.func public @main(%arg0: tensor<2xf32>) -> tensor<{kind}> {{
     %0 = stablehlo.{operation} : (tensor<2xf32>) -> tensor<{kind}>
@@ -130,13 +130,13 @@ def test_what_is_not_known_in_double_precision_has_no_reference(operation, kind,
     assert text == refused
 
 
-def test_integers_alone_have_no_reference(editor):
+def test_a_program_of_integers_has_no_reference(editor):
     with pytest.raises(WhyError, match="in double precision, or without floats"):
         in_double(program_of(lambda x: x + 1, np.arange(3)), editor)
 
 
 @pytest.mark.parametrize(
-    ("written", "read", "told"),
+    ("written", "read", "sentence"),
     [
         (4e-6, 2e-6, "the reader is nearer to float64 than the writer (2.03e-06 against 4.05e-06)"),
         (2e-6, 4e-6, "the writer is nearer to float64 than the reader (2.03e-06 against 4.05e-06)"),
@@ -144,10 +144,10 @@ def test_integers_alone_have_no_reference(editor):
         (1.0, 1.5, "both are far from float64 (1.50e+00 and 1.00e+00): another sign or order, no rounding"),
     ],
 )
-def test_the_one_with_the_smaller_error_is_nearer(written, read, told):
-    """Errors of one element of two, relative to the output."""
+def test_the_side_with_the_smaller_error_is_nearer(written, read, sentence):
+    """One element of two is wrong, by an error relative to the output."""
     outputs = (leaves(np.float32([1 + error, 1])) for error in (written, read))
-    assert nearer(*outputs, leaves(np.ones(2))) == [f"output 0 float32[2]: {told}"]
+    assert nearer(*outputs, leaves(np.ones(2))) == [f"output 0 float32[2]: {sentence}"]
 
 
 def test_a_sum_that_rounds_to_zero_is_explained_by_float64(exact):
@@ -172,7 +172,7 @@ def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
 
 
 @pytest.mark.parametrize(
-    ("written", "read", "reference", "told"),
+    ("written", "read", "reference", "sentence"),
     [
         ([np.inf, 1], [np.nan, 1], [2, 1], ["inf in the writer: finite in float64, as in neither"]),
         ([np.inf, 1], [-np.inf, 1], [np.inf, 1], ["-inf in the reader", "inf in float64, as in the writer"]),
@@ -185,10 +185,10 @@ def test_a_root_of_a_rounding_error_is_explained_by_float64(exact):
         ),
     ],
 )
-def test_what_is_not_finite_on_one_side_is_told_by_float64(written, read, reference, told):
+def test_float64_decides_which_side_is_right_about_nan_and_inf(written, read, reference, sentence):
     dtype = np.complex64 if np.iscomplexobj(written) else np.float32
     (line,) = nearer(*(leaves(np.asarray(side, dtype)) for side in (written, read)), leaves(np.asarray(reference)))
-    assert [words for words in told if words not in line] == []
+    assert [words for words in sentence if words not in line] == []
 
 
 def test_elements_that_are_not_finite_come_before_errors():
@@ -203,7 +203,7 @@ def test_elements_that_are_not_finite_come_before_errors():
     assert nearer(leaves(written), leaves(written), leaves(np.ones(4))) == []
 
 
-def test_a_reference_of_zeros_still_says_who_is_nearer():
+def test_the_nearer_side_is_named_if_the_reference_is_zero():
     (line,) = nearer(leaves(np.float32([0, 0])), leaves(np.float32([1e-9, 0])), leaves(np.zeros(2)))
     assert "the writer is nearer to float64" in line
 
@@ -221,21 +221,21 @@ def moved(choice: Any) -> Result:
     return judge(outcome, choice.cell.golden, choice.options.policy)
 
 
-def test_several_devices_have_no_reference_and_one_line_says_so():
+def test_one_line_says_that_several_devices_have_no_reference():
     choice = choice_of("tests.compat.test_shardings.test_output_shardings", "0.9.2", "0.12.0.1")
     lines = reference_lines(choice, moved(choice), print)
-    assert lines == ["no reference in double precision: it is computed only on one CPU"]
+    assert lines == ["no reference in double precision: a reference is computed only for calls on one CPU"]
 
 
 @pytest.mark.parametrize(
-    ("read", "told"),
+    ("read", "sentence"),
     [
         (np.float32([1, np.nan, 3]), "output 0 float32[3]: 1 element is NaN in the reader and finite in the writer"),
         (np.float32([1, 2, 3]), "no reference in double precision: run once more in jaxlib 0.12.0.1, alone, it gives"),
     ],
 )
-def test_what_a_reader_gives_alone_decides_what_is_told(read, told, monkeypatch):
-    """Float64 tells a NaN; where no float differs, the text does not say that none differed in the cell."""
+def test_the_text_is_about_the_outputs_of_the_second_run(read, sentence, monkeypatch):
+    """A NaN of the second run is explained by float64. Where nothing differs in it, the text says so of that run."""
     written = (leaf_of(np.float32([1, 2, 3])),)
     monkeypatch.setattr(who_is_right, "from_npz", lambda _: written)
     monkeypatch.setattr(who_is_right, "flat_program", lambda *_: None)
@@ -249,12 +249,12 @@ def test_what_a_reader_gives_alone_decides_what_is_told(read, told, monkeypatch)
     )
     choice = choice_of("tests.compat.test_models.test_convolution", "0.12.0.1", "0.12.0.1")
     (line,) = reference_lines(choice, moved(choice), print)
-    assert line.startswith(told)
+    assert line.startswith(sentence)
 
 
 @pytest.mark.matrix
-def test_a_golden_of_this_repository_has_a_reference(monkeypatch):
-    """The writer's numbers are made worse: whether a reader rounds otherwise depends on its processor."""
+def test_a_real_golden_is_compared_in_double_precision(monkeypatch):
+    """Make the writer's numbers worse, since whether a reader rounds otherwise depends on its processor."""
     compare = who_is_right.nearer
 
     def with_worse(written, read, exact):

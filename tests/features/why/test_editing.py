@@ -52,7 +52,7 @@ def edited(editor) -> Callable[..., tuple[ModuleSummary, str]]:
     return edited
 
 
-def test_an_editor_that_is_not_entered_makes_no_folder(here, tmp_path, monkeypatch):
+def test_an_editor_makes_its_folder_only_when_entered(here, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     editor = ModuleEditor(this_interpreter(here))
     assert list(tmp_path.iterdir()) == []
@@ -71,7 +71,7 @@ def test_all_functions_are_inlined(edited):
     ]
 
 
-def test_a_branch_takes_the_place_of_its_operation(editor, edited):
+def test_a_branch_replaces_its_conditional(editor, edited):
     regions = editor.summary(parts_of(BRANCH)).edits["region"]
     summary, text = edited(BRANCH, regions[0])
     assert "stablehlo.case" not in text
@@ -80,7 +80,7 @@ def test_a_branch_takes_the_place_of_its_operation(editor, edited):
     assert "stablehlo.exponential" not in edited(BRANCH, regions[1])[1]
 
 
-def test_main_ends_early_and_returns_what_was_used_behind(editor, edited):
+def test_main_ends_early_and_returns_the_values_still_needed(editor, edited):
     end = editor.summary(parts_of(BRANCH)).edits["end"]
     summary, text = edited(BRANCH, end[1])
     assert summary.names == ("stablehlo.sine", "func.call", "stablehlo.add")
@@ -90,14 +90,14 @@ def test_main_ends_early_and_returns_what_was_used_behind(editor, edited):
     assert len(edited(BRANCH, end[2])[0].results) == 1
 
 
-def test_values_become_arguments_and_what_computed_them_goes(editor, edited):
+def test_a_value_becomes_an_argument_and_its_operations_go(editor, edited):
     case = editor.summary(parts_of(BRANCH)).edits["value"][2]
     summary, _ = edited(BRANCH, case)
     assert summary.names == ("stablehlo.slice", "stablehlo.concatenate")
     assert [(source.operation, source.type) for source in summary.arguments] == [(case[1], ((4,), "float32"))]
 
 
-def test_a_result_is_dropped_with_what_only_it_needs(edited):
+def test_a_result_is_dropped_with_its_own_operations(edited):
     summary, text = edited(BRANCH, ("result", 0))
     assert [source.was for source in summary.results] == [1]
     assert "concatenate" not in text
@@ -105,7 +105,7 @@ def test_a_result_is_dropped_with_what_only_it_needs(edited):
     assert "tf.aliasing_output = 0 : i32" in text
 
 
-def test_a_result_behind_a_dropped_one_needs_no_attributes(edited):
+def test_a_result_is_dropped_from_a_main_without_attributes(edited):
     kind = "tensor<2xf32>"
     main = f"func.func public @main(%arg0: {kind}, %arg1: {kind}) -> ({kind}, {kind})"
     text = f"{main} {{ return %arg0, %arg1 : {kind}, {kind} }}"
@@ -153,13 +153,13 @@ SINES = """
 """
 
 
-def test_a_size_changes_everywhere_or_nowhere(editor, edited):
+def test_a_size_changes_everywhere_or_is_refused(editor, edited):
     assert ("size", 4, 2) in editor.summary(parts_of(SINES)).edits["size"]
     _, text = edited(SINES, ("size", 4, 2))
     assert "4" not in text
     assert "slice %0 [0:2, 0:3]" in text
     refused, code, _ = editor.edited(parts_of(BRANCH), [("size", 4, 1)])
-    assert refused.refused == "what has the size 4 cannot have the size 1"
+    assert refused.refused == "its dimensions of size 4 cannot have size 1"
     assert code == b""
 
 
@@ -181,7 +181,7 @@ LOOP = """
 """
 
 
-def test_a_loop_runs_once_or_not_at_all(editor, edited):
+def test_a_loop_is_replaced_by_its_body_or_removed(editor, edited):
     edits = editor.summary(parts_of(LOOP)).edits
     (body,) = edits["region"]
     summary, _ = edited(LOOP, body)
@@ -190,7 +190,7 @@ def test_a_loop_runs_once_or_not_at_all(editor, edited):
     assert summary.names == ()
 
 
-def test_text_that_is_not_utf8_is_kept(edited):
+def test_text_that_is_not_utf8_is_preserved(edited):
     text = """
       func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
         %0 = stablehlo.custom_call @"a\\FFb"(%arg0) {backend_config = "\\FE\\00\\FF"} : (tensor<2xf32>) -> tensor<2xf32>
@@ -204,7 +204,7 @@ def test_text_that_is_not_utf8_is_kept(edited):
     assert '"\\FE\\00\\FF"' in changed
 
 
-def test_the_process_is_started_anew_where_a_module_ends_it(editor, edited):
+def test_the_editor_restarts_its_process_after_it_died(editor, edited):
     assert editor.summary(ModuleParts(b"no module", VERSION)).refused
     editor._process.kill()
     assert "died" in editor.summary(parts_of(LOOP)).refused

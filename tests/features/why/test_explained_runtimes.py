@@ -1,4 +1,4 @@
-"""Why a cell fails in a runtime that is not jaxlib: who is right, since which release, and a bundle for it alone."""
+"""Failures of cells in a runtime that is not jaxlib: who is right, since which release, and a bundle."""
 
 import dataclasses
 import json
@@ -43,7 +43,7 @@ def choice():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "outputs", "says"),
+    ("verdict", "outputs", "sentence"),
     [
         (Verdict.PASS, None, "stablehlo 0.12.0.1 agrees with the writer"),
         (Verdict.NUMERICS, 1.0, "stablehlo 0.12.0.1 agrees with the reader, and not with the writer"),
@@ -51,7 +51,7 @@ def choice():
         (Verdict.CRASH, None, "stablehlo 0.12.0.1 cannot run it (crash in stage run: Unsupported op)"),
     ],
 )
-def test_the_interpreter_says_whom_it_agrees_with(verdict, outputs, says, choice, monkeypatch):
+def test_the_interpreters_verdict_names_who_is_right(verdict, outputs, sentence, choice, monkeypatch):
     written = from_npz(choice.cell.golden.folder / OUTPUTS)
     moved = {by: tuple(dataclasses.replace(leaf, data=leaf.data + np.float32(by)) for leaf in written) for by in (1, 2)}
 
@@ -65,13 +65,13 @@ def test_the_interpreter_says_whom_it_agrees_with(verdict, outputs, says, choice
             yield Ran(outcome, moved[int(outputs)] if outputs else written)
 
     monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
-    assert interpreter_line(choice, print) == says
+    assert interpreter_line(choice, print) == sentence
 
 
 @pytest.mark.skipif(
     jax.__version_info__ < (0, 12), reason="needs jax 0.12: an older jax cannot parse the artifact that it rewrites"
 )
-def test_shardys_dialect_is_taken_out_for_the_interpreter(here, monkeypatch):
+def test_shardy_is_removed_for_the_interpreter(here, monkeypatch):
     ran = []
 
     def replayed(cells, *_, **__):
@@ -89,12 +89,12 @@ def test_shardys_dialect_is_taken_out_for_the_interpreter(here, monkeypatch):
     assert "sdy" not in converted
 
 
-def test_the_interpreter_is_not_asked_about_itself():
+def test_the_interpreter_is_not_compared_with_itself():
     assert interpreter_line(choice_of(CASE, "0.12.0.1", "stablehlo"), print) == ""
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "says"),
+    ("right", "wrong", "sentence"),
     [
         (
             ("0.12.0.1", "pjrt"),
@@ -106,24 +106,24 @@ def test_the_interpreter_is_not_asked_about_itself():
         (("iree==3.12.0",), (), ""),  # another release of the same runtime is nobody else
     ],
 )
-def test_one_runtime_alone_against_the_others(right, wrong, says, choice):
-    def read_in(name, verdict):
+def test_a_runtime_that_differs_alone_is_named(right, wrong, sentence, choice):
+    def result_in(name, verdict):
         (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
         return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader)
 
-    stored = [read_in(name, Verdict.PASS) for name in right] + [read_in(name, Verdict.NUMERICS) for name in wrong]
+    stored = [result_in(name, Verdict.PASS) for name in right] + [result_in(name, Verdict.NUMERICS) for name in wrong]
     chosen = dataclasses.replace(choice, stored=tuple(stored))
-    assert alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG)).startswith(says) is True
-    assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(says)
+    assert alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG)).startswith(sentence) is True
+    assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(sentence)
 
 
-def test_no_list_of_jax_is_asked_about_the_custom_calls_of_another_runtime():
+def test_jaxs_lists_are_not_used_for_another_runtimes_calls():
     choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "pjrt==0.12.0.1")
     found = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.COMPILE, message="No FFI handler"))
     assert "jaxlib pjrt" not in str(found)
 
 
-def test_a_known_refusal_of_a_runtime_is_the_cause_and_its_way_out_the_first_step():
+def test_a_known_refusal_names_the_cause_and_the_first_step():
     choice = choice_of("tests.compat.test_models.test_convolution", "0.12.0.1", "litert==2.3.0")
     message = "a loop (while, scan, fori_loop), which litert-converter cannot write: unroll it\nFailed to export"
     found = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.COMPILE, message=message))
@@ -136,18 +136,18 @@ def test_a_known_refusal_of_a_runtime_is_the_cause_and_its_way_out_the_first_ste
     ("works", "pin"),
     [(("0.12.0.1", "litert==2.3.0"), ""), (("litert==2.3.0", "iree==3.9.0"), "Pin: it works in iree 3.9.0.")],
 )
-def test_a_pin_is_a_release_of_the_same_runtime(works, pin, choice):
-    def read_in(name):
+def test_the_suggested_pin_is_of_the_same_runtime(works, pin, choice):
+    def result_in(name):
         (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
         return msgspec.structs.replace(judged(choice, Verdict.PASS, **WRONG), reader=reader)
 
-    chosen = dataclasses.replace(choice, stored=tuple(map(read_in, works)))
+    chosen = dataclasses.replace(choice, stored=tuple(map(result_in, works)))
     steps = explain(chosen, judged(choice, Verdict.NUMERICS, **WRONG)).steps
     assert [step for step in steps if step.startswith("Pin")] == ([pin] if pin else [])
 
 
 @pytest.mark.parametrize("looks_like", ["the elements that differ are zero", "beyond the range: up to 3e+12", ""])
-def test_no_rule_is_a_step_for_garbage(looks_like, choice):
+def test_no_numbers_rule_is_suggested_for_garbage(looks_like, choice):
     steps = " ".join(explain(choice, judged(choice, Verdict.NUMERICS, **WRONG, looks_like=looks_like)).steps)
     assert ("a rule in `numbers`" in steps) is not bool(looks_like)
     assert ("No rule allows such numbers" in steps) is bool(looks_like)
@@ -156,7 +156,7 @@ def test_no_rule_is_a_step_for_garbage(looks_like, choice):
 # --- since which release ----------------------------------------------------------------------------------------------
 
 
-def test_a_bisection_walks_the_releases_of_the_runtime():
+def test_a_bisection_tries_the_releases_of_the_runtime():
     bad, good = (runtime_readers(f"tensorflow=={version}", CALENDAR)[0] for version in ("2.18.1", "2.21.0"))
     row = [release.name for release in bisection.between(good, bad, CALENDAR)]
     assert row == [f"tensorflow=={version}" for version in ("2.21.0", "2.19.1", "2.20.0", "2.18.1")]  # by build date

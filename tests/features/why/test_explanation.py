@@ -58,11 +58,11 @@ CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
 
 
 @pytest.mark.parametrize(
-    ("case", "writer", "reader", "verdict", "result", "cause", "told", "untold"),
+    ("case", "writer", "reader", "verdict", "result", "cause", "expected", "unexpected"),
     [
         (CHOLESKY, "0.6.2", "0.12.0.1", "refused", {}, FailureCause.EXPIRED, EXPIRED, "jaxexport bisect"),
         (DERIVATIVE, "0.12.0.1", "0.8.1", "error", {}, FailureCause.FORMAT, "reads 0 devices|`deployed:`", "forecast"),
-        # Another artifact gives the same numbers.
+        # A converted artifact would give the same numbers.
         (CHOLESKY, *NEWEST, "numerics", FAR, FailureCause.NUMBERS, "jaxexport reduce|`numbers` of the", "convert"),
         (CHOLESKY, *NEWEST, "error", NO_CALL, FailureCause.REGISTRATION, "register=", "jaxexport bisect"),
         (CHOLESKY, *NEWEST, "crash", {"signal": 11}, FailureCause.UNKNOWN, CRASHED, "jaxexport reduce"),
@@ -70,15 +70,15 @@ CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
         (CHOLESKY, "0.9.2", "0.9.2", "crash", SEGV, FailureCause.UPSTREAM, "lapack-cold-process", "goldens verify"),
     ],
 )
-def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, result, cause, told, untold):
+def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, result, cause, expected, unexpected):
     found = explained(case, writer, reader, Verdict(verdict), **result)
     assert found.cause is cause
     text = " ".join((found.because, *(words for _, words in found.evidence), *found.steps, *found.earlier))
-    assert [words for words in told.split("|") if words not in text] == []
-    assert untold not in text
+    assert [words for words in expected.split("|") if words not in text] == []
+    assert unexpected not in text
 
 
-def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
+def test_wrong_numbers_are_explained_with_a_reference():
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     result = judged(
         choice, Verdict.NUMERICS, stage=Stage.COMPARE, max_abs_error=0.5, looks_like="rounding: errors of both signs"
@@ -89,7 +89,7 @@ def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
     assert next(text for text in found.steps if "to JAX" in text).startswith("If that operation is wrong, report it")
 
 
-def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():
+def test_no_release_is_blamed_if_the_writer_fails_too():
     found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.ERROR)
     assert found.cause is FailureCause.OWN_WRITER
     assert found.steps == (
@@ -97,7 +97,7 @@ def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():
     )
 
 
-def test_other_numbers_of_its_own_writer_are_explained_by_the_processor():
+def test_the_processor_explains_the_writers_own_other_numbers():
     both = "written on x86_64 AMX, read on x86_64 AVX2"
     found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.NUMERICS, processors=both, **FAR)
     assert found.cause is FailureCause.PROCESSOR
@@ -105,7 +105,7 @@ def test_other_numbers_of_its_own_writer_are_explained_by_the_processor():
     assert found.steps[0].startswith("Replay it on the processor that wrote it")
 
 
-def test_what_no_release_compiles_for_a_device_is_a_limit_of_it():
+def test_a_device_limit_is_named_if_the_writer_fails_alike():
     choice = choice_of("tests.compat.test_accelerators.test_lu", "0.12.0.1", "0.12.0.1", "tpu:compile")
     failed = {"stage": Stage.COMPILE, "message": "UNIMPLEMENTED: no such dot", "device": "TPU v5 lite"}
     result = judged(choice, Verdict.ERROR, **failed, control=Control.ALIKE)
@@ -117,7 +117,7 @@ def test_what_no_release_compiles_for_a_device_is_a_limit_of_it():
     )
 
 
-def test_other_releases_of_the_golden_are_listed_by_build_date():
+def test_stored_results_are_listed_by_build_date():
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     stored = [judged(choice_of(CHOLESKY, "0.11.0", reader), Verdict.PASS) for reader in ("0.11.1", "0.11.0")]
     found = explain(replace(choice, stored=(*stored,)), judged(choice, Verdict.ERROR))
@@ -134,7 +134,7 @@ def test_a_cell_that_does_not_fail_is_not_explained(verdict, text):
         result_of(replace(choice, stored=(stored,)), print)
 
 
-def test_a_cell_of_no_stored_run_says_that_the_cache_may_have_it(monkeypatch):
+def test_a_cell_without_a_stored_run_is_replayed(monkeypatch):
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     lines: list[str] = []
 

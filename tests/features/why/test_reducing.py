@@ -1,4 +1,4 @@
-"""A reduction in the release that is installed, where an artifact calls a function that nobody has registered."""
+"""`jaxexport reduce` in the installed release, of an artifact with a custom call that nothing registers."""
 
 import dataclasses
 import functools
@@ -105,7 +105,7 @@ def reduced(here, kept, forked_workers, tmp_path) -> Callable[..., Reduced]:
     return reduced
 
 
-def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, reduced, tmp_path):
+def test_only_the_failing_call_is_left_even_if_interrupted(golden_of, reduced, tmp_path):
     golden = golden_of(uses_an_unknown_call, np.arange(2, dtype=np.float32), np.int32(1))
     seen: list[str] = []
 
@@ -132,7 +132,7 @@ def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, re
     assert str(argument) == "float32[1]"
     assert TARGET.encode() in (folder / "module.mlir").read_bytes()
     assert (folder / STEPS).read_bytes().count(b"\n") == 1 + len(done.steps)
-    assert not (folder / "golden.yaml").exists()  # nobody has said which outputs are right
+    assert not (folder / "golden.yaml").exists()  # the right outputs are not known
     artifact = (folder / ARTIFACT).read_bytes()
     assert [call.target for call in read_bytes(artifact).custom_calls] == [TARGET]
     with pytest.raises(Exception, match=TARGET):
@@ -150,8 +150,8 @@ fails_backwards.defvjp(
 )
 
 
-def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced, tmp_path):
-    """The derivative has flat arguments, and needs no module that registers nodes."""
+def test_a_failing_derivative_is_reduced_alone(golden_of, reduced, tmp_path):
+    """Arguments of a derivative are flat, so that no module that registers pytree nodes is needed."""
     x = np.float32([3, 4])
     golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
     done = reduced(golden)
@@ -162,7 +162,7 @@ def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced, tmp
     assert not list((tmp_path / "reduced").glob("*.register.py"))
 
 
-def test_what_works_here_is_not_reduced(golden_of, reduced, tmp_path):
+def test_a_cell_that_passes_here_is_not_reduced(golden_of, reduced, tmp_path):
     x = np.arange(4, dtype=np.float32)
     golden = golden_of(lambda x: x + 1, x, outputs=[leaf_of(x + 1)])
     with pytest.raises(NotReproducedError, match="works here: pass") as error:
@@ -171,17 +171,17 @@ def test_what_works_here_is_not_reduced(golden_of, reduced, tmp_path):
     assert not (tmp_path / "reduced").exists()
 
 
-def test_numbers_need_a_second_reader(golden_of, reduced):
+def test_reducing_wrong_numbers_needs_a_good_release(golden_of, reduced):
     x = np.arange(4, dtype=np.float32)
     with pytest.raises(WhyError, match="with --good, name a release that gives other numbers"):
         reduced(golden_of(lambda x: x + 1, x, outputs=[leaf_of(x + 2)]))
 
 
 @pytest.mark.matrix  # two workers of their own
-def test_numbers_are_followed_to_the_operation_that_differs(golden_of, here, tmp_path):
-    """A reader leaves out what is added and subtracted again, and the digits that this would lose stay.
+def test_wrong_numbers_are_traced_to_their_first_operation(golden_of, here, tmp_path):
+    """A reader that simplifies x + 1e8 - 1e8 to x keeps the digits that rounding would lose.
 
-    Until 0.11 every one does, newer ones with XLA's fast math.
+    Releases up to 0.11 do so, newer ones with XLA's fast math.
     """
     x = np.linspace(1, 2, 4, dtype=np.float32)
     golden = golden_of(loses_digits, x, outputs=[leaf_of(x * 2), leaf_of(x * 3)])
@@ -210,23 +210,23 @@ def test_numbers_are_followed_to_the_operation_that_differs(golden_of, here, tmp
 
 
 @pytest.mark.parametrize("lines", [b"", b"{}\n", b'{"cell": 1}\n', b"\xff\xfe\n", b"[" * 2_000 + b"\n"])
-def test_a_folder_that_is_no_reduction_is_not_continued(lines, golden_of, reduced, tmp_path):
+def test_resume_refuses_a_folder_without_a_reduction(lines, golden_of, reduced, tmp_path):
     folder = tmp_path / "reduced"
     folder.mkdir()
     (folder / STEPS).write_bytes(lines)
-    with pytest.raises(WhyError, match="expected what `jaxexport reduce` writes"):
+    with pytest.raises(WhyError, match="expected the files of `jaxexport reduce`"):
         reduced(golden_of(lambda x: x, np.ones(2, np.float32)), resume=True)
     assert (folder / STEPS).read_bytes() == lines
 
 
-def test_only_what_a_reduction_has_written_is_continued(golden_of, reduced, tmp_path):
-    """A folder may be of another machine: its program is audited, and what else is in it is not lost."""
+def test_resume_refuses_foreign_files_goldens_and_programs(golden_of, reduced, tmp_path):
+    """A folder may come from another machine: its program is audited, and other files in it are not lost."""
     folder = tmp_path / "reduced"
     golden = golden_of(uses_an_unknown_call, np.arange(2, dtype=np.float32), np.int32(1))
     with pytest.raises(KeyboardInterrupt):
         reduced(golden, notify=interrupt)
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(WhyError, match=r"found notes\.txt too, which would be lost"):
+    with pytest.raises(WhyError, match=r"found notes\.txt too, which would be deleted"):
         reduced(golden, resume=True)
     assert (folder / "notes.txt").read_text() == "mine"
     (folder / "notes.txt").unlink()
@@ -248,8 +248,8 @@ def interrupt(_: str) -> None:
     raise KeyboardInterrupt
 
 
-def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked_workers, jaxexport, monkeypatch):
-    """`jaxexport reduce` of the one failing cell of a folder, with its golden and nothing else."""
+def test_reduce_works_from_another_machines_results(golden_of, here, kept, forked_workers, jaxexport, monkeypatch):
+    """Reduce the only failing cell of a folder of results, with nothing else but its golden."""
     golden = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(jnp.sin(x)), np.ones(2, np.float32))
     elsewhere = golden.folder.parents[2]
     monkeypatch.chdir(elsewhere)
@@ -275,38 +275,38 @@ def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked
 
 @pytest.fixture
 def refused(jaxexport, tmp_path, monkeypatch) -> Callable[..., None]:
-    """`jaxexport reduce` of a golden by 0.9.2 in the reader 0.10.2 is bad input before an environment is built."""
+    """The function that asserts that `jaxexport reduce` with these options is bad input and builds no environment."""
     monkeypatch.setattr(choice, "ReaderEnvironments", None)
     write_golden(GoldenStore(tmp_path / "golden"), manifest("tests.test_a.test_f", "0.9.2"))
 
-    def refused(words: str, *said: str) -> None:
+    def refused(words: str, *message: str) -> None:
         cell = ("--case", "tests.test_a.test_f", "--reader", "0.10.2")
-        assert_bad_input(jaxexport("reduce", *cell, *words.split()), *said)
+        assert_bad_input(jaxexport("reduce", *cell, *words.split()), *message)
 
     return refused
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("", ("Missing option", "--output")),
         ("-o .", (".: is the current folder, which is not replaced.",)),
         ("-o link", ("link: is the current folder, which is not replaced.",)),
         ("-o out --good 0.10.2", ("--good 0.10.2: is the release in which the cell fails.",)),
         ("-o out --good 0.10.3", ("0.10.3",)),
-        ("-o mine", ("mine: expected no folder or an empty one, found something.", "--resume")),
+        ("-o mine", ("mine: expected no folder or an empty one, found files in it.", "--resume")),
     ],
 )
-def test_what_cannot_be_reduced_is_bad_input(words, said, refused, tmp_path):
+def test_wrong_options_of_reduce_are_bad_input(words, message, refused, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     notes = tmp_path / "mine" / "notes.txt"
     notes.parent.mkdir()
     notes.write_text("mine")
-    refused(words, *said)
+    refused(words, *message)
     assert notes.read_text() == "mine"
 
 
-def test_no_smaller_program_is_written_through_a_link(refused, tmp_path):
+def test_reduce_refuses_an_output_that_is_a_symbolic_link(refused, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "link").symlink_to("mine")
     refused("-o link", "link: expected no folder or an empty one, found a symbolic link.")
@@ -327,7 +327,7 @@ def test_a_divergence_is_measured_by_the_largest_element():
     assert divergence(leaves(nothing), leaves(nothing)) == Divergence()
 
 
-def test_half_of_a_difference_has_to_be_left():
+def test_a_reduction_keeps_at_least_half_of_the_difference():
     assert Divergence(4.0).is_enough_for(Divergence(8.0))
     assert not Divergence(3.0).is_enough_for(Divergence(8.0))
     assert not Divergence().is_enough_for(Divergence(0.1))

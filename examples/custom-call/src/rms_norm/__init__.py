@@ -17,7 +17,7 @@ rms_norm_p.def_abstract_eval(lambda x, *, eps: jax.core.ShapedArray(x.shape, x.d
 
 
 def rms_norm(x, eps=1e-6):
-    """Each row of `x`, float32, divided by its root mean square."""
+    """Return each row of `x`, float32, divided by its root mean square."""
     return rms_norm_p.bind(x, eps=eps)
 
 

@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     try:
         data = exported_again((folder / "original.jaxexport").read_bytes(), job["vjp_order"])
         (folder / "again.jaxexport").write_bytes(data)
-    except Exception as error:  # whatever it is: this release does not export it
+    except Exception as error:  # whatever it is, this release does not export it
         result = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
     (folder / "result.json").write_text(json.dumps(result))
 

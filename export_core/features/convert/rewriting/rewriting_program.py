@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
         result = {"rewrites": rewrites, "by": version.__version__}
     except NotRewritableError as refused:
         result = {"refused": str(refused)[:LONGEST_REASON]}
-    except Exception as error:  # a part of jaxlib that is not as it was: nothing is written
+    except Exception as error:  # a part of jaxlib that has changed: nothing is written
         result = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
     (folder / "result.json").write_text(json.dumps(result))
 
@@ -60,7 +60,7 @@ def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
             done.update(shardy.shardings_as_xlas(module))
         if job["plain"]:
             done.update(shardy.without_calls(module))
-        attempt("what was rewritten is no valid module", module.operation.verify)
+        attempt("the rewritten module is not valid", module.operation.verify)
         return written(module, job["stablehlo"])
 
 

@@ -93,7 +93,7 @@ def main() -> None:
             reply = answer(json.loads(line))
         except NotEditableError as refused:
             reply = {"refused": str(refused)[:LONGEST_REASON]}
-        except Exception as error:  # whatever MLIR raises: this candidate is none
+        except Exception as error:  # whatever MLIR raises, this candidate is no module
             reply = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
         print(json.dumps(reply), file=replies, flush=True)
 
@@ -253,7 +253,7 @@ def _with_size(program: Program, size: int, to: int) -> Program:
         changed = re.sub(pattern.replace(b"%d", b"%d" % size), b"%d" % to, text)
         with contextlib.suppress(ir.MLIRError):
             return Program(ir.Module.parse(changed), program.leading, program.tokens)
-    raise NotEditableError(f"what has the size {size} cannot have the size {to}")
+    raise NotEditableError(f"its dimensions of size {size} cannot have size {to}")
 
 
 # --- values and their types -------------------------------------------------------------------------------------------

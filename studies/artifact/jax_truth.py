@@ -1,7 +1,7 @@
-"""Makes the artifacts of tests/artifact/data, and beside each what jax and jaxlib say of it: run by one release's Python.
+"""The maker of tests/artifact/data: artifacts, and what jax and jaxlib read in each. One release's Python runs it.
 
-python said_by_jax.py DIRECTORY [CASE ...]     writes DIRECTORY/<jax version>/<case>.jaxexport and truth.json
-python said_by_jax.py --truth DIRECTORY        deserializes every artifact in it and writes truth.json
+python jax_truth.py DIRECTORY [CASE ...]     writes DIRECTORY/<jax version>/<case>.jaxexport and truth.json
+python jax_truth.py --truth DIRECTORY        deserializes every artifact in it and writes truth.json
 """
 
 import json
@@ -105,7 +105,7 @@ def count(op, counts, targets, functions):
 
 
 def of_module(text):
-    """Say what jaxlib's own walk finds in a module."""
+    """Return what jaxlib's own walk finds in a module."""
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
 
@@ -116,8 +116,8 @@ def of_module(text):
         return {"op_counts": counts, "targets": sorted(targets), "functions": functions}
 
 
-def sharding_said(hlo, named):
-    """What a deserialized sharding is: named since 0.9.0 where jax reads names, XLA's own protobuf otherwise."""
+def sharding_text(hlo, named):
+    """Return a deserialized sharding as data: named since 0.9.0 where jax reads names, else XLA's protobuf."""
     if named is not None:
         mesh = named.mesh
         axes = [list(mesh.axis_names), list(mesh.axis_sizes), [kind.name for kind in mesh.axis_types]]
@@ -126,14 +126,14 @@ def sharding_said(hlo, named):
     return None if hlo is None else ["hlo", hlo.to_proto().SerializeToString().hex()]
 
 
-def shardings_said(exported, side):
+def sharding_texts(exported, side):
     hlo = getattr(exported, f"{side}_shardings_hlo")
     named = getattr(exported, f"_{side}_named_shardings", None) or [None] * len(hlo)
-    return [sharding_said(*both) for both in zip(hlo, named)]  # noqa: B905 - of one length
+    return [sharding_text(*both) for both in zip(hlo, named)]  # noqa: B905 - of one length
 
 
 def details(exported):
-    """The fields that only a comparison of everything asks for."""
+    """Return the fields that only reader_check.py compares."""
     return {
         "module_sha256": hashlib.sha256(exported.mlir_module_serialized).hexdigest(),
         "unordered_effects": [str(type(e)) for e in exported.unordered_effects],
@@ -141,23 +141,23 @@ def details(exported):
             getattr(getattr(a, "memory_space", None), "name", "Device").lower()
             for a in (*exported.in_avals, *exported.out_avals)
         ],
-        "in_shardings": shardings_said(exported, "in"),
-        "out_shardings": shardings_said(exported, "out"),
+        "in_shardings": sharding_texts(exported, "in"),
+        "out_shardings": sharding_texts(exported, "out"),
     }
 
 
-def aval_said(aval):
+def aval_text(aval):
     dtype = "float0" if aval.dtype == jax.dtypes.float0 else aval.dtype
     return f"{dtype}[{','.join(map(str, aval.shape))}]"
 
 
 def truth(exported, vjp_order):
-    said = {
+    facts = {
         "fun_name": exported.fun_name,
         "in_tree": str(exported.in_tree),
         "out_tree": str(exported.out_tree),
-        "in_avals": [aval_said(a) for a in exported.in_avals],
-        "out_avals": [aval_said(a) for a in exported.out_avals],
+        "in_avals": [aval_text(a) for a in exported.in_avals],
+        "out_avals": [aval_text(a) for a in exported.out_avals],
         "platforms": list(exported.platforms),
         "nr_devices": exported.nr_devices,
         "calling_convention_version": exported.calling_convention_version,
@@ -169,14 +169,14 @@ def truth(exported, vjp_order):
         **of_module(exported.mlir_module()),
     }
     if vjp_order:
-        said["vjp"] = truth(exported.vjp(), vjp_order - 1)
-    return said
+        facts["vjp"] = truth(exported.vjp(), vjp_order - 1)
+    return facts
 
 
 def main(directory: str, *chosen: str) -> None:
     folder = pathlib.Path(directory) / jax.__version__
     folder.mkdir(parents=True, exist_ok=True)
-    said = {}
+    facts = {}
     for name, make in CASES.items():
         if chosen and name not in chosen:
             continue
@@ -188,20 +188,20 @@ def main(directory: str, *chosen: str) -> None:
             print(jax.__version__, name, "cannot be made:", type(error).__name__, str(error)[:80])
             continue
         (folder / f"{name}.jaxexport").write_bytes(data)
-        said[name] = truth(exported, order)
-    (folder / "truth.json").write_text(json.dumps(said, sort_keys=True))
+        facts[name] = truth(exported, order)
+    (folder / "truth.json").write_text(json.dumps(facts, sort_keys=True))
 
 
 def of_files(directory: str) -> None:
-    """What `jax.export.deserialize` and jaxlib say of every artifact in a folder."""
+    """Write what `jax.export.deserialize` and jaxlib read in every artifact of a folder."""
     folder = pathlib.Path(directory)
-    said = {}
+    facts = {}
     for path in sorted(folder.glob("*.jaxexport")):
         levels = [export.deserialize(bytearray(path.read_bytes()))]
         while levels[-1].has_vjp():
             levels.append(levels[-1].vjp())
-        said[path.stem] = [{**truth(level, 0), **details(level)} for level in levels]
-    (folder / "truth.json").write_text(json.dumps(said, sort_keys=True))
+        facts[path.stem] = [{**truth(level, 0), **details(level)} for level in levels]
+    (folder / "truth.json").write_text(json.dumps(facts, sort_keys=True))
 
 
 if __name__ == "__main__":

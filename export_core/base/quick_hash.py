@@ -1,0 +1,15 @@
+"""SHA-256 of little data without OpenSSL: to load that takes 4 ms, longer than to read an artifact."""
+
+_LITTLE = 1 << 19  # The bytes up to which CPython's own SHA-256, a sixth as fast as OpenSSL's, takes less than 4 ms.
+
+
+def sha256_of(data: bytes | bytearray | memoryview) -> str:
+    """Return the SHA-256 of data as 64 hexadecimal digits."""
+    if len(data) > _LITTLE:
+        from hashlib import sha256
+    else:
+        try:  # As `random` of CPython does; it is in CPython since 3.12.
+            from _sha2 import sha256  # type: ignore[import-not-found,no-redef,unused-ignore]
+        except ImportError:
+            from hashlib import sha256
+    return str(sha256(data).hexdigest())

@@ -168,7 +168,7 @@ DOES_NOT: Mapping[Field, str] = _spread(
             (Options, "refused_on"),
             (MARKER, "refused_on spread_over"),
             (Policy, "deployed required fail_on custom_call_changes changed_inputs unused_goldens"),
-            (DeploymentTarget, "name jaxlib reader platform since until cases location"),
+            (DeploymentTarget, "name jaxlib reader platform settings since until cases location"),
             (Required, "readers writers platforms cells"),
             (CustomCallChange, "old new introduced release reason owner issue"),
         ],

@@ -122,7 +122,7 @@ def forecasts(
             yield Forecast(load.reader, platform, no, no, no, no)
             continue
         release = load.reader.release
-        own_settings = (*settings, *release.settings)
+        own_settings = _abilities(settings, release.x64) + release.settings
         found: list[list[tuple[str, Reason]]] = [[], [], [], []]
         found[LOADS] += [(YES if load.ok else UNKNOWN, Reason(text)) for text in load.reasons]
         for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
@@ -131,6 +131,13 @@ def forecasts(
             for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
                 found[question].append((answer, reason))
         yield Forecast(load.reader, platform, *(_answers(found) if any(found) else _ALL))
+
+
+def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
+    """Return the flags of a reader, of which its own settings may turn 64-bit numbers on or off."""
+    if x64 is None:
+        return tuple(settings)
+    return (*(setting for setting in settings if setting != X64), *([X64] if x64 else []))
 
 
 def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:

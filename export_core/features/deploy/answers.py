@@ -271,7 +271,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     own = stored[target.release]
     by_loading = own is None or own.stage in _LOADING
     issue = question.issues.get(own.upstream) if own else None
-    fixed_on = built[issue.mended_in] if issue and issue.mended_in in built else None
+    fixed_on = built_on(issue.mended_in, question.calendar) if issue and issue.mended_in else None
 
     def works(version: str) -> bool | None:
         result = stored[version]
@@ -292,11 +292,12 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
     """Return the releases of what runs in a target, by name as a reader, oldest build first, with their build dates."""
+    own = parts_of(target.release)[2]
     if target.reader:
-        runtime, (*_, own) = runtime_of(target.reader), parts_of(target.reader)
+        runtime = runtime_of(target.reader)
         return {f"{runtime.name}=={version}{own}": entry.built for version, entry in runtime.known(calendar).items()}
     versions = {*calendar.versions(), target.jaxlib}
-    return {version: calendar.built(version) for version in sorted(versions, key=calendar.built)}
+    return {f"{version}{own}": calendar.built(version) for version in sorted(versions, key=calendar.built)}
 
 
 def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
@@ -488,8 +489,9 @@ def target_findings(run: Run) -> Iterator[Finding]:
         where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
         if not target.cells:
-            works = "no cell of it was in this run"
-            if not any(problem.startswith(target.no_cell) for problem in run.summary.uncovered):
+            is_shard = run.summary.shard is not None
+            works = f"no cell of it was in {'this shard' if is_shard else 'this run'}"
+            if not (is_shard or any(problem.startswith(target.no_cell) for problem in run.summary.uncovered)):
                 works += "; `jaxexport matrix --readers deployed` runs them"
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")

@@ -152,7 +152,7 @@ def forecast(
     """
     calendar = calendar.as_of(as_of)
     targets = {target.name: target for target in policy.deployed}
-    named = [targets[name].release if name in targets else name for name in deployed]
+    named = [targets[name].jaxlib or targets[name].release if name in targets else name for name in deployed]
     versions = [name for name in named if "==" not in name]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
     # As if the policy named all of them: what is retained and retired depends on them too. Targets have an end anyway.
@@ -358,7 +358,8 @@ def foreseen_readers(
     read: dict[str, Artifact] = {}
     for name in names:
         promise = _promise_of(name, calendar) if "==" in name else None
-        reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
+        reader = find_reader(name, terms, calendar)
+        own = [target for target in targets if name in (target.release, target.jaxlib)]
         # The window of a jaxlib needs no artifact: a missing file is no error here.
         needed = [golden for golden in goldens if "==" in name or golden.artifact.is_file()]
         here = [golden for golden in needed if _has_to_run(golden, own)]

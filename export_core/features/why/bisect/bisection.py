@@ -249,11 +249,14 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
     works = [
         result
         for result in choice.stored
-        if result.verdict.works and result.reader.family == reader.family and by is not BisectBy.NUMBERS
+        if result.verdict.works
+        and (result.reader.family, result.reader.settings) == (reader.family, reader.settings)
+        and by is not BisectBy.NUMBERS
     ]
     names = [near.reader.pair for near in sorted(works, key=distance)]
-    newest = [f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()]
-    names += [reader.family + parts_of(reader.name)[2]] if reader.runtime else newest
+    own = parts_of(reader.name)[2]
+    newest = [f"{writer.jaxlib}-jax{writer.jax}{own}", f"{choice.plan.calendar.newest()}{own}"]
+    names += [f"{reader.family}{own}"] if reader.runtime else newest
     releases: dict[Release, None] = {}
     for name in names:
         with contextlib.suppress(ReleaseError):  # it was withdrawn, or is not published by the day that was asked for
@@ -283,7 +286,8 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
             return final.release(jaxlib)
         return calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
 
-    inner = [released(jaxlib) for jaxlib in calendar.versions() if jaxlib not in (first.jaxlib, second.jaxlib)]
+    versions = (jaxlib for jaxlib in calendar.versions() if jaxlib not in (first.jaxlib, second.jaxlib))
+    inner = [structs.replace(released(jaxlib), with_settings=first.with_settings) for jaxlib in versions]
     row = sorted(
         {*inner, first, second},
         key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)),

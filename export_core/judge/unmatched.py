@@ -83,7 +83,7 @@ class Unmatched(NamedTuple):
 
 
 NO_BASELINE = (
-    f"{BONUS_LOST}: no baseline says what was a bonus, so nothing is checked. `jaxexport judge --baseline OLD` does."
+    f"{BONUS_LOST}: no baseline was given, so a lost bonus is not found. Name one: `jaxexport judge --baseline OLD`."
 )
 """The sentence for a run without a baseline, where the policy asks whether a bonus is lost."""
 

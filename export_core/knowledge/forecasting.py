@@ -15,7 +15,7 @@ from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About
-from export_core.knowledge.entries import Entry, entries_of
+from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
 
@@ -177,7 +177,7 @@ def _by_bytes(
                 yield (
                     builds,
                     UNKNOWN,
-                    Reason(f"nobody has seen {few(names)} in {reader.release.title}", "`jaxexport matrix` runs it."),
+                    Reason(f"no run of {few(names)} in {reader.release.title} is known", "`jaxexport matrix` runs it."),
                 )
         for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
             if not call.runs_on_cpu:
@@ -200,7 +200,7 @@ def _by_bytes(
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
         yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
-        need = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
+        need = f"it needs {devices} devices, and its envelope has {artifact.devices}: pass arguments on such a mesh"
         yield COMPILES, YES_BUT, Reason(need)
     elif devices > 1 and DEVICES not in settings:
         yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")

@@ -363,6 +363,6 @@ def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLI
         done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
         last, *_ = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} does not say its StableHLO versions: {last}")
+        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} reports no StableHLO versions: {last}")
     current, four_weeks, twelve_weeks = json.loads(done.stdout)
     return current, four_weeks, twelve_weeks

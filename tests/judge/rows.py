@@ -1,4 +1,4 @@
-"""A golden for each verdict, made from a real one: what a reader does with it is the reader's own doing."""
+"""Goldens made from a real one so that a real reader comes to each verdict."""
 
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 CASE, WRITER = "tests.compat.test_programs.test_sort", "0.9.2"
 FOR_TPU = "tests.compat.test_platforms.test_every_platform"
 OWN = GoldenStore(Path(__file__).parents[2] / "golden")
-ITS_OWN = "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n"
-WITHOUT_END = "import time\ntime.sleep(600)\n"
+ENDS_ITS_PROCESS = "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n"
+NEVER_ENDS = "import time\ntime.sleep(600)\n"
 
 
 def write_rows(root: Path) -> None:
-    """Cases named as the verdict that a reader must come to, all by the writer 0.9.2."""
+    """Write a golden by 0.9.2 for each verdict; its case is named by the verdict that a reader must come to."""
     kept, for_tpu = (
         next(golden for golden in OWN.generations(case) if golden.manifest.writer.jaxlib == WRITER)
         for case in (CASE, FOR_TPU)
@@ -50,12 +50,12 @@ def write_rows(root: Path) -> None:
     write("numerics", outputs=other)
     envelope = read_bytes(plain[ARTIFACT]).envelope
     assert envelope
-    # A golden that says, wrongly, that it runs where it was written: the reader refuses it there.
+    # A golden that claims to run where it was written, although its artifact is for TPU: the reader refuses it.
     lifted = {"platforms": ("tpu",), "disabled_checks": {"platform": "it says so"}}
     write("refused", options=lifted, artifact=encode(envelope._replace(platforms=("tpu",))))
     write("error", inputs=to_npz([leaf_of(np.zeros(3, np.float32))]))
-    write("crash", ITS_OWN)
-    write("timeout", WITHOUT_END)
+    write("crash", ENDS_ITS_PROCESS)
+    write("timeout", NEVER_ENDS)
     GoldenStore(root).write(
         msgspec.structs.replace(for_tpu.manifest, case="compiled"),
         {name: (for_tpu.folder / name).read_bytes() for name in for_tpu.manifest.files},

@@ -1,4 +1,4 @@
-"""Everything that makes a verdict say less is listed with its reason, from one table of all fields."""
+"""What weakens a verdict: one table of all fields says which do, and a run lists each with its reason."""
 
 from collections.abc import Mapping
 from types import MappingProxyType, SimpleNamespace
@@ -30,7 +30,7 @@ NAN = to_npz([leaf_of(np.full(2, np.nan, np.float32))])
 
 
 def on_disk(root, made, outputs=b"", noise_npz=b""):
-    """A golden with its arrays, and with a manifest that need not follow the rules of one that is read."""
+    """Write a golden whose manifest need not follow the rules of a stored one, and return it in a list."""
     folder = root / made.case / made.writer.id
     folder.mkdir(parents=True)
     given = {name: content for name, content in ((OUTPUTS, outputs), (NOISE, noise_npz)) if content}
@@ -70,8 +70,8 @@ def test_one_target_with_two_reasons_is_reported_twice():
 
 def test_the_report_ends_with_what_was_accepted():
     made = summarize([result()], accepted=[Accepted("custom call t", "pinned", ("a", "b"))])
-    told = document([result()], made).findings
-    assert (told[-1].title, told[-1].text) == ("accepted", "custom call t: a, b.\n  reason     pinned")
+    findings = document([result()], made).findings
+    assert (findings[-1].title, findings[-1].text) == ("accepted", "custom call t: a, b.\n  reason     pinned")
 
 
 DERIVED = Origin("given", "given", derived={"writer": "the first release from a day on"})
@@ -91,13 +91,13 @@ FOR_TENSORFLOW = msgspec.structs.replace(CONVERTED, reader="tensorflow==2.18.1")
         ({"comparison": Comparison(rtol=1.0, atol=9.0, ulp=1)}, "comparison: rtol 1", "accepts zeros in place of"),
     ],
 )
-def test_what_a_golden_claims_without_evidence_is_reported(tmp_path, claims, what, reason):
+def test_claims_of_a_golden_without_evidence_are_listed(tmp_path, claims, what, reason):
     stored = write_golden(GoldenStore(tmp_path), manifest(**claims))
-    (told,) = accepted_in([stored], Policy())
-    assert (what in told.what, reason in told.reason, told.cases) == (True, True, (stored.id,)), told
+    (accepted,) = accepted_in([stored], Policy())
+    assert (what in accepted.what, reason in accepted.reason, accepted.cases) == (True, True, (stored.id,)), accepted
 
 
-def test_a_tolerance_names_the_output_that_is_small_beside_it(tmp_path):
+def test_a_wide_tolerance_names_the_output_it_covers(tmp_path):
     outputs = to_npz([leaf_of(np.full(2, value, np.float32)) for value in (5.0, 0.001, 0.0)])
     stored = write_golden(
         GoldenStore(tmp_path), manifest(comparison=Comparison(atol=0.01)), {**files(), OUTPUTS: outputs}
@@ -106,19 +106,19 @@ def test_a_tolerance_names_the_output_that_is_small_beside_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ends", "said"),
+    ("ends", "period"),
     [
         ({"expires": day("2026-12-01")}, "until 2026-12-01"),
         ({"permanent": True, "approver": "the owner"}, "permanent, approved by the owner"),
     ],
 )
-def test_a_quirk_says_how_long_it_is_accepted_and_by_whom(ends, said):
+def test_a_quirk_is_listed_with_its_end_and_approver(ends, period):
     quirk = Quirk("c", "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, **ends)
     (found,) = accepted_in([golden("c", "0.9.2")], Policy(quirks=(quirk,)))
-    assert found == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {said}", ("c/0.9.2-cpu",))
+    assert found == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {period}", ("c/0.9.2-cpu",))
 
 
-def test_goldens_of_a_case_are_listed_by_build_date_of_writers():
+def test_goldens_are_listed_by_build_date_of_writers():
     versions = ("0.10.0", "0.9.2", "0.9.0", "0.8.3")
     quirk = Quirk("c", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
     (found,) = accepted_in([golden("c", version) for version in versions], Policy(quirks=(quirk,)))
@@ -128,7 +128,7 @@ def test_goldens_of_a_case_are_listed_by_build_date_of_writers():
 
 
 def fields_of(*kinds):
-    """Each type of golden.yaml or of a policy that these hold, itself or inside, with its fields."""
+    """Return the types of golden.yaml or of a policy in these types, at any depth, with their fields."""
     found, left = {}, list(kinds)
     while left:
         kind = left.pop()
@@ -142,8 +142,8 @@ def fields_of(*kinds):
     return found
 
 
-def test_each_field_is_known_to_make_a_verdict_say_less_or_not():
-    """A field that is added to golden.yaml, a policy or the marker needs its line in one half of the table."""
+def test_each_field_is_in_one_half_of_the_table():
+    """A new field of golden.yaml, a policy or the marker needs its line in one half of the table."""
     of_features = {key.name: key for key in feature_keys()}
     kinds = fields_of(Manifest, Policy)
     for key in of_features.values():
@@ -160,22 +160,22 @@ def test_each_field_is_known_to_make_a_verdict_say_less_or_not():
     assert {kind for kind, _ in fields} >= {Manifest, Options, Check, Comparison, NoiseRecord, Policy, Quirk, MARKER}
 
 
-def test_what_is_told_elsewhere_is_told_there():
-    places = {*Summary.__struct_fields__, *Judgement, "pytest"}
+def test_fields_listed_elsewhere_name_a_known_list():
+    known = {*Summary.__struct_fields__, *Judgement, "pytest"}
     for field, how in WEAKENS.items():
         if isinstance(how, Elsewhere):
-            assert how.place in places, field
+            assert how.place in known, field
         elif isinstance(how, AsField):
             assert (how.kind, how.name) in WEAKENS, field
 
 
-TELLERS = sorted({how for how in WEAKENS.values() if callable(how)}, key=lambda tell: tell.__name__)
+FUNCTIONS = sorted({how for how in WEAKENS.values() if callable(how)}, key=lambda function: function.__name__)
 
 
 class Weakened(NamedTuple):
-    """A golden, or a policy, that makes a verdict say less; and what a run lists for it."""
+    """A golden or a policy that weakens a verdict, and what a run lists for it."""
 
-    tells: str
+    function: str
     what: str
     golden: Mapping[str, Any] = MappingProxyType({})
     policy: Policy = Policy()
@@ -192,7 +192,7 @@ def noise(jaxlib="0.12.0.1", **changes):
 
 
 def noise_of(units):
-    """A noise.npz with this noise, in units in the last place, of the outputs of `files`."""
+    """Return a noise.npz for the outputs of `files`, with this noise in units in the last place."""
     return noise_to_npz([([leaf_of(np.ones(2, np.float32))], (np.array([0.0, units * 2.0**-23]),))])
 
 
@@ -254,26 +254,26 @@ WEAKER = [
     Weakened("required_outside", "required: outside: false", policy=Policy(required=Required(outside=False))),
     Weakened("calendar_days", "calendar_days: 400", policy=Policy(calendar_days=400)),
 ]
-"""Examples for each way in which fields are told."""
+"""Examples for each function that lists what weakens a verdict."""
 
 
-@pytest.mark.parametrize("weakened", WEAKER, ids=lambda weakened: f"{weakened.tells}-{weakened.what}")
-def test_what_makes_a_verdict_say_less_is_listed(tmp_path, weakened):
+@pytest.mark.parametrize("weakened", WEAKER, ids=lambda weakened: f"{weakened.function}-{weakened.what}")
+def test_what_weakens_a_verdict_is_listed(tmp_path, weakened):
     (stored,) = on_disk(tmp_path, manifest("t.f", **weakened.golden), weakened.outputs, weakened.noise_npz)
     (accepted,) = accepted_in([stored], weakened.policy)
     assert (accepted.what, bool(accepted.reason)) == (weakened.what, True)
     assert accepted.cases in ((), ("t.f",), (stored.id,))
 
 
-def test_outputs_that_show_nothing_are_listed_with_the_reason_of_their_test(tmp_path):
+def test_empty_outputs_are_listed_with_the_tests_reason(tmp_path):
     options = Options(("cpu",), nothing_to_compare="log of a negative number")
     for number, (outputs, reasons) in enumerate(((NAN, ["log of a negative number"]), (b"", []))):
         goldens = on_disk(tmp_path / str(number), manifest("t.f", options=options), outputs)
         assert [accepted.reason for accepted in accepted_in(goldens, Policy())] == reasons
 
 
-def test_each_way_of_telling_has_an_example():
-    assert {tell.__name__ for tell in TELLERS} == {weakened.tells for weakened in WEAKER}
+def test_each_listing_function_has_an_example():
+    assert {function.__name__ for function in FUNCTIONS} == {weakened.function for weakened in WEAKER}
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_golden_that_accepts_nothing_lists_nothing(tmp_path, changes):
 
 
 @pytest.mark.parametrize(("order", "whats"), [(0, []), (1, ["tolerances: rtol 1e+30 for float32 on cpu"])])
-def test_derivatives_of_a_golden_with_exact_outputs_have_tolerances(tmp_path, order, whats):
+def test_derivatives_of_exact_outputs_have_tolerances(tmp_path, order, whats):
     checks = (Check("other", vjp=order, inputs="inputs.npz", outputs="more.npz"),)
     (made,) = on_disk(tmp_path, manifest("t.f", comparison=Comparison("exact"), checks=checks))
     (made.folder / "more.npz").write_bytes(files()[OUTPUTS])
@@ -313,8 +313,8 @@ def test_calls_that_other_goldens_of_a_case_have_are_listed(tmp_path):
     )
 
 
-def test_what_an_artifact_has_and_its_golden_does_not_is_listed(tmp_path):
-    """A golden with a test would be refused; one that says that it has none, as an adopted one does, is listed."""
+def test_what_a_golden_lacks_of_its_artifact_is_listed(tmp_path):
+    """A golden of a test would be refused; one without a test, such as an adopted one, is listed."""
     envelope = read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport").envelope
     assert envelope.vjp_order == 2
     artifact = encode(envelope._replace(disabled_checks=(DisabledCheck("platform"),)))
@@ -334,7 +334,7 @@ def test_an_unknown_part_that_the_policy_allows_is_listed(tmp_path):
     assert accepted_in([made], policy) == [Accepted("unknown part vhlo attribute 99", "seen by hand", ("t.f",))]
 
 
-def test_what_a_rule_or_a_quirk_sets_is_not_called_the_goldens_own(tmp_path):
+def test_a_rule_or_a_quirk_is_listed_as_such(tmp_path):
     rule, own = NumbersRule(("t.f",), "measured", atol=1.0), Comparison(rtol=0.1)
     (stored,) = on_disk(tmp_path, manifest("t.f", comparison=own))
     for policy, whats in (
@@ -345,7 +345,7 @@ def test_what_a_rule_or_a_quirk_sets_is_not_called_the_goldens_own(tmp_path):
         assert [accepted.what for accepted in accepted_in(compared, policy)] == whats
 
 
-def test_what_is_accepted_of_all_is_that_of_the_policy_of_the_judgement():
+def test_judging_lists_what_its_own_policy_weakens():
     before = [Accepted("windows: 10 days backward, 21 forward", "JAX promises 180 and 21", ())]
     made = summarize([result()], policy=Policy(calendar_days=400), accepted=before)
     assert [accepted.what for accepted in made.accepted] == ["calendar_days: 400"]

@@ -1,4 +1,4 @@
-"""The audit decides alone: in every window, before any list of failures, in words of its own."""
+"""Artifacts that fail the audit: broken in every window, whatever failures a policy lists, in words of their own."""
 
 import pytest
 from making import day, document, result, with_causes
@@ -23,7 +23,7 @@ def stopped(writer: str = "0.9.2", reader: str = "0.10.2", policy: Policy | None
 
 
 @pytest.mark.parametrize(("writer", "reader"), IN_EVERY_WINDOW)
-def test_what_the_audit_stops_is_broken_in_every_window(writer, reader):
+def test_a_failed_audit_is_broken_in_every_window(writer, reader):
     cell = stopped(writer, reader)
     assert cell.judgement is Judgement.BROKEN
     made = summarize_results([result(case="t.other"), *with_causes([cell])])
@@ -33,7 +33,7 @@ def test_what_the_audit_stops_is_broken_in_every_window(writer, reader):
 
 
 @pytest.mark.parametrize(("writer", "reader"), IN_EVERY_WINDOW)
-def test_what_the_audit_stops_blames_neither_writer_nor_release(writer, reader):
+def test_a_failed_audit_blames_no_writer_and_no_release(writer, reader):
     cells = with_causes([stopped(writer, reader), stopped(writer, writer)])
     finding = document(cells, summarize_results(cells)).findings[0]
     for text in (finding.text, broken_cell(cells[0]).text):
@@ -44,12 +44,12 @@ def test_what_the_audit_stops_blames_neither_writer_nor_release(writer, reader):
     assert not any(cause.not_replayable for cause in summarize_results(cells).causes)
 
 
-def test_no_listed_failure_excuses_what_the_audit_stops():
+def test_no_listed_failure_excuses_a_failed_audit():
     listed = KnownFailure(("*",), ("*",), ("*",), "error", "audit", "my_kernel", "r", "o", "i", added=day("2026-10-01"))
     assert stopped(policy=Policy(known_failures=(listed,))).judgement is Judgement.BROKEN
     assert stopped("0.6.2", "0.12.0.1", Policy(required=Required(outside=False))).judgement is Judgement.BROKEN
 
 
-def test_another_failure_outside_its_window_is_no_breach():
+def test_another_failure_outside_its_window_is_not_broken():
     failed = result(Verdict.ERROR, writer="0.6.2", reader="0.12.0.1")
     assert judge_again(failed, Policy()).judgement is Judgement.OUTSIDE

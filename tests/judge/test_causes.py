@@ -1,4 +1,4 @@
-"""What failing cells have in common: signatures, causes, whose ids stay, and the known upstream issues they show."""
+"""What failing cells have in common: signatures, causes with lasting ids, and known upstream issues."""
 
 import itertools
 from pathlib import Path
@@ -34,7 +34,7 @@ def causes(*results: Result) -> list[Cause]:
     return causes_in(with_causes(results))
 
 
-def test_a_run_with_67_broken_cells_has_three_causes_the_worst_first():
+def test_67_broken_cells_have_three_causes_worst_first():
     _, summary = broken_run()
     broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
     assert [(cause.verdict, cause.cells, cause.promised) for cause in broken] == [
@@ -48,7 +48,7 @@ def test_a_run_with_67_broken_cells_has_three_causes_the_worst_first():
     assert [(cause.since, cause.mended_in) for cause in broken] == [("", "0.10.0"), ("0.12.0.1", ""), ("0.12.0", "")]
 
 
-def test_names_and_figures_in_a_message_make_no_other_cause():
+def test_names_and_numbers_in_a_message_are_one_cause():
     alike = [
         failed(Verdict.ERROR, message=f"Function f{n} at 0x{n}ff: 'x{n}' has {n} axes", case=f"t.{n}") for n in range(3)
     ]
@@ -58,25 +58,25 @@ def test_names_and_figures_in_a_message_make_no_other_cause():
     assert len(causes(*(failed(Verdict.ERROR, message=text, case=text[49:52]) for text in lost))) == 1
 
 
-def test_an_error_is_one_cause_wherever_it_began_and_a_crash_is_not():
+def test_crashes_with_different_starts_are_two_causes():
     began = [result(case="t.a", reader="0.10.0"), result(case="t.b", reader="0.10.2")]
     for verdict, count in ((Verdict.ERROR, 1), (Verdict.CRASH, 2), (Verdict.TIMEOUT, 2), (Verdict.NUMERICS, 2)):
         ends = [failed(verdict, case="t.a"), failed(verdict, "0.11.0", case="t.b")]
         assert len(causes(*began, *ends)) == count, verdict
 
 
-def test_what_its_own_writer_cannot_replay_is_a_cause_of_its_own():
+def test_failures_in_the_own_writer_are_a_separate_cause():
     readers = {"t.a": ("0.9.2", "0.10.2"), "t.b": ("0.9.1", "0.10.2")}  # of writer 0.9.2
     crashes = [failed(case=case, reader=reader) for case, names in readers.items() for reader in names]
     assert {cause.cases for cause in causes(*crashes)} == {("t.a",), ("t.b",)}
 
 
-def test_each_golden_whose_numbers_no_reader_agrees_with_is_a_cause():
+def test_goldens_wrong_in_every_reader_are_a_cause_each():
     moved = [failed(Verdict.NUMERICS, reader, case=case) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.10.2")]
     assert [cause.cases for cause in causes(*moved)] == [("t.a",), ("t.b",)]
 
 
-def test_one_fault_has_one_id_whatever_its_judgement_and_in_every_run():
+def test_a_cause_has_one_id_in_every_judgement_and_run():
     inside = failed(Verdict.ERROR)
     outside = msgspec.structs.replace(inside, case="t.b", golden="t.b/0.9.2-cpu", judgement=Judgement.OUTSIDE)
     both = causes(inside, outside)
@@ -95,7 +95,7 @@ def test_readers_and_writers_are_listed_by_build_date():
     assert problem.endswith(f"found {', '.join(order)}.")
 
 
-def test_what_works_has_no_cause():
+def test_a_cell_that_works_has_no_cause():
     assert with_causes([result(), failed()])[0].cause == ""
     assert causes(result()) == []
 
@@ -129,11 +129,11 @@ INT4 = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
         (failed(Verdict.ERROR, "0.8.3", "was exported for 0 devices", stage=Stage.LOWER), "", ""),  # 0.9.0 is older
     ],
 )
-def test_a_known_issue_is_shown_by_all_that_it_says(cell, folder, issue):
+def test_a_cell_shows_an_issue_if_all_its_facts_fit(cell, folder, issue):
     assert upstream_of(cell, Golden(golden().manifest, GOLDENS / folder), known_issues()) == issue
 
 
-def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):
+def test_a_file_adds_issues_and_replaces_those_of_one_id(tmp_path):
     file = tmp_path / "newer.yaml"
     file.write_text(
         "- {id: cpu-rank-8, title: Another title, todo: Wait., outcome: crash, message: signal}\n"
@@ -150,7 +150,7 @@ ISSUE = "- {id: a, title: t, todo: d, outcome: error, message: m}\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("known: issues", "expected a list of known issues"),
         (ISSUE.replace("todo: d, ", ""), "expected the key `[0].todo`"),
@@ -173,21 +173,21 @@ ISSUE = "- {id: a, title: t, todo: d, outcome: error, message: m}\n"
         (ISSUE.replace("todo: d", "todo: d, issue: 'javascript:alert(1)'"), "issue"),
     ],
 )
-def test_a_table_that_is_wrong_is_one_clear_error(text, said, tmp_path):
+def test_a_wrong_table_of_issues_is_one_clear_error(text, message, tmp_path):
     file = tmp_path / "newer.yaml"
     file.write_text(text)
     with pytest.raises(PolicyError) as error:
         known_issues(str(file))
     assert str(error.value).startswith(f"{file}: ")
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_table_that_is_not_there_is_an_error(tmp_path):
+def test_a_missing_table_of_issues_is_an_error(tmp_path):
     with pytest.raises(PolicyError, match="expected a table of known issues, found none"):
         known_issues(str(tmp_path / "none.yaml"))
 
 
-# --- what fails alike -------------------------------------------------------------------------------------------------
+# --- failures that are alike ------------------------------------------------------------------------------------------
 
 
 WRONG = "ValueError: no 'x' in Function f of 0x12"
@@ -217,7 +217,7 @@ def outcome_of(name: str) -> Result:
     return new_result(cell, verdict=verdict, stage=stage, message=message, signal=signal)
 
 
-def test_two_failures_are_alike_for_all_that_ask():
+def test_all_signatures_agree_on_which_failures_are_alike():
     outcomes, results = ({name: make(name) for name in FAILED} for make in (outcome_of, result_of))
     pairs = list(itertools.product(FAILED, repeat=2))
     alike = [(one, other) for one, other in pairs if one == other or any({one, other} <= names for names in SAME)]
@@ -246,14 +246,14 @@ def test_a_failure_has_the_cause_that_earlier_runs_gave_it(name, cause):
     assert with_causes([result_of(name)])[0].cause == cause
 
 
-def test_a_message_class_has_nothing_of_one_case():
+def test_a_message_class_leaves_out_names_and_addresses():
     assert message_class("in function f: custom call to g at 0x1 of 'h', see https://x/1\nmore") == (
         "in function _ custom call to _ at _ of _, see _"
     )
     assert message_class(" \n") == ""
 
 
-def test_a_known_upstream_issue_is_one_cause_whatever_fails():
+def test_cells_of_one_upstream_issue_are_one_cause():
     one, other = (judge_again(result(verdict), Policy()) for verdict in (Verdict.CRASH, Verdict.ERROR))
     named = [msgspec.structs.replace(each, upstream="jax-1") for each in (one, other)]
     assert cell_signature(named[0]) == cell_signature(named[1])

@@ -1,4 +1,4 @@
-"""The life of a custom call: what must hold on each day, and what a run's results say of it."""
+"""The life of a custom call: what must hold on each day, and what the results of a run show about it."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ from export_core.releases import Windows, promise
 from export_core.report.wording import headline
 from export_core.run.results import SUMMARY, read_summary
 
-# D and RELEASE lie as 0.9.0.1 (2026-02-03), 0.9.1 (2026-02-28) and the releases after them want it.
+# `introduced` is the day after 0.9.0.1 (2026-02-03) was built, `release` the day of 0.9.1 (2026-02-28).
 CHANGE = CustomCallChange(
     "scale_v1", "scale_v2", day("2026-02-04"), day("2026-02-28"), "adds an offset", "me", "https://example.org/1"
 )
@@ -59,7 +59,7 @@ def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
         ("2026-08-28", Phase.OVER),
     ],
 )
-def test_the_five_days_of_a_change(date, phase):
+def test_the_phases_of_a_change_begin_on_their_days(date, phase):
     found = status_of(CHANGE, Windows(), day(date))
     assert (found.phase, found.new_from, found.delete_from) == (phase, day("2026-02-25"), day("2026-08-28"))
 
@@ -68,7 +68,7 @@ OLD = "scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 d
 
 
 @pytest.mark.parametrize(
-    ("date", "said"),
+    ("date", "sentences"),
     [
         ("2026-02-03", ["exports use scale_v1; the change begins on 2026-02-04", f"readers run {OLD}"]),
         (
@@ -88,8 +88,8 @@ OLD = "scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 d
         ),
     ],
 )
-def test_what_must_hold_is_said_in_sentences(date, said):
-    assert list(status_of(CHANGE, Windows(), day(date)).must) == said
+def test_what_must_hold_is_listed_in_sentences(date, sentences):
+    assert list(status_of(CHANGE, Windows(), day(date)).must) == sentences
 
 
 def test_a_target_of_1_february_may_be_deleted_on_1_august():
@@ -107,14 +107,14 @@ def test_without_a_release_the_old_target_stays():
     )
 
 
-def test_a_removed_target_is_still_run_by_readers():
+def test_readers_still_run_a_removed_target():
     found = status_of(change(new=None), Windows(), day("2026-02-28"))
     assert (found.phase, found.new_from) == (Phase.BACKWARD, day("2026-02-04"))
     assert found.must == ("exports no longer have to use scale_v1 since 2026-02-04", f"readers run {OLD}")
 
 
 LENGTHS = st.builds(Windows, st.integers(0, 60), st.integers(0, 60))
-OFFSETS = st.integers(-130, 260)  # days around D that hold every edge of such windows
+OFFSETS = st.integers(-130, 260)  # days around `introduced` with every edge of such windows
 
 
 def later(date, days):
@@ -130,7 +130,7 @@ def changes(draw):
 
 @st.composite
 def promised_pairs(draw):
-    """A change, windows, and the build dates of a writer and a reader that its artifacts are promised to."""
+    """Draw a change, windows, and build dates of a writer and a reader to which its artifacts are promised."""
     declared, windows = draw(changes()), draw(LENGTHS)
     writer = later(declared.introduced, draw(OFFSETS))
     reader = later(writer, draw(st.integers(-windows.forward_days, windows.backward_days)))
@@ -139,21 +139,21 @@ def promised_pairs(draw):
 
 
 @given(changes(), LENGTHS, OFFSETS)
-def test_what_is_allowed_once_is_allowed_from_then_on(declared, windows, days):
+def test_phases_of_a_change_never_go_back(declared, windows, days):
     today, tomorrow = (status_of(declared, windows, later(declared.introduced, offset)) for offset in (days, days + 1))
     assert (today.new_from, today.delete_from) == (tomorrow.new_from, tomorrow.delete_from)
     assert list(Phase).index(today.phase) <= list(Phase).index(tomorrow.phase)
 
 
 @given(changes(), LENGTHS, OFFSETS)
-def test_no_reader_may_drop_a_target_that_exports_must_still_use(declared, windows, days):
+def test_readers_run_a_target_while_exports_must_use_it(declared, windows, days):
     date = later(declared.introduced, days)
     found = status_of(declared, windows, date)
     assert found.phase is not Phase.OVER or date >= found.new_from
 
 
 @given(promised_pairs())
-def test_the_new_target_is_promised_only_to_readers_that_have_it(pair):
+def test_only_readers_with_the_new_target_are_promised(pair):
     declared, windows, writer, reader = pair
     if declared.new and writer >= status_of(declared, windows, writer).new_from:
         assert status_of(declared, windows, reader).phase is not Phase.BEFORE
@@ -208,7 +208,7 @@ def test_only_promised_readers_with_the_change_measure_it():
     assert (compiled.measured, compiled.cells) == ((), 1), "what was only compiled measures nothing"
 
 
-def test_what_was_not_built_on_that_day_does_not_count():
+def test_releases_built_later_do_not_count():
     results = [ran("0.9.0.1", "0.9.1", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v2")]
     early = judged(*results, as_of=day("2026-02-27"))
     assert (early.phase, early.goldens, early.measured) == (Phase.UNRELEASED, (), ())
@@ -227,19 +227,19 @@ def test_a_late_export_of_the_old_target_postpones_its_deletion():
     )
 
 
-def test_results_without_the_target_say_nothing_of_it():
+def test_results_without_the_target_do_not_count():
     found = judged(ran("0.9.1", "0.10.2", "another"))
     assert (found.broken, found.goldens, found.measured, found.cells) == ((), (), (), 0)
 
 
-# --- how it is told ---------------------------------------------------------------------------------------------------
+# --- how it is reported -----------------------------------------------------------------------------------------------
 
 
 def summary(*results, declared=CHANGE):
     return summarize(results, policy=Policy(custom_call_changes=(declared,)))
 
 
-def test_a_too_early_golden_exits_with_1_without_any_such_reader():
+def test_a_golden_of_the_new_target_too_early_exits_with_1():
     late = change(introduced=day("2026-02-14"))
     kept, other = ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")
     assert summary(kept, other).exit_code == 0
@@ -266,7 +266,7 @@ LACKS = {
         ("2026-02-28", {"judgement": Judgement.KNOWN}, 0),
     ],
 )
-def test_a_reader_that_lacks_the_old_target_too_early_breaks_a_promise(release, changes, code):
+def test_deleting_the_old_target_too_early_is_broken(release, changes, code):
     declared = change(introduced=day("2025-07-01"), new=None, release=day(release) if release else None)
     kept = ran("0.9.1", "0.9.1")
     lacks = ran("0.6.2", "0.9.2", "scale_v1", verdict=Verdict.ERROR, **{**LACKS, **changes})
@@ -298,7 +298,7 @@ def test_a_broken_rule_is_reported_first_and_the_change_last():
     ]
 
 
-def test_it_is_said_when_nothing_measures_the_old_target():
+def test_a_target_that_no_cell_measures_is_reported():
     results = [ran("0.9.1", "0.9.1", "scale_v2")]
     (found,) = document(results, summary(*results, declared=change(release=None, new=None))).findings
     first, *_, measured, delete = found.text.splitlines()
@@ -309,7 +309,7 @@ def test_it_is_said_when_nothing_measures_the_old_target():
     ]
 
 
-def test_an_old_summary_reads_as_one_without_changes(tmp_path):
+def test_a_summary_without_the_key_has_no_changes(tmp_path):
     made = json.loads(msgspec.json.encode(summary(ran("0.9.1", "0.9.1", "scale_v2"))))
     assert len(made.pop("custom_call_changes")) == 1
     (tmp_path / SUMMARY).write_text(json.dumps(made))
@@ -342,7 +342,7 @@ AGAIN = ENTRY.partition("\n")[2].partition("\n")[2].replace("scale_v2", "scale_v
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (ENTRY.replace("release: 2026-02-28", "release: 2026-02-03"),
          r"\[0\]\.release: expected 2026-02-04 \(introduced\) or later, or null .*found 2026-02-03"),
@@ -356,18 +356,18 @@ AGAIN = ENTRY.partition("\n")[2].partition("\n")[2].replace("scale_v2", "scale_v
         (ENTRY.replace("introduced", "introducd"), r".*Did you mean `introduced`\?"),
     ],
 )  # fmt: skip
-def test_a_wrong_change_is_an_error_with_file_and_key(load, text, said):
-    with pytest.raises(PolicyError, match=rf"export_compat\.yaml:\d+: custom_call_changes{said}"):
+def test_a_wrong_change_is_an_error_with_file_and_key(load, text, message):
+    with pytest.raises(PolicyError, match=rf"export_compat\.yaml:\d+: custom_call_changes{message}"):
         load(text)
 
 
 @pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])
-def test_readers_run_the_old_target_longer_where_exports_continued_to_use_it(days, is_later):
+def test_late_exports_prolong_the_old_target(days, is_later):
     status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
     assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
 
 
-def test_a_reader_of_the_day_on_which_the_new_target_came_measures_it():
+def test_a_reader_of_the_day_of_introduction_measures_it():
     introduced = change(introduced=day_of("0.9.2"), release=day_of("0.10.0"))
     found = judged(ran("0.9.1", "0.9.2", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v1"), declared=introduced)
     assert (found.cells, found.passed) == (1, 1)

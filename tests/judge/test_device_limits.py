@@ -1,4 +1,4 @@
-"""What an accelerator's compiler does not do in the writer's own release either breaks no promise."""
+"""Failures that an accelerator's compiler has in the writer's own release too: they break no promise."""
 
 import msgspec
 import pytest
@@ -60,28 +60,28 @@ def test_a_limit_of_the_device_breaks_no_promise():
         ("mosaic-gpu-environment", "BROKEN PROMISE"),  # of what a custom call lacks
     ],
 )
-def test_a_known_limit_of_each_release_is_the_devices(known, title):
+def test_a_known_limit_of_each_release_is_a_device_limit(known, title):
     run = judged_run([failed(reader, upstream=known) for reader in ("0.9.2", "0.10.2")] + [WORKS])
     assert finding_of(run).title == title
 
 
-def test_a_program_too_large_for_the_device_is_told_as_that():
+def test_a_program_too_large_for_the_device_is_named_so():
     run = judged_run([failed(reader, message=TOO_LARGE) for reader in ("0.9.2", "0.10.2")])
     assert "The program does not fit TPU v5 lite, in jaxlib 0.9.2" in finding_of(run).sentence
 
 
-def test_a_run_of_limits_alone_promises_nothing():
+def test_a_run_of_device_limits_only_is_undecided():
     assert judged_run([failed("0.9.2"), failed("0.10.2")]).summary.exit_code == 3
 
 
-def test_a_failure_that_the_writers_release_does_not_have_is_broken():
+def test_a_failure_the_writers_release_lacks_is_broken():
     run = judged_run([compiled("0.9.2"), failed("0.10.2")])
     finding = finding_of(run)
     assert (finding.title, run.summary.exit_code) == ("BROKEN PROMISE", 1)
     assert "jaxlib 0.9.2 (built 2026-03-18), which wrote it, compiles it for TPU v5 lite." in finding.sentence
 
 
-def test_without_a_cell_of_the_writers_release_it_is_broken_and_says_so():
+def test_without_the_writers_release_a_failure_is_broken():
     run = judged_run([failed("0.10.2")])
     finding = finding_of(run)
     assert (finding.title, run.summary.exit_code) == ("BROKEN PROMISE", 1)
@@ -114,13 +114,13 @@ def test_without_a_cell_of_the_writers_release_it_is_broken_and_says_so():
         ],  # what a process lacks is no limit of the device
     ],
 )
-def test_what_does_not_fail_alike_in_the_writers_release_stays_broken(own, later):
+def test_a_different_failure_of_the_writer_excuses_none(own, later):
     run = judged_run([failed("0.9.2", **own), failed("0.10.2", **later)])
     assert run.results[-1].judgement is Judgement.BROKEN
     assert run.results[-1].control is not Control.ALIKE
 
 
-def test_a_golden_that_was_written_on_the_device_has_run_there():
+def test_a_golden_written_on_the_device_has_no_such_limit():
     own, later = (
         msgspec.structs.replace(one, mode=Mode.RUN, writer=msgspec.structs.replace(one.writer, platform="tpu"))
         for one in (failed("0.9.2"), failed("0.10.2"))
@@ -128,7 +128,7 @@ def test_a_golden_that_was_written_on_the_device_has_run_there():
     assert {one.judgement for one in judged_run([own, later]).results} == {Judgement.BROKEN}
 
 
-def test_a_deployment_target_must_run_it_all_the_same():
+def test_a_device_limit_is_owed_in_a_deployment_target():
     target = DeploymentTarget(name="pods", jaxlib="0.10.2", platform="tpu")
     run = judged_run([failed("0.9.2"), failed("0.10.2")], Policy(deployed=(target,)))
     assert [one.judgement for one in run.results] == [Judgement.OUTSIDE, Judgement.OWED]
@@ -137,8 +137,8 @@ def test_a_deployment_target_must_run_it_all_the_same():
     assert "which wrote it. So no release breaks a promise." in owed.sentence
 
 
-def test_a_listed_failure_stays_listed():
-    """It is needed by runs without the writer's release, so that no run may call it stale."""
+def test_a_listed_device_limit_stays_known():
+    """Runs without the writer's release need the entry, so it is not stale."""
     entry = KnownFailure(
         cases=("t.dot",), writers=("*",), readers=("*",), platforms=("tpu",),
         verdict=Verdict.ERROR, stage=Stage.COMPILE, message="64 bits", reason="r", owner="o", issue="https://example.org/1",
@@ -149,7 +149,7 @@ def test_a_listed_failure_stays_listed():
     assert not run.summary.stale
 
 
-def test_judging_a_run_again_says_the_same():
+def test_judging_again_finds_the_same_device_limits():
     run = judged_run([failed("0.9.2"), failed("0.10.2"), WORKS])
     assert judged_run(run.results).results == run.results
     alone = judged_run([run.results[1]])

@@ -45,7 +45,7 @@ def judged(folder: Path, reader: str) -> Judgement:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    ("verdict", "inside", "outside", "in_a_place"),
+    ("verdict", "inside", "outside", "in_a_target"),
     [
         (Verdict.PASS, ("kept", 0), ("bonus", 3), ("bonus", 0)),
         (Verdict.NUMERICS, ("broken", 1), ("broken", 1), ("broken", 1)),
@@ -56,8 +56,8 @@ def judged(folder: Path, reader: str) -> Judgement:
     ],
     ids=str,
 )
-def test_what_a_reader_does_is_judged_by_window_and_place(project, verdict, inside, outside, in_a_place):
-    """Outside the window nothing was promised, which is 3 where nothing is broken and no place has to run it."""
+def test_verdicts_are_judged_by_window_and_target(project, verdict, inside, outside, in_a_target):
+    """Outside the window the exit code is 3, unless a cell is broken or a deployment target has to run it."""
     seconds = "3" if verdict is Verdict.TIMEOUT else "100"
     words = ("matrix", "--cases", str(verdict), "--readers", READER, "--timeout", seconds, *AS_OF)
     ran = process(*words, "--policy", "inside.yaml", "--results", f"{verdict}", cwd=project)
@@ -67,11 +67,12 @@ def test_what_a_reader_does_is_judged_by_window_and_place(project, verdict, insi
     again = process("judge", str(verdict), "--policy", "outside.yaml", "--full", cwd=project)
     assert (f"1 of 1 planned cells: 1 {outside[0]}." in again.out, again.code) == (True, outside[1]), again.out
     needed = process("judge", str(verdict), "--policy", "place.yaml", "--full", cwd=project)
-    assert (f"1 of 1 planned cells: 1 {in_a_place[0]}." in needed.out, needed.code) == (True, in_a_place[1]), needed.out
+    found = f"1 of 1 planned cells: 1 {in_a_target[0]}." in needed.out
+    assert (found, needed.code) == (True, in_a_target[1]), needed.out
     if "broken" in (inside[0], outside[0]):
-        told = process("report", str(verdict), "--full", cwd=project) if inside[0] == "broken" else again
-        for said in ("BROKEN PROMISE", "built 2026-03-18", "built 2026-10-20", "216 days", "reproduce  jaxexport"):
-            assert said in told.out
+        report = process("report", str(verdict), "--full", cwd=project) if inside[0] == "broken" else again
+        for word in ("BROKEN PROMISE", "built 2026-03-18", "built 2026-10-20", "216 days", "reproduce  jaxexport"):
+            assert word in report.out
 
 
 @pytest.mark.matrix
@@ -91,18 +92,18 @@ def test_a_missing_reader_is_incomplete_unless_optional_outside(project):
 
 
 @pytest.mark.matrix
-def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
+def test_a_compiled_cell_is_kept_or_a_bonus(project):
     words = ("matrix", "--cases", "compiled", "--readers", READER, "--platforms", "tpu:compile", *AS_OF)
     ran = process(*words, "--policy", "inside.yaml", "--results", "out", cwd=project)
     (result,) = read_results(project / "out")
     assert (result.verdict, result.judgement, ran.code) == (Verdict.COMPILED, Judgement.KEPT, 0), ran.out
-    for policy, said, code in (("inside", "kept", 0), ("outside", "bonus", 3)):
+    for policy, word, code in (("inside", "kept", 0), ("outside", "bonus", 3)):
         ended = process("judge", "out", "--policy", f"{policy}.yaml", cwd=project)
-        assert (f"1 of 1 planned cells: 1 {said}." in ended.out, ended.code) == (True, code)
+        assert (f"1 of 1 planned cells: 1 {word}." in ended.out, ended.code) == (True, code)
 
 
 @pytest.mark.matrix
-def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
+def test_a_quirk_accepts_other_numbers_and_is_listed(project):
     (project / "quirk.yaml").write_text(
         f"{INSIDE}quirks:\n  - {{case: numerics, writer: 0.9.2-cpu, atol: {{float32: 1.5}}, reason: shown on purpose, "
         "owner: me,\n"
@@ -135,8 +136,8 @@ def test_a_comparison_rule_corrects_a_golden_in_another_release(project):
 
 
 @pytest.mark.matrix
-def test_a_tolerance_that_lets_other_numbers_pass_is_listed(project):
-    """Whoever gives it: the policy, for a platform, or the golden."""
+def test_a_wide_tolerance_is_listed(project):
+    """The policy gives a tolerance for a platform, or the golden has its own."""
     (project / "wide.yaml").write_text(f"{INSIDE}tolerances: {{cpu: {{float32: {{atol: 1.5}}}}}}\n")
     words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "-q")
     ended = process(*words, "--policy", "wide.yaml", "--results", "wide", cwd=project)

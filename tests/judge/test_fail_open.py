@@ -1,4 +1,4 @@
-"""However a run is broken, it never ends with 0: each way has its exit code, and one clear line that says what is wrong."""
+"""Broken runs never end with 0: each fault has its exit code, and one clear line that says what is wrong."""
 
 import dataclasses
 import hashlib
@@ -55,7 +55,7 @@ def project(cwd) -> Path:
     return cwd
 
 
-def test_what_is_broken_below_is_kept_when_nothing_is(project, jaxexport):
+def test_the_unchanged_run_is_kept(project, jaxexport):
     assert jaxexport("judge", "out").code == 0
 
 
@@ -87,17 +87,17 @@ def known(cases: str, expires: str = "2026-12-01", added: str = "2026-10-01") ->
     return write("export_compat.yaml", KNOWN.format(cases=cases, expires=expires, added=added))
 
 
-def ran(*results: Result, **told: object) -> Callable[[Path], None]:
-    return lambda project: finished(project / "out", *results, **told)
+def ran(*results: Result, **facts: object) -> Callable[[Path], None]:
+    return lambda project: finished(project / "out", *results, **facts)
 
 
-def kept(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
-    """A run whose lines of results are these now."""
+def with_lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
+    """Return a change of the lines of results of a run."""
     return lambda project: lines(project, change)
 
 
 def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
-    """A run in which a file was changed by hand, or was written by another version of this tool."""
+    """Return a change of a file of a run, as by hand or by another version of this tool."""
 
     def change(project: Path) -> None:
         path = project / "out" / name
@@ -112,7 +112,7 @@ def summary(old: str, new: str) -> Callable[[Path], None]:
 
 
 def redated(project: Path) -> None:
-    """A run whose policy dates a release of the calendar again, as one could before this was refused."""
+    """Write a run whose policy gives a release of the calendar another date, which older versions accepted."""
     releases = ExtraReleases({"0.10.2": JaxlibRelease(day("2026-12-17"))})
     fields = msgspec.to_builtins(Policy(releases=releases))
     ran(CRASH)(project)
@@ -133,7 +133,7 @@ def nothing(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaking", "words", "code", "said"),
+    ("breaking", "words", "code", "message"),
     [
         # before anything runs; bad input of other commands too: tests/cli/test_cli.py
         (lambda p: (remove("golden")(p), (p / "golden" / "t.f").mkdir(parents=True)), MATRIX, 2, "golden: expected goldens, found none."),
@@ -156,28 +156,28 @@ def nothing(project: Path) -> None:
         (summary('"whole": true', '"hole": true'), JUDGE, 2, "`selection.whole`: expected true or false, found None. Another version"),
         (summary('"policy": {', '"policy": {"later": 1,'), JUDGE, 2, "not a summary that this version reads: policy: `later`: unknown key."),
         (remove("out/results.jsonl"), JUDGE, 2, "results.jsonl: expected the results of a matrix run, found none."),
-        (kept(lambda some: [some[0], some[1][:80]]), JUDGE, 2, "results.jsonl:2: not a result"),
-        (kept(lambda some: some[:1]), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 1: t.other/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu."),
-        (kept(lambda some: some[:1]), ("report", "out"), 3, "expected one result for each of 2 planned cells, found none for 1"),
-        (kept(lambda some: [some[0], some[1].replace(b"t.other", b"t.fresh")]), JUDGE, 2,
+        (with_lines(lambda stored: [stored[0], stored[1][:80]]), JUDGE, 2, "results.jsonl:2: not a result"),
+        (with_lines(lambda stored: stored[:1]), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 1: t.other/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu."),
+        (with_lines(lambda stored: stored[:1]), ("report", "out"), 3, "expected one result for each of 2 planned cells, found none for 1"),
+        (with_lines(lambda stored: [stored[0], stored[1].replace(b"t.other", b"t.fresh")]), JUDGE, 2,
           "expected results of cells in plan.json, found also t.fresh/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu."),
         (lambda p: (ran(CRASH)(p), edited("results.jsonl", '"crash"', '"pass"')(p)), JUDGE, 2, "expected the file whose SHA-256 is in summary.json, found a changed one."),
         (lambda p: (ran(CRASH)(p), edited("results.jsonl", '"broken"', '"kept"')(p)), ("report", "out"), 2, "expected the file whose SHA-256 is in summary.json, found a changed one."),
-        (lambda p: (ran(CRASH)(p), summary('"backward": 180', '"backward": 1')(p)), JUDGE, 2, "summary.json: policy: expected what plan.json beside it has"),
-        (summary('"as_of": "2026-11-21"', '"as_of": "2026-01-21"'), JUDGE, 2, "summary.json: as_of: expected what plan.json"),
-        (summary('"newest_jaxlib": "0.12.0.1"', '"newest_jaxlib": "0.9.2"'), JUDGE, 2, "summary.json: calendar: expected what plan.json"),
-        (summary('"plan": "', '"plan": "0'), JUDGE, 2, "summary.json: plan: expected what plan.json"),
-        (summary('"whole": true', '"whole": false'), JUDGE, 2, "summary.json: selection: expected what plan.json"),
-        (lambda p: (ran(CRASH)(p), summary('"exit_code": 1', '"exit_code": 0')(p)), ("report", "out"), 2, "summary.json: exit_code: expected what results.jsonl says"),
-        (lambda p: (ran(CRASH)(p), summary('"broken": 1', '"kept": 1')(p)), ("report", "out"), 2, "summary.json: judgements, promised, exit_code: expected what results.jsonl"),
+        (lambda p: (ran(CRASH)(p), summary('"backward": 180', '"backward": 1')(p)), JUDGE, 2, "summary.json: policy: expected the values in plan.json beside it"),
+        (summary('"as_of": "2026-11-21"', '"as_of": "2026-01-21"'), JUDGE, 2, "summary.json: as_of: expected the values in plan.json"),
+        (summary('"newest_jaxlib": "0.12.0.1"', '"newest_jaxlib": "0.9.2"'), JUDGE, 2, "summary.json: calendar: expected the values in plan.json"),
+        (summary('"plan": "', '"plan": "0'), JUDGE, 2, "summary.json: plan: expected the values in plan.json"),
+        (summary('"whole": true', '"whole": false'), JUDGE, 2, "summary.json: selection: expected the values in plan.json"),
+        (lambda p: (ran(CRASH)(p), summary('"exit_code": 1', '"exit_code": 0')(p)), ("report", "out"), 2, "summary.json: exit_code: expected values that follow from results.jsonl"),
+        (lambda p: (ran(CRASH)(p), summary('"broken": 1', '"kept": 1')(p)), ("report", "out"), 2, "summary.json: judgements, promised, exit_code: expected values that follow from results.jsonl"),
         (redated, JUDGE, 2, "summary.json: policy: releases.jaxlib.0.10.2: expected built: 2026-06-17, as in the calendar of this package, found 2026-12-17"),
         (ran(msgspec.structs.replace(CRASH, reader=REDATED)), JUDGE, 2,
           "results.jsonl: jaxlib 0.10.2: expected built: 2026-06-17, as in the calendar, found 2026-12-17."),
         (ran(msgspec.structs.replace(CRASH, reader=OF_TENSORFLOW)), JUDGE, 2,
           "results.jsonl: tensorflow 2.21.0: expected built: 2026-03-05, as in the calendar, found 2026-03-06."),
-        (kept(lambda some: []), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 2"),
-        (kept(lambda some: [*some, some[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found more for 1"),
-        (kept(lambda some: [some[0], some[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 1"),
+        (with_lines(lambda stored: []), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 2"),
+        (with_lines(lambda stored: [*stored, stored[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found more for 1"),
+        (with_lines(lambda stored: [stored[0], stored[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 1"),
         (ran(), JUDGE, 3, "Nothing was planned: expected at least one cell."),
         (ran(result(), selection={"whole": True, "platforms": ["cpu", "cuda"]}), JUDGE, 3,
           "Platform cuda was asked for and has no cell: no golden of this run was exported for it."),
@@ -199,11 +199,11 @@ def nothing(project: Path) -> None:
     ],
     ids=lambda value: value[:50] if isinstance(value, str) else "",
 )  # fmt: skip
-def test_whatever_is_broken_is_reported_and_never_green(breaking, words, code, said, project, jaxexport):
+def test_each_fault_has_one_message_and_its_exit_code(breaking, words, code, message, project, jaxexport):
     breaking(project)
     ended = jaxexport(*words, code=code)
-    told = [line for line in f"{ended.out}\n{ended.err}".splitlines() if said in line]
-    assert len(told) == 1, f"{ended.out}\n{ended.err}"
+    matching = [line for line in f"{ended.out}\n{ended.err}".splitlines() if message in line]
+    assert len(matching) == 1, f"{ended.out}\n{ended.err}"
     if code == 2:
         assert len(ended.err.splitlines()) == 1
         assert ended.err.startswith("jaxexport: error: ")
@@ -216,7 +216,7 @@ def test_whatever_is_broken_is_reported_and_never_green(breaking, words, code, s
     ("words", "code"),
     [(MATRIX, "sys.exit(0)"), (MATRIX, "os._exit(0)"), (("matrix", "--dry-run"), "raise KeyboardInterrupt")],
 )
-def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxexport):
+def test_a_comparator_module_that_exits_is_bad_input(words, code, project, jaxexport):
     (project / "our_checks.py").write_text(f"import os, sys\n{code}\n")
     write_golden(GoldenStore(project / "golden"), manifest("t.own", comparison=Comparison("our_checks:f")))
     ended = jaxexport(*words)
@@ -224,7 +224,7 @@ def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxe
     assert "promised" not in ended.out
 
 
-def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, monkeypatch):
+def test_an_unexpected_exit_is_incomplete(project, jaxexport, monkeypatch):
     monkeypatch.setattr("export_core.run.session.verify_goldens", lambda *_, **__: sys.exit(0))
     ended = jaxexport("matrix", "--dry-run", code=3)
     assert "SystemExit(0) ended `jaxexport matrix` before it was done. Nothing was judged." in ended.err
@@ -235,7 +235,7 @@ def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, m
 
 @pytest.fixture
 def running(cwd, monkeypatch, jaxexport) -> Callable[..., Ended]:
-    """A matrix of one row, in an environment that is this interpreter's, or what is left of it."""
+    """A function that runs one case, in the environment of this interpreter with changes."""
     write_rows(cwd / "golden")
 
     def run(case: str, *words: str, **changed: object) -> Ended:
@@ -268,7 +268,7 @@ def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
     assert "stage compare" in ended.out.replace("stage      compare", "stage compare")
 
 
-def test_an_environment_not_built_for_lack_of_network_incomplete(cwd, monkeypatch, jaxexport):
+def test_an_environment_that_needs_network_is_incomplete(cwd, monkeypatch, jaxexport):
     write_rows(cwd / "golden")
     for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):
         monkeypatch.setenv(name, str(cwd / name))
@@ -277,14 +277,14 @@ def test_an_environment_not_built_for_lack_of_network_incomplete(cwd, monkeypatc
     assert "was not run" in ended.out
 
 
-def test_a_cell_without_end_is_broken(running, tmp_path):
+def test_a_cell_that_times_out_is_broken(running, tmp_path):
     (tmp_path / "export_compat.yaml").write_text("windows: {backward: 300 days}")
     ended = running("timeout", "--timeout", "0.5")
     assert ended.code == 1
     assert "still in stage" in ended.out
 
 
-def test_a_run_outside_every_window_is_0_only_where_it_is_meant(running):
+def test_a_run_outside_all_windows_is_0_only_with_a_reason(running):
     ended = running("crash")
     assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
     meant = running("crash", "--unpromised", "an archive")

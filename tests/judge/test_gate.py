@@ -1,4 +1,4 @@
-"""May this be released? Exit codes, and files that are read as they were written."""
+"""The exit code of a run, and files of a run that are read as they were written."""
 
 import re
 from types import SimpleNamespace
@@ -70,7 +70,7 @@ def test_a_missing_or_a_second_result_is_incomplete(results, planned):
     assert summary(PASS, PASS, PASS, ANOTHER).uncovered == [twice]
 
 
-def test_a_summary_counts_and_names_what_it_was_made_with():
+def test_a_summary_has_counts_policy_and_calendar():
     found = summary(PASS, ANOTHER, BROKEN, OUTSIDE, seconds=1.23)
     assert (found.planned, found.results, found.seconds) == (4, 4, 1.2)
     assert found.verdicts == {"crash": 1, "error": 1, "pass": 2}
@@ -97,17 +97,17 @@ def test_a_message_of_any_text_stays_on_its_line(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [b"", b"{", b"{}", b"null", b'{"case": 1}', b"\xff"])
-def test_a_line_that_is_no_result_is_an_error_that_names_it(tmp_path, bad):
+def test_a_line_that_is_no_result_is_named(tmp_path, bad):
     good = msgspec.json.encode(PASS)
     (tmp_path / RESULTS).write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
     with pytest.raises(RunError, match=r"results\.jsonl:2: not a result: "):
         read_results(tmp_path)
 
 
-def test_a_verdict_that_nobody_knows_is_an_error(tmp_path):
+def test_an_unknown_verdict_is_an_error(tmp_path):
     (tmp_path / RESULTS).write_bytes(msgspec.json.encode(PASS).replace(b'"pass"', b'"passed"'))
-    said = "results.jsonl:1: not a result: `verdict`: expected a value that this version knows, found 'passed'"
-    with pytest.raises(RunError, match=re.escape(said)):
+    message = "results.jsonl:1: not a result: `verdict`: expected a value that this version knows, found 'passed'"
+    with pytest.raises(RunError, match=re.escape(message)):
         read_results(tmp_path)
 
 
@@ -133,7 +133,7 @@ def test_a_run_without_a_broken_cell_may_be_broken(broken):
     ("cell", "is_counted"), [({"promised": True}, True), ({"promised": False}, False),
                              ({"promised": False, "deployed": ("serving",)}, True)]
 )  # fmt: skip
-def test_a_known_failure_may_cover_as_many_cells_as_it_says(cell, is_counted):
+def test_a_known_failure_covers_at_most_its_limit(cell, is_counted):
     entry = msgspec.structs.replace(LEFTOVER, cases=("a*",), at_most=1)
     cells = [result(judgement=Judgement.KEPT, case=case, **cell) for case in ("a1", "a2")]
     if is_counted:
@@ -143,14 +143,14 @@ def test_a_known_failure_may_cover_as_many_cells_as_it_says(cell, is_counted):
         assert summary(PASS, *cells, policy=Policy(known_failures=(entry,))).results == 3
 
 
-def test_a_run_ends_at_a_whole_second_after_what_it_took():
+def test_the_end_of_a_run_is_a_whole_second():
     facts = RunFacts(1, day("2026-11-21"), {"whole": True}, {}, 0.0)
     after = facts_at_end(facts, 2.5)
     assert (facts.seconds, after.seconds) == (0, 2.5)
     assert after.identity.ended.microsecond == 0
 
 
-def test_cells_with_another_verdict_than_the_last_time_are_counted():
+def test_cells_whose_verdict_changed_are_counted():
     assert [summary(one, ANOTHER).flaky for one in (PASS, msgspec.structs.replace(PASS, flaky="crash"))] == [0, 1]
     without = {name: value for name, value in msgspec.to_builtins(summary(PASS)).items() if name != "flaky"}
     assert msgspec.convert(without, gate.Summary).flaky == 0, "an older version did not count them"
@@ -176,7 +176,7 @@ def run_that_asks(*results, required=None, **selection):
 
 
 @pytest.mark.parametrize(
-    ("required", "said"),
+    ("required", "message"),
     [
         (Required(readers=("0.12.*",)), "required.readers: expected a cell that ran for 0.12.*, found 0.10.2."),
         (Required(writers=("0.9.2", "0.6.2")), "required.writers: expected a cell that ran for 0.6.2, found 0.9.2."),
@@ -184,14 +184,14 @@ def run_that_asks(*results, required=None, **selection):
         (Required(cells=2), "required.cells: expected at least 2 cells that ran, found 1."),
     ],
 )
-def test_what_is_required_and_not_covered_is_incomplete(required, said):
+def test_a_required_cell_that_is_missing_is_incomplete(required, message):
     found = run_that_asks(PASS, required=required)
-    assert (found.exit_code, found.uncovered) == (3, [said])
+    assert (found.exit_code, found.uncovered) == (3, [message])
     (finding,) = document([PASS], found).findings
-    assert (finding.title, finding.text) == ("INCOMPLETE", said)
+    assert (finding.title, finding.text) == ("INCOMPLETE", message)
 
 
-def test_what_is_required_and_covered_is_kept():
+def test_a_run_with_all_required_cells_is_kept():
     required = Required(("0.10.*",), ("0.9.2",), ("cpu",), 1)
     found = run_that_asks(PASS, required=required)
     assert (found.exit_code, found.uncovered) == (0, [])
@@ -212,16 +212,16 @@ def test_a_cell_that_was_not_run_covers_nothing():
         (Required(outside=False, readers=("0.10.*",)), Judgement.OUTSIDE),
     ],
 )
-def test_outside_the_window_only_what_is_required_must_run(required, judgement):
+def test_outside_the_window_only_required_cells_must_run(required, judgement):
     assert judge_again(WITHOUT_ENVIRONMENT, rules(required=required)).judgement is judgement
     inside = judge_again(WITHOUT_ENVIRONMENT, rules(Windows(400), required=required))
     assert inside.judgement is Judgement.INCOMPLETE, "inside it always must"
 
 
-def test_a_run_of_nothing_is_not_green_without_requirements():
+def test_a_run_in_which_no_cell_ran_is_incomplete():
     outside = judge_again(WITHOUT_ENVIRONMENT, rules(required=Required(outside=False)))
     found = run_that_asks(outside, required=Required(outside=False))
     assert (found.exit_code, found.uncovered) == (3, ["No cell ran, so nothing was tested."])
     missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="c", stage=Stage.ENVIRONMENT)
     both = run_that_asks(outside, missing, required=Required(outside=False))
-    assert (both.exit_code, both.uncovered) == (3, []), "what had to run is told already"
+    assert (both.exit_code, both.uncovered) == (3, []), "the cell that had to run is reported already"

@@ -23,7 +23,7 @@ CRASH = result(
 @pytest.mark.parametrize(
     ("results", "planned", "code"), [([result()], None, 0), ([result(), CRASH], None, 1), ([result()], 2, 3)]
 )
-def test_judging_again_says_the_same(results, planned, code, jaxexport, tmp_path):
+def test_judging_again_gives_the_same_exit_code(results, planned, code, jaxexport, tmp_path):
     finished(tmp_path / "out", *results, planned=planned)
     before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     ended = jaxexport("judge", "out")
@@ -49,14 +49,14 @@ def test_judging_again_with_another_policy_judges_by_it(jaxexport, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["plan.json", "results.jsonl", "summary.json"])
-def test_a_fifo_among_the_files_of_a_run_is_not_waited_for(name, jaxexport, tmp_path):
+def test_a_fifo_among_the_files_of_a_run_is_bad_input(name, jaxexport, tmp_path):
     finished(tmp_path, result())
     (tmp_path / name).unlink()
     os.mkfifo(tmp_path / name)
     assert_bad_input(jaxexport("judge", "."), name)
 
 
-def test_json_of_a_summary_is_for_people_too(tmp_path):
+def test_the_json_of_a_summary_has_lines_for_people(tmp_path):
     finished(tmp_path, result())
     assert json.loads((tmp_path / "summary.json").read_bytes())["exit_code"] == 0
     assert (tmp_path / "summary.json").read_text().count("\n") > 10
@@ -64,15 +64,15 @@ def test_json_of_a_summary_is_for_people_too(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["allow: {t: because}", "tolerances: {cpu: {float32: {rtol: 1}}}"])
-def test_a_policy_that_runs_cells_otherwise_cannot_judge_them(text, jaxexport, tmp_path):
+def test_judging_refuses_a_policy_that_changes_cells(text, jaxexport, tmp_path):
     finished(tmp_path / "out", result())
     (tmp_path / "export_compat.yaml").write_text(text)
     key = text.partition(":")[0]
-    said = f"export_compat.yaml: {key}: expected the value that this run was made with, found another one."
-    assert_bad_input(jaxexport("judge", "out"), said, "run `jaxexport matrix` again")
+    message = f"export_compat.yaml: {key}: expected the value that this run was made with, found another one."
+    assert_bad_input(jaxexport("judge", "out"), message, "run `jaxexport matrix` again")
 
 
-def test_an_incomplete_headline_names_broken_promises_too(jaxexport, tmp_path):
+def test_an_incomplete_headline_names_broken_promises(jaxexport, tmp_path):
     finished(tmp_path / "out", CRASH, result(), planned=3)
     ended = jaxexport("judge", "out", code=3)
     headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))
@@ -94,12 +94,12 @@ BONUS = result(judgement=Judgement.BONUS, **PAIR)
 
 
 @pytest.mark.parametrize(("cell", "code"), [(DIED_OUTSIDE, 1), (REFUSED, 0), (BONUS, 0)])
-def test_outside_fails_on_what_is_neither_refused_nor_works(cell, code, jaxexport, tmp_path):
+def test_fail_on_outside_spares_refused_and_passing_cells(cell, code, jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT, cell)
     assert jaxexport("judge", "out").code == 0
     ended = jaxexport("judge", "out", "--fail-on", "outside", code=code)
-    told = "FAILED: outside: 1 cell outside the window failed other than by a refusal." in ended.out
-    assert told is (code == 1)
+    is_printed = "FAILED: outside: 1 cell outside the window failed other than by a refusal." in ended.out
+    assert is_printed is (code == 1)
 
 
 def test_the_policy_may_fail_a_run_on_cells_outside(jaxexport, tmp_path):
@@ -114,7 +114,7 @@ def test_the_policy_may_fail_a_run_on_cells_outside(jaxexport, tmp_path):
     ("then", "now", "code"),
     [(BONUS, DIED_OUTSIDE, 1), (BONUS, REFUSED, 1), (BONUS, BONUS, 0), (DIED_OUTSIDE, REFUSED, 0)],
 )
-def test_a_bonus_that_is_lost_fails_where_it_is_asked_for(then, now, code, jaxexport, tmp_path):
+def test_a_lost_bonus_fails_with_fail_on_bonus_lost(then, now, code, jaxexport, tmp_path):
     finished(tmp_path / "old", KEPT, then)
     finished(tmp_path / "new", KEPT, now)
     assert jaxexport("judge", "new", "--baseline", "old").code == 0
@@ -131,7 +131,7 @@ def test_a_lost_bonus_needs_a_baseline(jaxexport, tmp_path):
 @pytest.mark.parametrize(
     ("options", "then"), [(("--fail-on", "outside"), None), (("--fail-on", "bonus-lost", "--baseline", "old"), BONUS)]
 )
-def test_the_report_that_judge_names_says_the_same(options, then, jaxexport, tmp_path):
+def test_the_report_judge_names_has_the_same_headline(options, then, jaxexport, tmp_path):
     finished(tmp_path / "new", KEPT, DIED_OUTSIDE)
     if then:
         finished(tmp_path / "old", KEPT, then)

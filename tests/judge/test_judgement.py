@@ -1,4 +1,4 @@
-"""What a verdict means depends on the two dates, and on nothing else."""
+"""The judgement of a verdict, which depends only on the build dates of writer and reader."""
 
 import datetime
 
@@ -60,7 +60,7 @@ def judged(writer: str, reader: str, verdict=Verdict.CRASH, windows=None, **outc
         ("0.9.0", "0.8.3", "backward", 8, True, "2026-07-19"),
     ],
 )
-def test_a_result_holds_the_arithmetic_of_its_two_dates(writer, reader, direction, days, promised, until):
+def test_a_result_has_direction_days_and_promise(writer, reader, direction, days, promised, until):
     found = judged(writer, reader)
     dates = found.direction, found.days, found.promised, str(found.promised_until)
     assert dates == (direction, days, promised, until)
@@ -83,7 +83,7 @@ def test_every_judgement_follows_from_promise_and_table(writer, reader, verdict,
     assert judge_again(found, rules(windows)) == found, "judging again says the same"
 
 
-def test_judging_with_other_windows_changes_only_what_follows():
+def test_other_windows_change_only_promise_and_judgement():
     before = judged("0.9.2", "0.11.2")
     after = judge_again(before, rules(Windows(200, 21)))
     assert (before.judgement, after.judgement) == (OUTSIDE, BROKEN)
@@ -92,7 +92,7 @@ def test_judging_with_other_windows_changes_only_what_follows():
     assert changed == {"promised", "promised_until", "judgement"}
 
 
-def test_a_results_line_has_exactly_the_fields_of_the_contract():
+def test_a_line_of_results_has_exactly_these_fields():
     line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
@@ -105,7 +105,7 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
     assert line["writer"]["built"] == "2026-03-18"
 
 
-def test_judging_keeps_what_happened():
+def test_judging_does_not_change_the_outcome():
     cell = Cell(golden(jaxlib="0.9.2"), release("0.10.2"), "cpu")
     outcome = new_result(cell, Stage.COMPARE, Verdict.NUMERICS, "m", signal=11, stderr="e", seconds=1.5, outputs="0a")
     found = judge(outcome, cell.golden, rules())
@@ -114,7 +114,7 @@ def test_judging_keeps_what_happened():
     assert msgspec.json.decode(msgspec.json.encode(found), type=Result) == found
 
 
-def test_an_outcome_that_nobody_has_judged_counts_for_nothing():
+def test_an_outcome_not_yet_judged_is_incomplete():
     outcome = new_result(Cell(golden(), release(NEWEST), "cpu"), Stage.COMPARE, Verdict.PASS)
     assert (outcome.judgement, outcome.promised) == (INCOMPLETE, False)
 
@@ -130,7 +130,7 @@ def test_results_share_equal_costs_and_times():
     assert type(first.cost.flops) is float, "not the whole number that is equal"
 
 
-def test_a_result_says_who_wrote_and_who_read():
+def test_a_result_names_writer_reader_and_golden():
     found = judged("0.10.1", "0.11.2")
     assert (found.writer.jax, found.writer.jaxlib, found.writer.platform) == ("0.10.2", "0.10.1", "cpu")
     assert (found.reader.jax, found.reader.jaxlib) == ("0.12.0.1", "0.11.2")
@@ -138,7 +138,7 @@ def test_a_result_says_who_wrote_and_who_read():
     assert found.golden == "tests.test_a.test_f/0.10.1-jax0.10.2-cpu"
 
 
-def test_a_hand_made_result_of_these_tests_is_judged_as_it_says():
+def test_results_made_by_these_tests_are_judged_as_made():
     assert judge_again(result(), rules()) == result()
 
 
@@ -146,13 +146,13 @@ def test_a_hand_made_result_of_these_tests_is_judged_as_it_says():
     ("verdict", "shown"), [(Verdict.PASS, Verdict.CONVERTED), (Verdict.COMPILED, Verdict.CONVERTED),
                            (Verdict.CRASH, Verdict.CRASH)]
 )  # fmt: skip
-def test_a_converted_golden_that_works_is_reported_as_such(verdict, shown):
+def test_a_converted_golden_that_works_is_converted(verdict, shown):
     one = golden(converted_from=ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport"))
     found = judge(new_result(Cell(one, release(NEWEST), "cpu"), Stage.RUN, verdict), one, rules())
     assert (found.verdict, found.promised, found.converted) == (shown, False, True)
 
 
-def test_what_fails_shows_its_known_issue(tmp_path):
+def test_a_failing_cell_shows_its_known_issue(tmp_path):
     (tmp_path / "issues.yaml").write_text("- {id: mine, title: It dies, todo: Wait, message: died, outcome: crash}")
     policy = Policy(known_issues=str(tmp_path / "issues.yaml"))
     made = golden()

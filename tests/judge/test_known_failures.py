@@ -70,12 +70,12 @@ def test_an_entry_with_brackets_names_the_case_of_that_name():
 @pytest.mark.parametrize(
     "changes", [{"message": "died by signal 6 (SIGABRT)"}, {"stage": Stage.COMPILE}, {"verdict": Verdict.TIMEOUT}]
 )
-def test_a_cell_that_fails_otherwise_is_broken_and_makes_stale(changes):
+def test_a_different_failure_is_broken_and_makes_stale(changes):
     other = judge_again(msgspec.structs.replace(crash(), **changes), rules(known=[ENTRY]))
     assert other.judgement is Judgement.BROKEN
-    (said,) = stale(other)
-    assert "1 of its cells fail in another way: expected crash in stage run with 'signal 11', found" in said
-    assert "LAPACK starts late; owner me, https://example.org/1" in said
+    (message,) = stale(other)
+    assert "1 of its cells fail in another way: expected crash in stage run with 'signal 11', found" in message
+    assert "LAPACK starts late; owner me, https://example.org/1" in message
 
 
 CHOLESKY = {"case": "t.test_cholesky"}
@@ -89,7 +89,7 @@ MATCHES_NONE = "matches no promised cell of this run. Delete it."
 
 
 @pytest.mark.parametrize(
-    ("cells", "changes", "options", "said"),
+    ("cells", "changes", "options", "message"),
     [
         ([crash()], {}, {}, ""),
         ([NOT_RUN], {}, {}, ""),
@@ -126,19 +126,19 @@ MATCHES_NONE = "matches no promised cell of this run. Delete it."
         ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
     ],
 )
-def test_what_is_no_longer_true_of_an_entry_is_reported(cells, changes, options, said):
+def test_an_outdated_entry_is_reported_with_its_reason(cells, changes, options, message):
     problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
-    assert len(problems) == bool(said)
-    assert said in "".join(problems)
+    assert len(problems) == bool(message)
+    assert message in "".join(problems)
 
 
 def test_a_cell_excused_by_one_entry_can_make_another_stale():
     other = msgspec.structs.replace(ENTRY, message="signal 6")
     aborted = judge_again(msgspec.structs.replace(crash(), message="signal 6"), rules(known=[ENTRY, other]))
     assert aborted.judgement is Judgement.KNOWN
-    (said,) = stale_entries([aborted], rules(known=[ENTRY, other]), TODAY, whole=True)
-    assert said.startswith("known_failures[0]")
-    assert "1 of its cells fail in another way" in said
+    (message,) = stale_entries([aborted], rules(known=[ENTRY, other]), TODAY, whole=True)
+    assert message.startswith("known_failures[0]")
+    assert "1 of its cells fail in another way" in message
 
 
 def test_outside_the_window_only_wrong_numbers_can_be_known():
@@ -149,11 +149,11 @@ def test_outside_the_window_only_wrong_numbers_can_be_known():
     assert stale(outside, entry=entry) == []
     bonus = result(judgement=Judgement.BONUS, case="t.test_cholesky", reader="0.10.0", promised=False)
     assert stale(outside, bonus, entry=entry) == [], "nothing was promised there that could pass now"
-    (said,) = stale(bonus, entry=entry)
-    assert "matches no promised cell" in said
+    (message,) = stale(bonus, entry=entry)
+    assert "matches no promised cell" in message
 
 
-def test_globs_that_cover_more_cells_than_they_may_are_an_error():
+def test_globs_that_cover_too_many_cells_are_an_error():
     promised = [scope_of(crash(f"t.test_chol{number}")) for number in range(51)]
     check_width([ENTRY], promised[:50])
     with pytest.raises(
@@ -165,16 +165,16 @@ def test_globs_that_cover_more_cells_than_they_may_are_an_error():
     check_width([ENTRY], promised[:50] * 2)  # in readers of one jaxlib with different jax, as --propose counts them
 
 
-def test_every_entry_is_looked_at_on_its_own():
+def test_each_stale_entry_is_reported():
     others = {"cases": ("gone",)}, {"expires": day("2026-11-01")}
     entries = [ENTRY, *(msgspec.structs.replace(ENTRY, **changes) for changes in others)]
-    said = stale_entries([crash()], rules(known=entries), TODAY, whole=True)
-    assert [text.split(" ")[0] for text in said] == ["known_failures[1]", "known_failures[2]"]
+    messages = stale_entries([crash()], rules(known=entries), TODAY, whole=True)
+    assert [text.split(" ")[0] for text in messages] == ["known_failures[1]", "known_failures[2]"]
     found = summarize([crash()], policy=rules(known=entries))
-    assert (found.stale, found.exit_code) == (said, 4)
+    assert (found.stale, found.exit_code) == (messages, 4)
 
 
-def test_the_scopes_of_a_plan_are_those_of_promised_cells_and_of_places():
+def test_scopes_of_a_plan_are_of_promised_and_deployed_cells():
     one = golden("t.f", "0.9.2")
     cells = [
         Cell(one, release("0.10.2"), "cpu", promised=True),
@@ -188,16 +188,16 @@ def test_the_scopes_of_a_plan_are_those_of_promised_cells_and_of_places():
 
 
 @pytest.mark.parametrize("as_of", [-100, 0])
-@pytest.mark.parametrize(("days", "is_told"), [(1, False), (2, True)])
-def test_an_entry_may_be_added_where_it_is_tomorrow_already(days, is_told, as_of):
+@pytest.mark.parametrize(("days", "is_reported"), [(1, False), (2, True)])
+def test_an_entry_may_be_dated_tomorrow(days, is_reported, as_of):
     today = datetime.datetime.now(tz=datetime.UTC).date()
     entry = msgspec.structs.replace(ENTRY, added=today + datetime.timedelta(days), expires=None)
     problems = stale(crash(), entry=entry, as_of=today + datetime.timedelta(as_of), whole=False)
-    assert any("added in the future" in problem for problem in problems) is is_told
+    assert any("added in the future" in problem for problem in problems) is is_reported
 
 
 @pytest.mark.parametrize(
-    ("writer", "added", "whole", "is_told"),
+    ("writer", "added", "whole", "is_reported"),
     [
         ("0.9.2-cpu", "2026-11-01", True, False),
         ("0.9.*", "2026-11-01", True, False),
@@ -207,11 +207,11 @@ def test_an_entry_may_be_added_where_it_is_tomorrow_already(days, is_told, as_of
         ("0.9.1", "2026-11-01", False, False),
     ],
 )
-def test_a_quirk_of_no_golden_of_a_whole_run_is_reported(writer, added, whole, is_told):
+def test_a_quirk_without_a_golden_is_reported(writer, added, whole, is_reported):
     quirk = Quirk("t.f", writer, "rounded", "me", "#7", added=day(added), rtol=1e-3, expires=day("2026-12-01"))
     cells = [result(case="t.f", writer="0.9.2"), result(case="t.f", writer="0.10.2")]
     problems = stale_entries(cells, Policy(quirks=(quirk,)), TODAY, whole=whole)
-    assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_told)
+    assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_reported)
 
 
 # --- judge --propose --------------------------------------------------------------------------------------------------
@@ -245,10 +245,10 @@ def test_entries_cover_no_cell_that_is_kept():
     ]
 
 
-def test_wrong_numbers_are_reported_without_how_wrong_they_are():
+def test_an_entry_for_wrong_numbers_leaves_out_the_error():
     def wrong(case, error):
-        told = f"output 0 float32[2]: 1 of 2 elements differ (max abs error {error}, allowed 0)\n  largest error at [0]"
-        return result(Verdict.NUMERICS, Judgement.BROKEN, case=case, message=told)
+        text = f"output 0 float32[2]: 1 of 2 elements differ (max abs error {error}, allowed 0)\n  largest error at [0]"
+        return result(Verdict.NUMERICS, Judgement.BROKEN, case=case, message=text)
 
     (entry,) = entries(wrong("t.a", 0.5), wrong("t.b", 0.7))
     assert entry["message"] == "output 0 float32[2]: 1 of 2 elements differ"
@@ -259,7 +259,7 @@ def test_a_proposal_lists_readers_by_build_date():
     assert entry["readers"] == ["0.9.0", "0.8.3", "0.10.0"]
 
 
-def test_nothing_broken_needs_no_entry():
+def test_a_run_without_broken_cells_proposes_no_entry():
     assert entries(result()) == []
 
 
@@ -282,7 +282,7 @@ def test_entries_once_filled_in_excuse_every_broken_cell(cells):
     assert stale_entries(judged, rules(known=known), day("2026-11-21"), whole=True) == []
 
 
-def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
+def test_a_proposal_is_refused_until_it_is_filled_in(tmp_path):
     path = tmp_path / "export_compat.yaml"
     text = proposal([dying()], summarize([dying()]))
     for name in ("reason", "owner", "issue"):
@@ -290,8 +290,8 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
         with pytest.raises(PolicyError, match=r"expires: expected a date such as 2026-10-25, found 'TODO a day"):
             load_policy(path)
         path.write_text(text.replace("TODO a day, at most 90 days after added", "2026-12-01"))
-        said = rf"known_failures\[0\]\.{name}: expected your own text in the place of 'TODO"
-        with pytest.raises(PolicyError, match=said):
+        message = rf"known_failures\[0\]\.{name}: expected your own text in the place of 'TODO"
+        with pytest.raises(PolicyError, match=message):
             load_policy(path)
         text = re.sub(rf"^    {name}: .*", f"    {name}: filled in", text, flags=re.M)
     path.write_text(text.replace("TODO a day, at most 90 days after added", "2026-12-01"))
@@ -299,17 +299,17 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("results", "told", "said"),
+    ("results", "facts", "message"),
     [
         ([dying()], {"selection": {"whole": False, "cases": ["t.f"]}}, "found only cases t.f: run the matrix without"),
         ([dying()], {"shard": Shard(1, 3)}, "shard 1 of 3: judge all shards together first"),
         ([dying(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cells that were not run"),
     ],
 )
-def test_a_part_of_a_run_proposes_nothing(results, told, said, jaxexport, cwd):
-    finished(cwd / "out", *results, **told)
+def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd):
+    finished(cwd / "out", *results, **facts)
     expected = "--propose: expected a whole run whose cells all ran"
-    assert_bad_input(jaxexport("judge", "out", "--propose"), expected, said)
+    assert_bad_input(jaxexport("judge", "out", "--propose"), expected, message)
 
 
 @pytest.mark.parametrize("readers", ["window", "0.9.2,0.12.0.1"], ids=["a group", "a list, as the tutorial teaches"])
@@ -323,22 +323,22 @@ def test_the_command_prints_yaml_and_reports_broken_promises(readers, jaxexport,
     assert "BROKEN: 1 of 1 promised cells, 1 cause" in ended.err
 
 
-def test_an_entry_about_another_runtime_is_no_leftover_of_a_run_without_it():
+def test_entries_of_another_runtime_are_not_stale():
     entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("tensorflow==*",))
     passing = result(case="t.test_f")
     assert stale(passing, entry=entry) == []
     bonus = of_runtime(
         result(case="t.test_f", promised=False, judgement=Judgement.BONUS), "tensorflow==2.21.0", "2026-03-05"
     )
-    (said,) = stale(passing, bonus, entry=entry)
-    assert said.endswith("matches no promised cell of this run. Delete it.")
+    (message,) = stale(passing, bonus, entry=entry)
+    assert message.endswith("matches no promised cell of this run. Delete it.")
 
 
 def test_cells_are_named_with_jaxlib_first():
     entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("*",))
     cells = [result(reader=reader) for reader in ("0.11.0", "0.12.0.1")]
-    (said,) = stale(*cells, of_runtime(cells[0], "tensorflow==2.21.0", "2026-10-01"), entry=entry)
-    assert "on cpu in jaxlib 0.11.0, 0.12.0.1, tensorflow 2.21.0." in said
+    (message,) = stale(*cells, of_runtime(cells[0], "tensorflow==2.21.0", "2026-10-01"), entry=entry)
+    assert "on cpu in jaxlib 0.11.0, 0.12.0.1, tensorflow 2.21.0." in message
 
 
 FRAME = (
@@ -360,7 +360,7 @@ FRAME = (
         ("died by signal 11 (SIGSEGV)", "died by signal 11 (SIGSEGV)"),
     ],
 )
-def test_a_proposal_has_no_word_that_changes_from_run_to_run(message, expected):
+def test_a_proposal_is_the_same_for_each_run(message, expected):
     failed = result(Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message=message)
     (entry,) = yaml.safe_load(proposal([failed], summarize([failed])))["known_failures"]
     assert entry["message"] == expected

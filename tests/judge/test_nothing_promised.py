@@ -1,4 +1,4 @@
-"""A run without a promised cell shows nothing about the promise; one of a part of the plan says which part it was."""
+"""Runs without a promised cell, which show nothing about the promise, and partial runs, which name their part."""
 
 from xml.etree import ElementTree
 
@@ -31,7 +31,7 @@ NOTHING = "NOTHING PROMISED: every cell is outside its window"
 
 
 @pytest.mark.parametrize(
-    ("results", "facts", "code", "said"),
+    ("results", "facts", "code", "start"),
     [
         ([BONUS, REFUSED], {}, 3, NOTHING),
         ([BONUS, REFUSED], {"policy": MEANT}, 0, NOTHING),
@@ -43,18 +43,18 @@ NOTHING = "NOTHING PROMISED: every cell is outside its window"
         ([BONUS], {"policy": STALE}, 4, "STALE LIST: "),
     ],
 )
-def test_only_what_would_be_0_becomes_3(results, facts, code, said):
+def test_without_promised_cells_exit_code_0_becomes_3(results, facts, code, start):
     made = summarize(results, **facts)
     assert made.exit_code == code
-    assert headline(made)[0].startswith(said)
+    assert headline(made)[0].startswith(start)
 
 
 @pytest.mark.parametrize("policy", [None, MEANT], ids=["3", "meant"])
 def test_every_report_says_that_nothing_was_promised(policy):
     results = [BONUS, REFUSED]
     made = summarize(results, policy=policy)
-    told = document(results, made)
-    page, markdown, junit = html_page(told), markdown_text(told), junit_xml(told)
+    page_data = document(results, made)
+    page, markdown, junit = html_page(page_data), markdown_text(page_data), junit_xml(page_data)
     for text in (page, markdown, junit):
         assert "NOTHING PROMISED" in text
         assert "KEPT" not in text
@@ -75,14 +75,14 @@ def test_windows_of_0_days_promise_the_same_day_only(cwd, jaxexport):
     assert jaxexport("judge", "out").code == 0
 
 
-def test_the_policy_accepts_such_a_run(cwd, jaxexport):
+def test_the_policy_may_accept_a_run_without_promises(cwd, jaxexport):
     finished(cwd / "out", BONUS)
     (cwd / "export_compat.yaml").write_text("unpromised: an archive\n")
     ended = jaxexport("judge", "out")
     assert (ended.code, NOTHING in ended.out, "is accepted: an archive" in ended.out) == (0, True, True)
 
 
-def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
+def test_pytest_ends_with_a_note_that_nothing_was_promised():
     event = {"case": "t.f", "shown": [], "own": True, "writer": "0.9.2-cpu", "changed": "", "runtimes": []}
     event |= {
         "other_inputs": [],
@@ -132,6 +132,6 @@ def test_every_report_says_which_part_it_was():
     made = summarize([SAME], selection=Selection(cases=("t.*",)).as_recorded(), shard=Shard(1, 7))
     assert made.partial == "shard 1/7, only cases t.*"
     assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."
-    told = document([SAME], made)
-    assert all("partial: shard 1/7, only cases t.*." in text for text in (html_page(told), junit_xml(told)))
-    assert r"partial: shard 1/7, only cases t.\*." in markdown_text(told)
+    page_data = document([SAME], made)
+    assert all("partial: shard 1/7, only cases t.*." in text for text in (html_page(page_data), junit_xml(page_data)))
+    assert r"partial: shard 1/7, only cases t.\*." in markdown_text(page_data)

@@ -1,4 +1,4 @@
-"""What has to run in a deployment target of the policy, whatever the window says."""
+"""Cells that have to run in a deployment target of the policy, inside a window or not."""
 
 import re
 
@@ -36,7 +36,7 @@ def summary(*results, policy=POLICY, as_of=TODAY, selection=WHOLE):
 
 
 @pytest.mark.parametrize("verdict", Verdict)
-def test_a_place_changes_only_what_fails_or_did_not_run_outside(verdict):
+def test_a_target_changes_only_failures_outside_windows(verdict):
     inside = judge_verdict(verdict, promised=True, required=False, deployed=("serving",))
     outside = judge_verdict(verdict, promised=False, required=False, deployed=("serving",))
     assert inside is VERDICTS[verdict].inside, "a promise is a promise, with a deployment target or without"
@@ -60,18 +60,18 @@ def test_a_place_changes_only_what_fails_or_did_not_run_outside(verdict):
         ({"verdict": Verdict.NUMERICS}, "broken", ("serving",)),
     ],
 )
-def test_a_cell_of_a_place_is_judged_by_its_release_day_and_case(changes, judgement, targets):
+def test_a_cell_of_a_target_depends_on_release_day_case(changes, judgement, targets):
     judged = cell(**changes)
     assert (judged.judgement, judged.deployed) == (judgement, targets)
 
 
-def test_a_cell_of_a_place_that_was_not_run_is_missing():
+def test_a_cell_of_a_target_that_did_not_run_is_missing():
     policy = Policy(deployed=(SERVING,), required=Required(outside=False))
     assert cell(Verdict.NOT_RUN, policy=policy).judgement is Judgement.INCOMPLETE
     assert cell(Verdict.NOT_RUN, reader="0.10.2", policy=policy).judgement is Judgement.OUTSIDE
 
 
-def test_what_is_owed_fails_the_run_as_a_broken_promise_does():
+def test_an_owed_cell_fails_the_run():
     made = summary(cell(), cell(Verdict.PASS, "0.9.2"))
     assert (made.exit_code, made.judgements) == (1, {"kept": 1, "owed": 1})
     (target,) = made.deployed
@@ -79,14 +79,14 @@ def test_what_is_owed_fails_the_run_as_a_broken_promise_does():
     assert made.causes[0].judgement is Judgement.OWED
 
 
-def test_a_run_that_only_shows_what_places_need_is_no_empty_run():
+def test_a_run_of_deployed_cells_only_is_not_empty():
     works = summary(cell(Verdict.PASS))
     assert (works.exit_code, works.unpromised, works.judgements) == (0, "", {"bonus": 1})
     assert summary(cell(Verdict.PASS), policy=Policy()).exit_code == 0, "its result names the deployment target"
     assert summary(cell(Verdict.PASS, policy=Policy()), policy=Policy()).exit_code == 3
 
 
-def test_a_whole_run_without_a_cell_of_a_place_is_incomplete():
+def test_a_whole_run_without_a_target_is_incomplete():
     other = cell(Verdict.PASS, "0.9.2", "0.10.2")
     made = summary(other)
     assert made.exit_code == 3
@@ -98,7 +98,7 @@ def test_a_whole_run_without_a_cell_of_a_place_is_incomplete():
     assert summary(other, selection={**WHOLE, "whole": False}).exit_code == 0, "a part of a project"
 
 
-def test_misspelled_cases_of_a_target_make_a_run_of_every_golden_incomplete_whatever_its_readers():
+def test_misspelled_cases_of_a_target_are_incomplete():
     misspelled = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=("no.such.*",)),))
     other, some_readers = cell(Verdict.PASS, "0.9.2", "0.10.2"), {**WHOLE, "whole": False}
     made = summary(other, policy=misspelled, selection=some_readers)
@@ -108,7 +108,7 @@ def test_misspelled_cases_of_a_target_make_a_run_of_every_golden_incomplete_what
         assert summary(other, policy=misspelled, selection={**some_readers, **part}).exit_code == 0
 
 
-def test_a_listed_failure_in_a_place_is_known_until_it_passes():
+def test_a_listed_failure_in_a_target_is_known():
     entry = KnownFailure(
         *((CASE,), ("0.12.*",), ("0.9.2",), "crash", "run", "signal 11", "r", "o", "i", TODAY), expires=TODAY
     )
@@ -120,7 +120,7 @@ def test_a_listed_failure_in_a_place_is_known_until_it_passes():
     assert "1 of its cells pass now" in stale
 
 
-def test_goldens_of_a_place_stay_until_its_last_day():
+def test_goldens_of_a_target_stay_until_its_last_day():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
 
     def reasons(when):
@@ -130,7 +130,7 @@ def test_goldens_of_a_place_stay_until_its_last_day():
     assert reasons("2027-01-01") == []
 
 
-def test_the_forecast_has_the_places_and_their_last_days():
+def test_the_forecast_has_targets_with_their_last_days():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     found = forecast(goldens, POLICY, load_calendar(), TODAY, 60)
     assert [(reader.jaxlib, reader.targets) for reader in found.deployed] == [("0.9.2", ("serving",))]
@@ -145,17 +145,17 @@ def test_the_forecast_has_the_places_and_their_last_days():
     assert (reader.jaxlib, reader.targets) == ("0.9.2", ("serving",)), "by its name it counts on any day"
 
 
-def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, cwd):
+def test_a_target_that_the_policy_lacks_is_an_error(jaxexport, cwd):
     (cwd / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
-    said = "target of the policy (serving) or a release such as 0.11.0 or tensorflow==2.21.0, found 'servin'. "
-    assert_bad_input(jaxexport("forecast", "--deployed", "servin"), f"--deployed: expected a deployment {said}")
+    message = "target of the policy (serving) or a release such as 0.11.0 or tensorflow==2.21.0, found 'servin'. "
+    assert_bad_input(jaxexport("forecast", "--deployed", "servin"), f"--deployed: expected a deployment {message}")
 
 
 ONE_RELEASE = "reader: expected one release of a runtime, such as tensorflow==2.21.0, found"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("reader: tensorflow", ONE_RELEASE),
         ("reader: tensorflow==2.21.*", ONE_RELEASE),
@@ -167,6 +167,6 @@ ONE_RELEASE = "reader: expected one release of a runtime, such as tensorflow==2.
         ),
     ],
 )
-def test_the_reader_of_a_target_is_the_name_of_one_release_on_the_cpu(text, said, load):
-    with pytest.raises(PolicyError, match=re.escape(f":2: deployed[0].{said}")):
+def test_the_reader_of_a_target_is_the_name_of_one_release_on_the_cpu(text, message, load):
+    with pytest.raises(PolicyError, match=re.escape(f":2: deployed[0].{message}")):
         load(f"platforms: [cpu, cuda]\ndeployed: [{{name: a, {text}}}]\n")

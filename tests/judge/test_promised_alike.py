@@ -1,4 +1,4 @@
-"""What is promised of a cell is said alike by the plan, by its report, by the judgement and by the plan of a day."""
+"""The promise of a cell: plan, report, judgement and the plan of another day agree on it."""
 
 import ast
 from pathlib import Path
@@ -43,7 +43,7 @@ def plan_of(fields: dict[str, object]) -> Plan:
 
 @kinds
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.CRASH, Verdict.NUMERICS, Verdict.NOT_RUN])
-def test_a_judgement_promises_what_the_plan_has_promised(fields, verdict):
+def test_judgement_and_plan_promise_the_same_cells(fields, verdict):
     plan = plan_of(fields)
     results = [judge(new_result(cell, Stage.RUN, verdict), cell.golden, Policy(), as_of=AS_OF) for cell in plan.cells]
     promised = {cell.key: cell.promised for cell in plan.cells}
@@ -67,7 +67,7 @@ def test_some_cells_are_promised_and_some_are_not():
     assert TENSORFLOW in {cell.reader.name for cell in plan_of({}).cells if cell.promised}
 
 
-def test_no_other_place_asks_two_dates_for_the_promise_of_a_cell():
+def test_only_one_function_computes_a_promise():
     package = Path(export_core.__file__).parent
     calls = {
         path.relative_to(package).as_posix()

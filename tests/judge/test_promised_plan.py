@@ -1,4 +1,4 @@
-"""Kept means all that is promised on the day of the question: what never ran is incomplete, and named."""
+"""Promised cells of the day of the question that never ran: the run is incomplete, and they are named."""
 
 import datetime
 import json
@@ -24,13 +24,13 @@ EARLY, LATE = day("2026-05-30"), day("2026-07-20")
 
 
 def cells(selection: Selection, as_of: datetime.date, policy: Policy | None = None) -> list[str]:
-    """The promised readers in the plan of a golden by 0.9.2."""
+    """Return the promised readers in the plan of a golden by 0.9.2."""
     plan = plan_matrix(policy or Policy(), selection, RunOptions(as_of=as_of))
     return [cell.reader.name for cell in plan.cells if cell.decides]
 
 
 def run_of_plan(folder: str, selection: Selection, as_of: datetime.date, policy: Policy | None = None) -> None:
-    """A finished run whose cells are those of the plan of a day, and pass."""
+    """Write a finished run of all cells in the plan of a day, which pass."""
     policy = policy or Policy()
     plan = plan_matrix(policy, selection, RunOptions(as_of=as_of))
     passed = [
@@ -48,17 +48,17 @@ def golden(cwd):
 
 
 @pytest.mark.parametrize("readers", ["window", "all", "newest,window", ">=0.9,<0.12", "deployed,window"])
-def test_a_run_of_an_earlier_day_lacks_what_came_since(readers, golden, jaxexport):
+def test_a_run_of_an_earlier_day_lacks_later_releases(readers, golden, jaxexport):
     selection = Selection(readers=readers)
     run_of_plan("out", selection, EARLY)
     jaxexport("judge", "out", code=0)
     ended = jaxexport("judge", "out", "--as-of", str(LATE), code=3)
     new = [name for name in cells(selection, LATE) if name not in cells(selection, EARLY)]
     assert len(new) > 1
-    said = " ".join(ended.out.split())
+    text = " ".join(ended.out.split())
     named = ", ".join(f"{name} (1 cell)" for name in new)
-    assert f"{len(new)} cells of the promised plan of {LATE} never ran: {named}." in said
-    assert f"INCOMPLETE: {len(new)} cells of the promised plan of {LATE} never ran" in said
+    assert f"{len(new)} cells of the promised plan of {LATE} never ran: {named}." in text
+    assert f"INCOMPLETE: {len(new)} cells of the promised plan of {LATE} never ran" in text
     jaxexport("report", "out", "--as-of", str(LATE), "--badge", "badge.json", code=0)
     assert json.loads(Path("badge.json").read_bytes())["message"].endswith("never ran")
 
@@ -68,7 +68,7 @@ def test_named_readers_are_the_same_on_each_day(golden, jaxexport):
     jaxexport("judge", "out", "--as-of", str(LATE), code=0)
 
 
-def test_wider_windows_promise_what_never_ran(golden, jaxexport):
+def test_wider_windows_promise_cells_that_never_ran(golden, jaxexport):
     run_of_plan("out", Selection(), LATE, policy=Policy())
     Path("export_compat.yaml").write_text("windows: {forward: 400}\n")
     assert "of the promised plan of 2026-07-20 never ran: " in " ".join(jaxexport("judge", "out", code=3).out.split())
@@ -100,7 +100,7 @@ def test_a_plan_lacks_nothing_on_its_own_day(readers, only, as_of, golden, load)
         assert missing_promised(rest, policy, selection.as_recorded(), as_of) == {promised[-1].reader.name: 1}
 
 
-def test_goldens_by_later_writers_are_said_and_missing_later(golden, cwd, jaxexport):
+def test_goldens_by_later_writers_are_named(golden, cwd, jaxexport):
     write_golden(GoldenStore(cwd / "golden"), manifest("t.b", "0.12.0.1"))
     planned = jaxexport("matrix", "--dry-run", "--as-of", str(EARLY), code=0).out
     assert "1 golden was written by a later release, as of 2026-05-30 left out: t.b/0.12.0.1-cpu." in planned
@@ -128,9 +128,9 @@ def test_a_clock_before_a_known_release_is_an_error(golden, jaxexport, monkeypat
 def test_each_headline_says_how_old_the_calendar_is(as_of, text, is_old, golden, jaxexport):
     Path("export_compat.yaml").write_text(f"deployed: [{{name: old, jaxlib: 0.9.2}}]\n{text}\n")
     stored(result(Verdict.PASS, writer="0.9.2", reader="0.9.2", case="t.a"), folder="out")
-    said = "the calendar of releases ends on 2026-"
+    message = "the calendar of releases ends on 2026-"
     for words in (("judge", "out"), ("report", "out"), ("can-i-deploy", "--to", "old", "--results", "out")):
-        assert (said in " ".join(jaxexport(*words, "--as-of", as_of).out.split())) == is_old, words
+        assert (message in " ".join(jaxexport(*words, "--as-of", as_of).out.split())) == is_old, words
     jaxexport("report", "out", "--as-of", as_of, "--policy", "export_compat.yaml", "--badge", "badge.json", code=0)
     assert (", releases until 2026-" in json.loads(Path("badge.json").read_bytes())["message"]) == is_old
 

@@ -1,4 +1,4 @@
-"""A golden stays while something needs it, and every one that stays says why."""
+"""Goldens that something still needs: they are retained, each with its reason."""
 
 import datetime
 
@@ -85,7 +85,7 @@ def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
         ("2026-07-16", ["2026-08-07", "2026-01-16"], None),  # it is promised neither
     ],
 )
-def test_a_reader_retires_when_no_new_release_owes_it_anything(reader, written, retires):
+def test_a_reader_retires_once_no_new_release_is_promised(reader, written, retires):
     found = retirement_day(day(reader), [day(each) for each in written], Windows())
     assert found == (day(retires) if retires else None)
 
@@ -97,7 +97,7 @@ def test_a_reader_retires_when_no_new_release_owes_it_anything(reader, written, 
     st.integers(0, 250),
     st.integers(0, 40),
 )
-def test_no_golden_goes_that_a_release_or_live_reader_must_run(writers, when, backward, forward):
+def test_goldens_that_a_promised_reader_needs_stay(writers, when, backward, forward):
     goldens = [golden(jaxlib=version) for version in writers]
     policy = Policy(windows=WindowDays(backward, forward))
     windows = policy.window_lengths()
@@ -129,15 +129,15 @@ def test_on_its_last_day_a_window_still_needs_goldens_and_readers():
 def test_a_golden_of_the_day_is_not_of_the_future():
     built = CALENDAR.built("0.9.2")
     before = built - datetime.timedelta(days=1)
-    for when, said in (
+    for when, reason in (
         (built, f"a jaxlib built on {built} must run it"),
         (before, f"written by a jaxlib built on {built}, after {before}"),
     ):
         (reasons,) = kept([golden(jaxlib="0.9.2")], when=when).values()
-        assert said in reasons
+        assert reason in reasons
 
 
-def test_the_last_golden_that_calls_a_target_decides_when_it_may_be_deleted():
+def test_a_target_stays_until_its_last_golden_may_go():
     change = CustomCallChange("old", "new", day("2026-02-04"), day("2026-02-28"), "r", "o", "i")
     goldens = [golden("a", version, custom_calls=("old",)) for version in ("0.9.2", "0.10.2", "0.9.1")]
     assert deletion_day(change, goldens, Windows()) == CALENDAR.built("0.10.2") + datetime.timedelta(days=181)

@@ -1,4 +1,4 @@
-"""What of a policy matches nothing is told, once, and only where the whole project has been looked at."""
+"""Entries of a policy that match nothing: each is reported once, if the whole project is looked at."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ EVERY = {
 
 
 def keys_of(kind: type[msgspec.Struct], path: str = "") -> set[str]:
-    """Every key of a policy with a value of its own, as `PATTERNS` and `OTHER_KEYS` name it."""
+    """Return each key of a policy that has a value, as `PATTERNS` and `OTHER_KEYS` name it."""
     keys = set()
     for field in msgspec.inspect.type_info(kind).fields:
         inner = field.type
@@ -78,7 +78,7 @@ def test_each_key_of_the_policy_is_matched_or_has_no_pattern():
 
 
 @pytest.mark.parametrize("key", PATTERNS)
-def test_whatever_can_match_nothing_is_named(key, warnings):
+def test_each_pattern_without_a_match_is_named(key, warnings):
     last = [text for text in warnings(EVERY[key]) if text.partition(":")[0] != "platforms"] or warnings(EVERY[key])
     assert len(last) == 1, "once"
 
@@ -139,7 +139,7 @@ def test_each_pattern_that_matches_nothing_is_reported(text, problem, warnings):
     assert warning.removeprefix("export_compat.yaml:1: ").startswith(problem)
 
 
-def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
+def test_patterns_that_match_get_no_warning(warnings):
     text = f"""
         platforms: [cpu]
         required: {{readers: ['0.12.*', 0.13.0.dev*], writers: ['0.9.*']}}
@@ -175,7 +175,7 @@ def project(cwd):
     (cwd / "export_compat.yaml").write_text(text)
 
 
-def test_plan_and_policy_check_warn_and_go_on(project, jaxexport):
+def test_plan_and_policy_check_warn_and_continue(project, jaxexport):
     for words in (("matrix", "--dry-run"), ("policy", "check"), ("matrix", "--dry-run", "--cases", "t.a")):
         ended = jaxexport(*words, "--as-of", "2026-11-20")
         assert (ended.code, ended.out.count("warning: ")) == (0, 2), words
@@ -186,7 +186,7 @@ def test_plan_and_policy_check_warn_and_go_on(project, jaxexport):
     assert case.endswith(": no golden is of case 't.z'.")
 
 
-def test_a_run_of_a_part_does_not_warn_of_the_rest(cwd, jaxexport):
+def test_a_partial_run_does_not_warn_of_the_rest(cwd, jaxexport):
     store = GoldenStore(cwd / "golden")
     write_golden(store, manifest("t.a"))
     write_golden(store, manifest("t.b", "0.9.2", options=Options(platforms=("cpu", "tpu"))))
@@ -199,7 +199,7 @@ def test_a_run_of_a_part_does_not_warn_of_the_rest(cwd, jaxexport):
 
 
 @pytest.mark.parametrize(("cases", "warned"), [((), ["oars"]), (("t.a",), ["oars", "t.z"])])
-def test_a_run_does_not_warn_of_what_its_report_says(project, cases, warned):
+def test_a_run_does_not_repeat_warnings_of_its_report(project, cases, warned):
     selection = Selection(cases=cases)
     plan = plan_matrix(find_policy(Path()), selection, RunOptions(as_of=day("2026-11-20")), is_run=True)
     assert [name for name in ("oars", "t.z") if any(name in warning for warning in plan.warnings)] == warned
@@ -211,7 +211,7 @@ def test_readers_of_another_runtime_are_readers(warnings):
     assert warnings("required: {readers: ['iree==2.*']}\n") == ["required.readers: 'iree==2.*' matches no reader."]
 
 
-def test_a_lost_bonus_without_a_baseline_is_said(cwd, jaxexport):
+def test_a_lost_bonus_without_a_baseline_is_reported(cwd, jaxexport):
     finished(Path("out"), result())
     finished(Path("old"), result())
     (cwd / "export_compat.yaml").write_text("fail_on: [bonus-lost]\n")

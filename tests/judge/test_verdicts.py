@@ -38,13 +38,13 @@ def test_every_verdict_has_an_entry():
         assert facts.phrase, facts.short
 
 
-def test_what_fails_has_a_next_step_and_what_works_none():
+def test_each_failing_verdict_has_a_next_step():
     assert {verdict for verdict in Verdict if TABLE[verdict].next_step} == {
         verdict for verdict in Verdict if TABLE[verdict].inside.is_urgent
     }
 
 
-def test_what_works_and_what_fails_a_run():
+def test_each_verdict_works_or_fails_a_run():
     assert {name for name in Judgement if name.facts.works} == {"over-budget", "bonus", "kept"}
     assert {name for name in Judgement if name.fails_run} == {"broken", "owed", "incomplete", "over-budget"}
     assert {name for name in Judgement if name.is_urgent} == {"broken", "owed", "incomplete"}
@@ -54,13 +54,13 @@ def test_what_works_and_what_fails_a_run():
     assert {code.name: code.value for code in ExitCode} == dict(zip(names, range(5), strict=True)), "as in the docs"
 
 
-def test_of_two_runs_the_worse_is_known_and_what_works_is_fine():
-    fine, told, *worse = [{name for name in Judgement if name.facts.badness == badness} for badness in range(6)]
-    assert (fine, told) == ({"kept", "bonus"}, {"known", "outside"})
+def test_judgements_are_ordered_by_badness():
+    fine, excused, *worse = [{name for name in Judgement if name.facts.badness == badness} for badness in range(6)]
+    assert (fine, excused) == ({"kept", "bonus"}, {"known", "outside"})
     assert worse == [{"over-budget"}, {"owed"}, {"broken"}, {"incomplete"}]
 
 
-def test_what_fails_a_run_is_shown_first_and_what_changed_unfolded():
+def test_findings_that_fail_a_run_are_shown_first():
     ranks = {code: {kind.rank for kind in KINDS if kind.exit_code is code} for code in ExitCode}
     assert [ranks[code] for code in (ExitCode.BROKEN, ExitCode.INCOMPLETE, ExitCode.STALE)] == [{0}, {1}, {2}]
     known, outside = Judgement.KNOWN.facts.kind, Judgement.OUTSIDE.facts.kind
@@ -68,7 +68,7 @@ def test_what_fails_a_run_is_shown_first_and_what_changed_unfolded():
     assert {kind.title for kind in KINDS if kind.is_open} == {"REGRESSED", "fixed"}
 
 
-def test_where_the_message_says_little_the_release_in_which_it_began_says_more():
+def test_verdicts_with_short_messages_name_the_release():
     assert {verdict for verdict in Verdict if not TABLE[verdict].is_explained} == {"numerics", "crash", "timeout"}
 
 
@@ -86,7 +86,7 @@ def test_no_two_kinds_of_finding_have_one_title():
     assert not [title for title, count in Counter(kind.title for kind in KINDS).items() if count > 1]
 
 
-def test_what_fails_a_run_is_a_failure_or_an_error_in_junit():
+def test_failing_judgements_are_failures_or_errors_in_ju():
     outcomes = {ExitCode.KEPT: ("", "skipped"), ExitCode.BROKEN: ("failure",), ExitCode.INCOMPLETE: ("error",)}
     for judgement in Judgement:
         assert judgement.facts.junit in outcomes[judgement.facts.exit_code]

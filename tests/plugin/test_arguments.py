@@ -46,7 +46,7 @@ def test_donated(export_golden):
     jitted = jax.jit(consume, donate_argnums=0)
     export_golden(jitted, x, name="once")
     export_golden(jitted, x, name="twice")
-    assert float(x[3]) == 3  # the test may go on using it
+    assert float(x[3]) == 3  # the test may use it afterwards
 
 def test_numbers(export_golden):
     x = np.array([[True, False]])
@@ -76,7 +76,7 @@ WARM = """
 import jax, jax.numpy as jnp, numpy as np
 import functions
 
-# Traced here with all that jax notes of this file and its lines; the goldens must not know.
+# Tracing here records this file and its lines in jax's caches; the goldens must not contain them.
 jax.jit(functions.split)(jax.random.key(7), jax.random.PRNGKey(7))
 jax.jit(functions.consume, donate_argnums=0)(jnp.asarray(np.arange(4096.0)))
 jax.jit(jnp.cumsum)(np.zeros(8))
@@ -85,7 +85,7 @@ jax.jit(jnp.cumsum)(np.zeros(8))
 
 @pytest.fixture(scope="module", params=WITH_AND_WITHOUT)
 def written(projects: Projects, request: pytest.FixtureRequest) -> SimpleNamespace:
-    """Written in one folder, checked there, and written again in another folder where jax was already warm."""
+    """Runs that write goldens, check them, and write them again in another folder where jax is already warm."""
     project = projects(noise=request.param, functions=FUNCTIONS, test_arguments=TESTS)
     elsewhere = project.copy(project.folder.parent / "another folder of another length")
     elsewhere.write(conftest=WARM)
@@ -105,7 +105,7 @@ def test_every_kind_of_argument_is_written(written):
 
 
 def test_every_kind_of_argument_is_checked_in_a_cold_process(written):
-    """Also of test_random_inputs, whose inputs differ in each run: those of the golden are used."""
+    """The inputs of test_random_inputs differ in each run: a check uses those of the golden."""
     assert written.checked.outcomes() == {"passed": list(written.checked.tests)}, written.checked.text
     assert "8 cases checked against 8 goldens: 8 kept" in written.checked.text
 
@@ -131,24 +131,24 @@ NARROW = ["bfloat16[6]", "float16[6]", "float8_e4m3fn[6]", "float8_e5m2[6]", "in
         ("test_types", ["float32[n,2*h]", "int32[]"], ["float32[n,2*h]"]),
     ],
 )
-def test_the_manifest_says_the_types_as_jax_prints_them(written, case, inputs, outputs):
+def test_the_manifest_has_types_as_jax_prints_them(written, case, inputs, outputs):
     signature = written.project.manifest(f"test_arguments.{case}")["signature"]
     assert (signature["inputs"], signature["outputs"]) == (inputs, outputs)
 
 
-def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written):
+def test_another_folder_and_a_warm_jax_give_equal_bytes(written):
     here, there = written.project.stored(), written.elsewhere.stored()
     assert written.written_elsewhere.code == 0
     assert here.keys() == there.keys()
     assert [name for name in here if here[name] != there[name] and "random_inputs" not in name] == []
 
 
-def test_goldens_hold_no_path_of_the_machine(written):
-    place = str(written.project.folder.parent).encode()
-    assert [name for name, data in written.elsewhere.stored().items() if place in data or b"conftest" in data] == []
+def test_goldens_contain_no_path_of_this_machine(written):
+    folder = str(written.project.folder.parent).encode()
+    assert [name for name, data in written.elsewhere.stored().items() if folder in data or b"conftest" in data] == []
 
 
-def test_the_manifest_says_which_values_the_plugin_made(written):
+def test_the_manifest_records_inputs_the_plugin_made(written):
     cases = [path.parents[1].name for path in written.project.goldens.rglob("golden.yaml")]
     made = {case for case in cases if "inputs_made" in written.project.manifest(case)}
     assert made == {"test_arguments.test_types"}

@@ -1,4 +1,4 @@
-"""What an author types wrongly or changes without noticing: each is an error or a note that says what to do."""
+"""Mistakes and unnoticed changes of an author: each gets an error or a note that says what to do."""
 
 import os
 import re
@@ -104,7 +104,7 @@ def test_no_arguments(export_golden):
 
 @pytest.fixture(scope="module")
 def called(projects: Projects) -> Run:
-    """A run of the calls."""
+    """The run of all tests in CALLS, with an update of goldens."""
     return projects(test_a=CALLS).pytest("--update-goldens")
 
 
@@ -120,12 +120,12 @@ def called(projects: Projects) -> Run:
         ("no_arguments", "expected a jitted function and its example arguments, found none: export_golden(jax.jit(f),"),
     ],
 )
-def test_a_keyword_of_the_marker_in_a_call_is_refused(called, test, message):
+def test_a_call_with_a_keyword_of_the_marker_is_refused(called, test, message):
     assert called[f"test_{test}"].outcome == "failed"
     assert message in " ".join(called[f"test_{test}"].text.split())
 
 
-def test_a_keyword_that_the_function_names_is_its_own(called):
+def test_a_parameter_may_be_named_like_a_keyword(called):
     assert called["test_of_its_own"].outcome == "passed"
 
 
@@ -158,13 +158,13 @@ def with_inputs(project: Project, old: str, new: str, policy: str = "changed_inp
     return project.pytest()
 
 
-def test_the_same_arguments_get_no_note(falling):
+def test_unchanged_arguments_get_no_note(falling):
     run = with_inputs(falling, "9.8", "9.8")
     assert run.code == 0
     assert "example arguments" not in run.text
 
 
-def test_last_digits_of_arguments_get_no_note(falling):
+def test_arguments_that_differ_by_rounding_get_no_note(falling):
     run = with_inputs(falling, "np.float32(GRAVITY)", "np.nextafter(np.float32(GRAVITY), np.float32(10))")
     assert run.code == 0
     assert "example arguments" not in run.text
@@ -179,14 +179,14 @@ def test_last_digits_of_arguments_get_no_note(falling):
     ],
     ids=["a number", "an array in a tree", "a further call"],
 )
-def test_other_arguments_are_noted(falling, old, new, named):
+def test_changed_arguments_get_a_note(falling, old, new, named):
     run = with_inputs(falling, old, new or old.replace("X", "2 * X"))
     assert run.code == 0
     note = f"example arguments are not the golden's inputs, which were compared: {named}. pytest --update-goldens"
     assert note in run.text
 
 
-def test_other_arguments_fail_where_the_policy_says_so(falling):
+def test_changed_arguments_fail_if_the_policy_says_fail(falling):
     run = with_inputs(falling, "9.8", "9.81", policy="changed_inputs: fail\n")
     assert run["test_fall"].outcome == "failed"
     assert "changed_inputs is fail: args[1]." in run["test_fall"].text
@@ -195,7 +195,7 @@ def test_other_arguments_fail_where_the_policy_says_so(falling):
     assert falling.pytest().code == 0
 
 
-def test_unused_goldens_fail_where_the_policy_says_so(projects):
+def test_unused_goldens_fail_if_the_policy_says_fail(projects):
     both = IMPORTS + MARKED + MARKED.replace("test_sin", "test_gone")
     project = projects(test_a=both)
     (project.folder / "export_compat.yaml").write_text("unused_goldens: fail\n", encoding="utf-8")
@@ -205,7 +205,7 @@ def test_unused_goldens_fail_where_the_policy_says_so(projects):
     assert run.code == pytest.ExitCode.TESTS_FAILED
     assert run.outcomes() == {"passed": ["test_a.test_sin"]}
     assert "unused_goldens is fail" in run.text
-    assert project.pytest("-k", "sin").code == 0  # a part of the tests cannot tell
+    assert project.pytest("-k", "sin").code == 0  # a run of some tests cannot know which goldens are unused
     # Without a marked test left, too.
     project.write(test_a="def test_plain(): pass\n")
     assert project.pytest().code == pytest.ExitCode.TESTS_FAILED
@@ -244,7 +244,7 @@ def test_wrong_marker(export_golden):
 )
 
 
-def test_the_short_summary_has_the_reason_and_the_name_of_the_test_once(projects):
+def test_short_summary_has_reason_and_test_name_once(projects):
     run = projects(test_a=REASONS).pytest(environment={"COLUMNS": "140"})
     reasons = {
         "FAILED test_a.py::test_missing": "No golden of this test yet: expected one in",
@@ -288,11 +288,11 @@ PARTS = {
     "inputs": ("inputs: args[1]",),
     "options": ("vjp_order: golden 0; now 1",),
 }
-"""What is different in the golden of a test that is replaced."""
+"""Parts of the line about each replaced golden, by its test."""
 
 
-def changed(projects: Projects) -> Project:
-    """A project with goldens, and then with other functions."""
+def changed_project(projects: Projects) -> Project:
+    """Return a project whose functions have changed since its goldens were written."""
     project = projects(test_a=CHANGING)
     assert project.pytest("--update-goldens").code == 0
     text = CHANGING.replace(*OPTION) + CHANGING.partition("def test_same")[2].join(["\n\ndef test_new", ""])
@@ -304,13 +304,13 @@ def changed(projects: Projects) -> Project:
 
 
 def parts_in(text: str) -> dict[str, str]:
-    """What a run says of each golden that is replaced, by its test."""
+    """Return what a run prints about each replaced golden, by its test."""
     found = re.findall(r"^  test_a\.test_(\w+)/\S+: (.*)$", text, re.MULTILINE)
     return {name: parts for name, parts in found if name in PARTS}
 
 
-def test_updating_says_what_it_replaces_and_a_dry_run_writes_nothing(projects):
-    project = changed(projects)
+def test_a_dry_run_shows_what_an_update_replaces(projects):
+    project = changed_project(projects)
     before = project.stored()
     shown = project.pytest("--update-goldens=dry-run")
     assert (shown.code, project.stored()) == (0, before)
@@ -319,14 +319,14 @@ def test_updating_says_what_it_replaces_and_a_dry_run_writes_nothing(projects):
     assert "1 golden unchanged: test_a.test_same/" in shown.text
     assert "dry run: nothing was written" in shown.text
     assert "goldens that would be written in " in shown.text
-    said = parts_in(shown.text)
-    assert said.keys() == PARTS.keys()
+    differences = parts_in(shown.text)
+    assert differences.keys() == PARTS.keys()
     for name, words in PARTS.items():
-        assert all(word in said[name] for word in words), said[name]
-    assert not said["inputs"].startswith("numbers")
+        assert all(word in differences[name] for word in words), differences[name]
+    assert not differences["inputs"].startswith("numbers")
     written = project.pytest("--update-goldens")
     assert "4 goldens replaced: " in written.text
-    assert parts_in(written.text) == said
+    assert parts_in(written.text) == differences
     assert "5 goldens would" not in project.pytest("--update-goldens=dry-run").text
     assert project.pytest().code == 0
 
@@ -339,7 +339,7 @@ def test_updating_says_what_it_replaces_and_a_dry_run_writes_nothing(projects):
         (("--update-goldens=dry-run", "--prune-goldens"), "cannot be combined with --prune-goldens, which deletes"),
     ],
 )
-def test_what_nobody_can_answer_is_refused(words, message, projects, tmp_path):
+def test_update_modes_that_cannot_work_are_refused(words, message, projects, tmp_path):
     project = projects(test_a="def test_plain(): pass\n")
     command = [sys.executable, "-m", "pytest", *words]
     # In a session of its own: this process may have a terminal.
@@ -385,7 +385,7 @@ def reviewed(project: Project, answers: Sequence[str]) -> str:
 
 
 def test_a_review_writes_only_what_is_accepted(projects):
-    project = changed(projects)
+    project = changed_project(projects)
     project.use_warm_workers()
     before = project.stored()
     text = reviewed(project, ["y", "", "n", "q"])

@@ -72,7 +72,7 @@ class TestCall:
 """
 
 
-CALLS = {  # calls, and what is said of them
+CALLS = {  # each call, and the messages with which its test fails
     "never_though_taken": ("pass", "never called export_golden, though it is marked with export_compat"),
     "empty_name": (
         'export_golden(SIN, X, name="")',
@@ -119,7 +119,7 @@ CALLS = {  # calls, and what is said of them
         "expected an array (jax.Array, numpy.ndarray) of a dtype that JAX has, or a Python number, since",
     ),
 }
-SAID = {
+MESSAGES = {
     "unmarked": ["uses export_golden without the marker: mark it with @pytest.mark.export_compat."],
     "never": ["never called export_golden, though it is marked with export_compat"],
 }
@@ -128,7 +128,7 @@ TESTS += "".join(f"\n    def test_{name}(self, export_golden):\n        {call}\n
 
 @pytest.fixture(scope="module")
 def spoiled(projects: Projects) -> SimpleNamespace:
-    """Goldens with an error in each, checked; and an update by tests that do something wrong."""
+    """Runs that check damaged goldens and that update by tests with mistakes, and what is stored after each."""
     project = projects(test_bad=TESTS.replace("@KINDS@", repr(KINDS)))
     spoiled = SimpleNamespace(
         project=project, written=project.pytest("-q", "--update-goldens", "-k", "stored and whole")
@@ -162,7 +162,7 @@ def _spoil(project: Project) -> None:
 
 
 def _replace(folder: Path, name: str, data: bytes) -> None:
-    """Other content with a hash that is right."""
+    """Replace a file of a golden, and its hash in the manifest."""
     (golden,) = (
         each for each in GoldenStore(folder.parent.parent).generations(folder.parent.name) if each.folder == folder
     )
@@ -172,7 +172,7 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "messages"),
     [
         ("flipped", ["outputs.npz: damaged: expected SHA-256"]),
         ("gone", ["inputs.npz: expected a file of this golden, found none."]),
@@ -190,44 +190,44 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
         ),
     ],
 )
-def test_a_wrong_golden_fails_its_test_and_names_file_or_writer(spoiled, kind, said):
-    told = spoiled.checked[f"test_stored[{kind}]"]
-    assert told.outcome == "failed"
-    reason, _, rest = told.text.partition("\n")  # the first line, which pytest's short summary has, may say it too
-    for words in said:
-        assert words in told.text
+def test_a_failure_names_the_damaged_file_or_the_writer(spoiled, kind, messages):
+    report = spoiled.checked[f"test_stored[{kind}]"]
+    assert report.outcome == "failed"
+    reason, _, rest = report.text.partition("\n")  # the first line, which pytest's short summary has, may say it too
+    for words in messages:
+        assert words in report.text
         assert max(reason.count(words), rest.count(words)) == 1
-    assert "Traceback" not in told.text
-    assert "another exception" not in told.text
+    assert "Traceback" not in report.text
+    assert "another exception" not in report.text
 
 
-def test_the_other_goldens_are_checked_all_the_same(spoiled):
+def test_undamaged_goldens_are_still_checked(spoiled):
     assert spoiled.checked["test_stored[whole]"].outcome == "passed"
     assert spoiled.checked["test_stored[older_alone]"].outcome == "passed"
 
 
-def test_a_case_of_an_older_writer_is_checked_and_misses_its_own(spoiled):
+def test_a_missing_golden_of_this_writer_is_noted(spoiled):
     assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.checked.text
 
 
 @pytest.mark.parametrize("test", ["unmarked", "never", *CALLS])
 @pytest.mark.parametrize("updating", [False, True])
-def test_a_call_that_cannot_be_meant_fails_with_one_sentence(spoiled, test, updating):
-    told = (spoiled.updated if updating else spoiled.checked)[f"test_{test}"]
-    assert told.outcome == ("error" if test == "unmarked" else "failed")
-    for said in SAID.get(test) or CALLS[test][1:]:
-        assert told.text.count(said) == 1
-    assert "another exception" not in told.text
-    assert f"::test_{test}: " not in told.text, "pytest says which test it is"
-    assert len(told.text.splitlines()) <= 3 or told.outcome == "error"
+def test_a_wrong_call_fails_with_one_sentence(spoiled, test, updating):
+    report = (spoiled.updated if updating else spoiled.checked)[f"test_{test}"]
+    assert report.outcome == ("error" if test == "unmarked" else "failed")
+    for message in MESSAGES.get(test) or CALLS[test][1:]:
+        assert report.text.count(message) == 1
+    assert "another exception" not in report.text
+    assert f"::test_{test}: " not in report.text, "pytest says which test it is"
+    assert len(report.text.splitlines()) <= 3 or report.outcome == "error"
 
 
 @pytest.mark.parametrize("test", ["test_twice", "test_twice_unnamed"])
-def test_a_second_call_of_one_name_is_refused_nothing_written(spoiled, test):
+def test_a_second_call_with_the_same_name_is_refused(spoiled, test):
     assert "give each call of a test a name of its own" in spoiled.updated[test].text
 
 
-def test_what_the_function_itself_raises_keeps_its_traceback(spoiled):
+def test_an_error_in_the_function_shows_its_traceback(spoiled):
     text = spoiled.checked["test_own_mistake"].text
     assert 'return x + "1"' in text
     assert "refused" not in text
@@ -235,21 +235,21 @@ def test_what_the_function_itself_raises_keeps_its_traceback(spoiled):
 
 
 @pytest.mark.parametrize(
-    ("test", "said"), [("argument_too_few", "argument"), ("static_without_hash", "Non-hashable static arguments")]
+    ("test", "message"), [("argument_too_few", "argument"), ("static_without_hash", "Non-hashable static arguments")]
 )
-def test_what_jax_says_of_a_call_is_said_at_the_call(spoiled, test, said):
+def test_an_error_from_jax_is_shown_at_the_call(spoiled, test, message):
     text = spoiled.checked[f"test_{test}"].text
-    assert re.search(rf"\n>       export_golden\(.*\nE       \w+Error: [^\n]*{said}", text, re.DOTALL)
+    assert re.search(rf"\n>       export_golden\(.*\nE       \w+Error: [^\n]*{message}", text, re.DOTALL)
     assert "dynamic_tree" not in text, "source that is not the user's"
 
 
-def test_a_test_that_fails_or_skips_after_export_writes_nothing(spoiled):
+def test_failing_or_skipped_tests_write_nothing(spoiled):
     assert "failed afterwards" in spoiled.updated["test_fails_afterwards"].text
     assert spoiled.updated["test_skips_afterwards"].outcome == "skipped"
     assert "no marked test wrote one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
 
 
-def test_nothing_stored_is_harmed_and_no_run_is_green(spoiled):
+def test_stored_goldens_survive_and_the_runs_fail(spoiled):
     assert (spoiled.written.code, spoiled.checked.code, spoiled.updated.code) == (0, 1, 1)
     assert spoiled.before == spoiled.after_checked == spoiled.after_update
 
@@ -262,19 +262,19 @@ def test_a_full_disk_leaves_the_old_golden(spoiled, small_disk):
     words = ["--update-goldens", f"--goldens={folder}", "-k", "whole"]
     limits = {"RLIMIT_FSIZE": str(limit)} if limit else {}
     run = spoiled.project.pytest(*words, environment={"LARGE": "1", **limits})
-    told = run["test_stored[whole]"]
-    assert (run.code, told.outcome) == (1, "failed")
+    report = run["test_stored[whole]"]
+    assert (run.code, report.outcome) == (1, "failed")
     assert (
-        "cannot write this golden: File too large" in told.text
-        or "cannot write this golden: No space left" in told.text
+        "cannot write this golden: File too large" in report.text
+        or "cannot write this golden: No space left" in report.text
     )
-    assert "Nothing stored was changed; make room" in told.text
+    assert "Nothing stored was changed; make room" in report.text
     assert [path.name for path in (folder / case).iterdir()] == [before.folder.name]
     assert GoldenStore(folder).goldens() == [before]
     before.verify()
 
 
-def test_a_comparators_module_that_exits_is_an_error_of_its_test(projects):
+def test_a_comparator_module_that_exits_is_an_error(projects):
     project = projects(
         test_a="""
         import pytest
@@ -284,12 +284,12 @@ def test_a_comparators_module_that_exits_is_an_error_of_its_test(projects):
         """,
         our_checks="import sys; sys.exit(0)",
     )
-    told = project.pytest()["test_f"]
-    assert told.outcome == "error"
-    assert "compare='our_checks:f': cannot import our_checks: SystemExit: 0." in told.text
+    report = project.pytest()["test_f"]
+    assert report.outcome == "error"
+    assert "compare='our_checks:f': cannot import our_checks: SystemExit: 0." in report.text
 
 
-NOT_READ_WHOLE = """
+UNKNOWN_DIALECT = """
 import jax, jax.numpy as jnp, numpy as np, pytest
 from export_core.export import api
 
@@ -302,8 +302,8 @@ def test_f(export_golden):
 """
 
 
-def test_an_export_that_is_not_read_whole_is_not_stored(projects):
-    project = projects(test_a=NOT_READ_WHOLE)
+def test_an_export_with_an_unknown_dialect_is_not_stored(projects):
+    project = projects(test_a=UNKNOWN_DIALECT)
     text = project.pytest("--update-goldens")["test_f"].text
     assert "mhlo (dialect) is not read" in text
     assert project.stored() == {}
@@ -329,7 +329,7 @@ def test_beside_another(export_golden):
 """
 
 
-def test_a_call_that_raised_is_not_passed_over(projects):
+def test_a_swallowed_error_of_a_call_fails_its_test(projects):
     project = projects(test_s=SWALLOWED)
     assert project.pytest("--update-goldens").code == 0
     run = project.pytest(environment={"WRONG": "1"})

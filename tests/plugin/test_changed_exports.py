@@ -1,4 +1,4 @@
-"""A marked test whose export has changed although no output here shows it: it fails, and says what changed."""
+"""Exports that have changed although no output here shows it: their tests fail, and say what changed."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def test_{name}(export_golden):
     export_golden({exported})
 """
 SHARDED = "NamedSharding(Mesh(a=2), PartitionSpec('a')) → NamedSharding(Mesh(a=2), P"
-CHANGES = {  # what is exported, a part of it, what stands there later, and what is said of that
+CHANGES = {  # the export, a part of it, what replaces that part later, and the message
     "branch": ("everywhere(jnp.tanh), X", "tanh", "exp", "module: @main, for tpu: + exponential"),
     "precision": (
         *("jax.jit(lambda x: jnp.matmul(x, x, precision=None)), X", "None", '"highest"'),
@@ -66,7 +66,7 @@ CHANGES = {  # what is exported, a part of it, what stands there later, and what
 
 
 def program(*changed: str) -> str:
-    """A test for each of these exports, some of them as they are later."""
+    """Return a test for each export in CHANGES, with the named ones changed."""
     text = HEAD
     for name, (exported, part, later, _) in CHANGES.items():
         assert part in exported
@@ -98,7 +98,7 @@ def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return project.pytest()
 
 
-def test_factors_that_the_function_does_not_have_are_a_change(projects):
+def test_recorded_factors_that_are_gone_are_a_change(projects):
     test = """
         import numpy as np, jax, pytest
 
@@ -110,37 +110,37 @@ def test_factors_that_the_function_does_not_have_are_a_change(projects):
     assert project.pytest("--update-goldens").code == 0
     (path,) = project.goldens.glob("*/*/golden.yaml")
     path.write_text(path.read_text() + "factors:\n- compare: eigh\n  outputs: [0, 1]\n")
-    told = project.pytest()["test_twice"]
-    assert told.outcome == "failed"
-    assert "factors: golden eigh (0, 1); now none of these" in told.text
+    report = project.pytest()["test_twice"]
+    assert report.outcome == "failed"
+    assert "factors: golden eigh (0, 1); now none of these" in report.text
 
 
 def test_unchanged_exports_pass(written):
     assert written.pytest().code == 0
 
 
-def test_newest_readers_only_is_recorded_as_a_flag_too(written):
+def test_ignore_forward_compatibility_is_also_a_flag(written):
     manifest = written.manifest("test_a.test_newest_readers_only")
     assert manifest["options"]["ignore_forward_compatibility"] is True
     assert manifest["flags"]["jax_export_ignore_forward_compatibility"] is True
 
 
-@pytest.mark.parametrize("name", [name for name, (*_, said) in CHANGES.items() if said])
+@pytest.mark.parametrize("name", [name for name, (*_, message) in CHANGES.items() if message])
 def test_a_change_that_no_output_shows_fails(run, name):
-    told = run[f"test_{name}"]
-    assert told.outcome == "failed"
-    assert "export changed, beyond locations and names:\n" in told.text
-    assert CHANGES[name][-1] in told.text
-    assert "numbers:" not in told.text
-    assert f"If the change is intended: pytest --update-goldens test_a.py::test_{name}" in told.text
+    report = run[f"test_{name}"]
+    assert report.outcome == "failed"
+    assert "export changed, beyond locations and names:\n" in report.text
+    assert CHANGES[name][-1] in report.text
+    assert "numbers:" not in report.text
+    assert f"If the change is intended: pytest --update-goldens test_a.py::test_{name}" in report.text
 
 
-def test_another_name_is_no_change(run):
+def test_a_renamed_function_is_no_change(run):
     assert run["test_names"].outcome == "passed"
 
 
 @pytest.mark.parametrize("by_marker", [True, False], ids=["marker", "policy"])
-def test_warn_lets_it_pass_and_the_summary_says_so(written, tmp_path_factory, by_marker):
+def test_warn_passes_a_change_and_the_summary_shows_it(written, tmp_path_factory, by_marker):
     project = written.copy(tmp_path_factory.mktemp("warn") / "project")
     plain = program("precision")
     marked = plain.replace("export_compat\ndef test_prec", "export_compat(changed_module='warn')\ndef test_prec")
@@ -153,15 +153,15 @@ def test_warn_lets_it_pass_and_the_summary_says_so(written, tmp_path_factory, by
     assert "test_a.test_precision: export changed, and changed_module is warn: module: @main: dot_general" in done.text
 
 
-def test_a_change_by_the_environment_names_its_variable(written):
+def test_a_change_by_a_variable_names_the_variable(written):
     variables = {**os.environ, "JAX_DEFAULT_MATMUL_PRECISION": "highest", "JAX_PLATFORMS": "cpu"}
-    told = written.pytest("-k", "precision", environment=variables, cold=True)["test_precision"]
-    assert "precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]" in told.text
+    report = written.pytest("-k", "precision", environment=variables, cold=True)["test_precision"]
+    assert "precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]" in report.text
     flag = "jax_default_matmul_precision"
-    assert f"{flag}: golden None; now highest, see {flag.upper()}\n" in told.text
+    assert f"{flag}: golden None; now highest, see {flag.upper()}\n" in report.text
 
 
-def test_of_another_writer_the_shardings_are_compared(written, tmp_path_factory):
+def test_only_shardings_are_compared_across_writers(written, tmp_path_factory):
     project = written.copy(tmp_path_factory.mktemp("older") / "project")
     for name in ("test_results", "test_precision"):
         (own,) = (project.goldens / f"test_a.{name}").iterdir()
@@ -201,7 +201,7 @@ def by_seed(projects: Projects) -> tuple[Project, Run]:
     return project, project.pytest("--update-goldens", twice=True)
 
 
-def test_an_export_that_depends_on_the_seed_is_recorded(by_seed):
+def test_dependence_on_the_hash_seed_is_recorded(by_seed):
     project, run = by_seed
     assert run.code == 0, run.text
     assert re.search(r"test_a\.test_sets/\S+: not reproducible: two exports differed", run.text)
@@ -209,7 +209,7 @@ def test_an_export_that_depends_on_the_seed_is_recorded(by_seed):
     assert "reproducible" not in project.manifest("test_a.test_always_alike")
 
 
-def test_of_such_a_golden_only_outputs_are_compared(by_seed, tmp_path):
+def test_seed_dependent_goldens_compare_only_outputs(by_seed, tmp_path):
     project = by_seed[0].copy(tmp_path / "project")
     project.write(test_a=SETS.replace("in names)", "in sorted(names))"))  # as another seed might order them
     done = project.pytest()
@@ -217,7 +217,7 @@ def test_of_such_a_golden_only_outputs_are_compared(by_seed, tmp_path):
     assert "1 case compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
 
 
-def test_where_it_was_not_found_the_check_finds_it(by_seed, tmp_path_factory):
+def test_a_check_finds_unrecorded_seed_dependence(by_seed, tmp_path_factory):
     project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
     path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
     path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))
@@ -228,16 +228,16 @@ def test_where_it_was_not_found_the_check_finds_it(by_seed, tmp_path_factory):
     assert "compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
 
 
-def test_a_change_in_every_process_says_how_to_try_more_seeds(by_seed, tmp_path):
+def test_a_change_in_all_processes_suggests_more_seeds(by_seed, tmp_path):
     project = by_seed[0].copy(tmp_path / "project")
     project.write(test_a=SETS.replace("x + 1", "(x + 2) - 1"))
     done = project.pytest("-q", "-k", "alike", twice=True)
-    told = done["test_always_alike"]
-    assert "2 processes with other hash seeds export what this one does. To try 12: for seed in 1 2 3 " in told.text
-    assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in told.text
+    report = done["test_always_alike"]
+    assert "2 processes with other hash seeds export what this one does. If you changed nothing, try 12: " in report.text
+    assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in report.text
 
 
-def test_what_is_measured_later_is_exported_again_by_the_run_that_checks_it(projects):
+def test_noise_later_postpones_the_second_export(projects):
     project = projects(test_a=SETS)
     done = project.pytest("--update-goldens", "--noise=later", twice=True)
     assert done.code == 0, done.text

@@ -54,7 +54,7 @@ export_module_text = no
 
 @pytest.fixture(scope="module")
 def configured(projects: Projects) -> SimpleNamespace:
-    """Written with more on the command line, and checked."""
+    """Runs of a configured project: goldens written with options of the command line, and checked."""
     project = projects(conftest=CONFTEST, test_a=TESTS)
     (project.folder / "export_compat.yaml").write_text(POLICY)
     with (project.folder / "pytest.ini").open("a") as ini:
@@ -66,12 +66,12 @@ def configured(projects: Projects) -> SimpleNamespace:
     return SimpleNamespace(project=project, written=written, checked=checked)
 
 
-def test_the_plugin_works_where_plugins_are_named_one_by_one(configured):
+def test_the_plugin_works_without_autoload(configured):
     assert (configured.written.code, configured.checked.code) == (0, 0), configured.checked.text
     assert "3 goldens new" in configured.written.text
 
 
-def test_the_header_names_the_folder_that_the_policy_chose(configured):
+def test_the_header_names_the_folder_of_the_policy(configured):
     folder = configured.project.folder / "of_policy"
     assert f"updating goldens in {folder}" in configured.written.text
     assert f"goldens: {folder}" in configured.checked.text
@@ -79,7 +79,7 @@ def test_the_header_names_the_folder_that_the_policy_chose(configured):
     assert not (configured.project.folder / "golden").exists()
 
 
-def test_a_golden_keeps_what_the_nearest_source_said(configured):
+def test_a_golden_records_the_nearest_setting(configured):
     marked, bare = (
         configured.project.manifest(case, "of_policy") for case in ("test_a.test_marked", "test_a.test_bare")
     )
@@ -88,13 +88,13 @@ def test_a_golden_keeps_what_the_nearest_source_said(configured):
     assert [marked["options"]["platforms"], bare["options"]["platforms"]] == [["cpu"], ["cpu", "cuda"]]
 
 
-def test_goldens_have_no_module_text_where_the_ini_file_says_no(configured):
+def test_the_ini_file_can_leave_out_the_module_text(configured):
     names = {path.name for path in configured.project.folder.glob("of_policy/*/*/*")}
     assert "module.mlir" not in names
     assert {"golden.yaml", "artifact.jaxexport", "jaxpr.txt"} < names
 
 
-def test_x64_set_by_a_conftest_is_honoured_and_kept(configured):
+def test_x64_set_by_a_conftest_is_used_and_recorded(configured):
     manifest = configured.project.manifest("test_a.test_marked", "of_policy")
     assert manifest["flags"]["jax_enable_x64"] is True
     assert manifest["signature"]["inputs"] == ["float64[3,3]"]
@@ -104,12 +104,12 @@ def test_a_golden_of_x64_is_replayed_in_x64(configured):
     assert "3 cases checked against 3 goldens: 3 kept" in configured.checked.text
 
 
-def test_the_summary_names_another_runtime_in_which_cases_are_deployed(configured):
+def test_the_summary_names_runtimes_of_deployed_cases(configured):
     line = "1 case deployed in tensorflow 2.21.0: `jaxexport matrix --readers deployed` tests them there"
     assert line in configured.checked.text
 
 
-def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured):
+def test_an_allowed_call_is_stored_with_its_reason(configured):
     manifest = configured.project.manifest("test_a.test_pivoted", "of_policy")
     assert "lapack_dgeqp3_ffi" in manifest["custom_calls"]
     assert manifest["options"]["allow"] == {"lapack_dgeqp3_ffi": "pinned by LAPACK's manual"}
@@ -120,14 +120,14 @@ def settings(root: Path, directory: Path, goldens: str = "golden", policy: str |
     return Settings(root / goldens, "", Policy(), None, None, None, policy_file=file, directory=directory)
 
 
-def test_a_run_in_the_project_names_neither(tmp_path):
+def test_a_command_for_the_root_names_no_paths(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("readers: window")
     options = run_options(settings(tmp_path, tmp_path, policy="export_compat.yaml"))
     assert (options.goldens, options.policy_file, options.results) == (None, None, None)
 
 
 @pytest.mark.parametrize(("goldens", "policy"), [("golden", "export_compat.yaml"), ("other/goldens", "strict.yaml")])
-def test_a_run_in_a_subfolder_names_both_relative_to_it(tmp_path, goldens, policy):
+def test_a_command_for_a_subfolder_has_relative_paths(tmp_path, goldens, policy):
     (tmp_path / policy).write_text("readers: window")
     (tmp_path / "tests").mkdir()
     options = run_options(settings(tmp_path, tmp_path / "tests", goldens, policy))

@@ -38,16 +38,16 @@ def test_chaos(export_golden):
 POLICY = "export_compat.yaml"
 
 
-def text(marked: Mapping[str, str]) -> str:
-    """A test for each of these names, with these words in its marker, and one whose numbers prove nothing."""
+def tests_with(marked: Mapping[str, str]) -> str:
+    """Return a test for each name, with these words in its marker, and one whose numbers prove nothing."""
     tests = [TEST.format(name=name, marked=words) for name, words in marked.items()]
     return "\n".join(["import jax, jax.numpy as jnp, numpy as np, pytest", *tests, CHAOS])
 
 
 @pytest.fixture(scope="module")
 def corrected(projects: Projects) -> SimpleNamespace:
-    """A golden of two generations for each test, written without its marker, with outputs 1e-3 off; checked with it."""
-    project = projects(noise=WHOLE_NOISE, test_a=text({"plain": ""}))
+    """Runs that check goldens by two writers, 1e-3 off and written without the markers that the tests now have."""
+    project = projects(noise=WHOLE_NOISE, test_a=tests_with({"plain": ""}))
     corrected = SimpleNamespace(project=project, written=project.pytest("--update-goldens"))
     project.add_older_generation("test_a.test_plain")
     for golden in GoldenStore(project.goldens).generations("test_a.test_plain"):
@@ -57,7 +57,7 @@ def corrected(projects: Projects) -> SimpleNamespace:
         (golden.folder / MANIFEST).write_bytes(dump_manifest(structs.replace(golden.manifest, files=files)))
         for name in MARKED.keys() - {"plain"}:
             project.add_golden(golden, case=f"test_a.test_{name}", test=f"test_a.py::test_{name}", files=files)
-    project.write(test_a=text(MARKED))
+    project.write(test_a=tests_with(MARKED))
     corrected.before = project.stored()
     corrected.checked = project.pytest()
     corrected.checked_with_option = project.pytest("--export-rtol", "1e-6", "-k", "plain or ulp")
@@ -70,25 +70,25 @@ def policy(corrected: SimpleNamespace, *rules: str) -> None:
     (corrected.project.folder / POLICY).write_text("\nnumbers:\n" + "\n".join(f"  - {{{rule}}}" for rule in rules))
 
 
-def test_the_marker_corrects_both_generations(corrected):
+def test_a_marker_applies_to_goldens_of_both_writers(corrected):
     assert "allowed 4 times the noise of each" in corrected.checked["test_plain"].text
     assert corrected.checked["test_other"].outcome == "passed"
     assert corrected.before == corrected.project.stored()
 
 
-def test_the_summary_has_the_policy_that_a_matrix_lacks(corrected):
+def test_the_summary_prints_the_missing_policy_rule(corrected):
     checked = corrected.project.pytest("-k", "wide")
     assert "1 case checked against 2 goldens: 2 kept" in checked.text
     (line,) = re.findall(r"1 case compared by the marker .* add to the policy: (.*)", checked.text)
     assert line == "numbers: [{cases: [test_a.test_wide], rtol: {float32: 0.0001}, atol: 0.01, reason: TODO}]"
     rule = line.replace("TODO", "measured").removeprefix("numbers: [{").removesuffix("}]")
-    # As the goldens recorded, a marker is not mentioned either.
+    # A rule for a marker, or a marker that says what its golden recorded, leaves nothing to mention.
     policy(corrected, rule, "cases: [test_a.test_plain], atol: 0.01, reason: measured")
     checked = corrected.project.pytest("-k", "wide or plain")
     assert (checked.code, "compared by the marker" in checked.text) == (0, False), checked.text
 
 
-def test_a_test_is_over_the_budget_of_its_marker(corrected):
+def test_a_test_over_the_budget_of_its_marker_fails(corrected):
     failure = corrected.checked["test_budget"].text
     assert failure.startswith("OVER BUDGET: over a budget: output_bytes 16, more than 15")
     assert "test_a.test_budget, written by" in failure
@@ -105,9 +105,9 @@ def test_a_stricter_rule_outranks_the_marker_and_is_named(corrected):
     assert checked["test_wide"].outcome == "failed"
     assert f"allowed rtol 1e-06, atol 9.1e-07 ({POLICY}:3)" in checked["test_wide"].text
     # A rule for one writer leaves the other to the marker.
-    told = checked["test_other"]
-    assert f"allowed equal bits ({POLICY}:4)" in told.text
-    assert told.text.count("BROKEN PROMISE") == told.text.count(f"with jaxlib {corrected.older} ") == 1
+    report = checked["test_other"]
+    assert f"allowed equal bits ({POLICY}:4)" in report.text
+    assert report.text.count("BROKEN PROMISE") == report.text.count(f"with jaxlib {corrected.older} ") == 1
 
 
 @pytest.mark.parametrize(
@@ -118,16 +118,16 @@ def test_a_stricter_rule_outranks_the_marker_and_is_named(corrected):
         ("test_exact", "equal bits (marker)"),
     ],
 )
-def test_a_marker_that_set_the_tolerance_is_named(corrected, test, named):
+def test_a_failure_names_the_marker_with_the_tolerance(corrected, test, named):
     assert f"allowed {named}" in corrected.checked[test].text
 
 
-def test_an_option_that_set_the_tolerance_is_named(corrected):
+def test_a_failure_names_the_option_with_the_tolerance(corrected):
     assert "allowed rtol 1e-06, atol 9.1e-07 (export_rtol)" in corrected.checked_with_option["test_plain"].text
     assert "allowed 3 ulp (marker)" in corrected.checked_with_option["test_ulp"].text
 
 
-def test_a_rule_accepts_a_new_golden_whose_numbers_prove_nothing(corrected):
+def test_a_rule_accepts_numbers_that_prove_nothing(corrected):
     assert "nothing was stored" in corrected.written["test_chaos"].text
     policy(corrected, "cases: ['*chaos'], compare: shape, reason: chaotic")
     runs = [corrected.project.pytest("-k", "chaos", *words) for words in (["--update-goldens"], [])]

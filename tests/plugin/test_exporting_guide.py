@@ -1,4 +1,4 @@
-"""docs/how-to/export.md is a project that passes as it stands: its goldens are written and replayed."""
+"""The tests of docs/how-to/export.md, run as a project: its goldens are written and replayed."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ def project(projects: Projects, request: pytest.FixtureRequest) -> Project:
     return made
 
 
-def test_the_guide_runs_and_every_reader_here_keeps_its_promise(project):
+def test_goldens_of_the_guide_are_written_and_kept(project):
     unused = ("-p", "no:hypothesispytest", "-p", "no:jaxtyping")  # as in the ini file of other projects
     written = project.pytest("--update-goldens", *unused)
     assert (written.code, f"{len(TESTS)} goldens new" in written.text) == (0, True), written.text
@@ -32,7 +32,7 @@ def test_the_guide_runs_and_every_reader_here_keeps_its_promise(project):
     assert checked.code == 0
 
 
-def test_the_guide_shows_every_keyword_that_changes_an_export():
+def test_the_guide_shows_every_export_option():
     from dataclasses import fields
 
     from export_core.export.case import ExportOptions

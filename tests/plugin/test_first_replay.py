@@ -1,4 +1,4 @@
-"""A golden is replayed once, cold, before it is stored: what its own writer cannot replay is its test's fault."""
+"""The cold replay of a golden before it is stored: if its own writer cannot replay it, its test fails."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ from projects import Projects
 ONES = 'np.ones(3, "float32")'
 OTHER = 'also(np.ones(4, "float32"))'
 REFUSED = 'refused_on=("cpu",), platforms=("cuda",), disabled_checks={"platform": "to see"}'
-FAULTS = {  # the marker, the call, how its own writer's replay ends, and what is said of it
+FAULTS = {  # the marker, the call, how its own writer's replay ends, and the message
     "first_call_outside_the_constraints": (
         *('symbolic_shapes="b", constraints=("b >= 4",)', f"export_golden(double, {ONES})", "failed", "b >= 4"),
     ),
@@ -69,41 +69,41 @@ def written(projects: Projects) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_its_writer_cannot_replay_is_not_stored(name, written):
+def test_goldens_that_fail_their_replay_are_not_stored(name, written):
     test, (*_, verdict, message) = f"test_{name}", FAULTS[name]
-    told = written.update[test]
-    assert told.outcome == "failed"
-    assert f"its own writer cannot replay this golden in a new process: it {verdict}. The fault is in" in told.text
-    assert message in told.text
-    assert "BROKEN PROMISE" not in told.text
+    report = written.update[test]
+    assert report.outcome == "failed"
+    assert f"its own writer cannot replay this golden in a new process: it {verdict}. The fault is in" in report.text
+    assert message in report.text
+    assert "BROKEN PROMISE" not in report.text
     assert not list(written.project.goldens.glob(f"*{test}*"))
     assert "No golden of this test yet" in written.again[test].text
 
 
-def test_a_comparators_mistake_is_not_called_one_of_the_export(written):
-    told = written.update["test_comparator_that_says_yes"].text
-    assert "returned True: expected None" in told
-    assert "So no reader's result is known: nothing was stored." in told
-    assert "A comparator of your own takes (expected, actual)" in told
-    assert "The fault is in" not in told
-    assert "Each call must fit" not in told
+def test_a_comparator_error_does_not_blame_the_export(written):
+    text = written.update["test_comparator_that_says_yes"].text
+    assert "returned True: expected None" in text
+    assert "So no reader's result is known: nothing was stored." in text
+    assert "A comparator of your own takes (expected, actual)" in text
+    assert "The fault is in" not in text
+    assert "Each call must fit" not in text
 
 
-def test_a_golden_that_its_writer_replays_is_stored(written):
+def test_goldens_that_pass_their_replay_are_stored(written):
     assert written.update["test_fine"].outcome == written.again["test_fine"].outcome == "passed"
     assert (written.project.goldens / "test_a.test_fine").is_dir()
 
 
-def test_a_crash_is_the_releases_fault_and_reported(written):
+def test_a_crash_of_the_first_replay_is_reported(written):
     assert written.update["test_crash"].outcome == "passed"
     assert (written.project.goldens / "test_a.test_crash").is_dir()
     assert "its own writer crashes when it replays it: stage read: died by signal 11 (SIGSEGV)" in written.update.text
-    told = written.again["test_crash"]
-    assert told.outcome == "failed"
-    assert told.text.startswith(
+    report = written.again["test_crash"]
+    assert report.outcome == "failed"
+    assert report.text.startswith(
         "NOT REPLAYABLE: stage read: died by signal 11 (SIGSEGV)\ntest_a.test_crash, written by"
     )
-    assert "This is not a broken promise: the golden's own writer cannot replay it." in told.text
+    assert "This is not a broken promise: the golden's own writer cannot replay it." in report.text
     assert "BROKEN PROMISE" not in written.again.text
 
 
@@ -139,16 +139,16 @@ def differing(projects: Projects) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", FITTING)
-def test_the_hint_fits_what_is_exported(name, differing):
-    told = differing.update[f"test_{name}"].text
-    assert "it ran with different numbers. The fault is in what was exported" in told
+def test_only_the_fitting_hint_is_printed(name, differing):
+    text = differing.update[f"test_{name}"].text
+    assert "it ran with different numbers. The fault is in what was exported" in text
     *_, fitting = FITTING[name]
-    assert [hint for hint in (KEY, SYMBOLIC, FLAGS) if hint in told] == ([fitting] if fitting else [])
+    assert [hint for hint in (KEY, SYMBOLIC, FLAGS) if hint in text] == ([fitting] if fitting else [])
 
 
 def test_fast_math_of_this_process_is_named(projects):
     fast = "--xla_cpu_enable_fast_math=true --xla_cpu_fast_math_honor_nans=false"
-    told = projects(test_a=FAST).pytest("--update-goldens", environment={"XLA_FLAGS": fast})["test_fast"].text
-    assert "Its outputs were computed with other flags than its replay: nothing was stored." in told
-    assert f"XLA_FLAGS='{fast}' in this process alone" in told
-    assert "`environment: [XLA_FLAGS]`" in told
+    text = projects(test_a=FAST).pytest("--update-goldens", environment={"XLA_FLAGS": fast})["test_fast"].text
+    assert "Its outputs were computed with other flags than its replay: nothing was stored." in text
+    assert f"XLA_FLAGS='{fast}' in this process alone" in text
+    assert "`environment: [XLA_FLAGS]`" in text

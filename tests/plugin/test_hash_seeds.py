@@ -20,7 +20,7 @@ ORDERS = "print(*(min({f'a{number}', f'b{number}'}, key=lambda _: 0)[0] for numb
 
 @dataclass
 class Process:
-    """A process that says whether its export differs, and notes what it is asked."""
+    """A stand-in for a second process, with a fixed answer; it records that it was asked."""
 
     answer: bool | None
     asked: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ def ask(*answers: bool | None) -> tuple[bool | None, list[Process]]:
     return differs, processes
 
 
-def test_almost_each_set_of_two_is_ordered_in_both_ways():
+def test_the_seeds_order_almost_all_pairs_in_both_ways():
     orders = [
         subprocess.run(
             [sys.executable, "-S", "-c", ORDERS],
@@ -57,7 +57,7 @@ def test_a_difference_in_the_last_process_is_found():
     assert ask(False, True)[0] is True
 
 
-def test_where_all_export_alike_nothing_differs():
+def test_equal_exports_of_all_processes_do_not_differ():
     differs, processes = ask(False, False)
     assert differs is False
     assert all(process.asked for process in processes)
@@ -67,7 +67,7 @@ def test_two_seeds_are_tried_before_a_test_fails():
     assert len(SEEDS) == 2
 
 
-def test_the_printed_command_ends_with_the_first_seed_that_passes(tmp_path):
+def test_printed_command_stops_at_first_passing_seed(tmp_path):
     program = tmp_path / "pytest"
     program.write_text('#!/bin/sh\necho "$PYTHONHASHSEED $*"\ntest "$PYTHONHASHSEED" = 11\n', encoding="utf-8")
     program.chmod(0o755)

@@ -1,6 +1,6 @@
-"""A run that writes goldens and is interrupted, or watched on a terminal: whole goldens, a summary, a line of progress.
+"""A run that writes goldens and is interrupted, or watched on a terminal: whole goldens, summary, progress line.
 
-The run gets its signal from its own test; one that is sent by another process is that of the backfill.
+A test sends the signal to its own run, except for the backfill's, which another process sends.
 """
 
 import os
@@ -84,7 +84,7 @@ def variables_of(project: Project) -> dict[str, str]:
 
 
 def whole_goldens(project: Project) -> list[str]:
-    """The cases of stored goldens, which are complete; nothing else is there."""
+    """Return the cases of the stored goldens, after a check that each is complete and no other file is there."""
     goldens = GoldenStore(project.goldens).goldens()
     for golden in goldens:
         golden.verify()
@@ -93,11 +93,11 @@ def whole_goldens(project: Project) -> list[str]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)])
-def test_an_interrupted_run_says_what_it_has_written(projects, number, code):
+def test_an_interrupted_run_lists_the_goldens_it_wrote(projects, number, code):
     # What a shell starts in the background ignores SIGINT, and so does everything that is started there.
-    heard = "    signal.signal(signal.SIGINT, signal.default_int_handler)\n" if number is signal.SIGINT else ""
+    handler = "    signal.signal(signal.SIGINT, signal.default_int_handler)\n" if number is signal.SIGINT else ""
     project = projects(
-        test_a=f"import signal\n{TESTS}{heard}    os.kill(os.getpid(), {int(number)})\n    time.sleep(120)\n"
+        test_a=f"import signal\n{TESTS}{handler}    os.kill(os.getpid(), {int(number)})\n    time.sleep(120)\n"
     )
     done = project.pytest("--update-goldens")
     assert done.code == code, done.text
@@ -106,7 +106,7 @@ def test_an_interrupted_run_says_what_it_has_written(projects, number, code):
     assert whole_goldens(project) == ["test_a.test_first"]
 
 
-def test_a_backfill_hands_its_sigterm_to_pytest(projects):
+def test_a_backfill_passes_its_sigterm_on_to_pytest(projects):
     project = projects(conftest=NO_NOISE, test_a=TESTS + '    Path("waiting").touch()\n    time.sleep(120)\n')
     project.use_warm_workers()
     command = [sys.executable, "-c", BACKFILL, "--update-goldens", "--no-second-export"]
@@ -124,7 +124,7 @@ def test_a_backfill_hands_its_sigterm_to_pytest(projects):
     assert "1 golden new: test_a.test_first/" in text
 
 
-def test_what_the_interrupted_test_has_written_is_in_the_summary(projects):
+def test_the_summary_lists_an_interrupted_tests_goldens(projects):
     project = projects(conftest=TERMINATED_WHILE_IT_STORES, test_a=TWO_CALLS)
     done = project.pytest("--update-goldens")
     assert done.code == 143, done.text
@@ -138,7 +138,7 @@ def test_a_sigterm_before_the_first_golden_is_reported(projects):
     assert "--update-goldens: interrupted before a golden was written." in done.text
 
 
-def test_a_handler_of_the_user_stays(projects):
+def test_a_signal_handler_of_the_user_is_not_replaced(projects):
     own = "import signal\n\nsignal.signal(signal.SIGTERM, lambda *_: print('own handler'))\n"
     done = projects(conftest=own, test_a=ENDS).pytest("--update-goldens", "-s")
     assert "own handler" in done.text
@@ -146,7 +146,7 @@ def test_a_handler_of_the_user_stays(projects):
 
 
 def on_a_terminal(project: Project, *words: str) -> str:
-    """What a run that passes writes to a terminal."""
+    """Run pytest, which must pass, and return what it writes to a terminal."""
     ours, theirs = pty.openpty()
     terminal = Path(os.ttyname(theirs))
     assert project.warm.run(list(words), project.folder, variables_of(project), terminal, WHOLE_NOISE) == 0

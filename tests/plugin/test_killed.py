@@ -1,4 +1,4 @@
-"""An export, or the first call of an artifact, that ends the interpreter: pytest goes on, or the next run names it."""
+"""An export, or the first call of an artifact, that ends the interpreter: pytest or the next run names it."""
 
 import re
 from pathlib import Path
@@ -58,7 +58,7 @@ EXPORTS = """
         pass
 """
 SENTENCE = (
-    r"expected a call of what was exported that returns, found one that ends its process: stage compile: died by "
+    r"expected the exported function to return, found that its call ends the process: stage compile: died by "
     r"signal 6 \(SIGABRT\)\. So the function was not called in this process"
 )
 NAMED = "test_a.py::test_export was running when its process of pytest died"
@@ -66,14 +66,14 @@ NAMED = "test_a.py::test_export was running when its process of pytest died"
 
 @pytest.fixture
 def aborting(projects: Projects) -> tuple[Project, Path]:
-    """A project, and the file that has its compiler abort while it exists."""
+    """A project, and a file: while the file exists, the compiler of the project aborts."""
     project = projects(test_a=CALLS)
     flag = project.folder.parent / f"{project.folder.name}.aborts"
     project.write(aborting=f"FLAG = {str(flag)!r}\n" + re.sub("(?m)^    ", "", ABORTING))
     return project, flag
 
 
-def test_a_first_call_that_ends_its_process_fails_its_test(aborting):
+def test_a_first_call_that_aborts_fails_its_test(aborting):
     project, flag = aborting
     flag.touch()
     written = project.pytest("--update-goldens")
@@ -83,7 +83,7 @@ def test_a_first_call_that_ends_its_process_fails_its_test(aborting):
 
 
 @pytest.mark.parametrize("golden", ["the same artifact", "another artifact", "by another writer"])
-def test_so_does_one_in_the_daily_loop(golden, aborting):
+def test_a_check_whose_first_call_aborts_fails_its_test(golden, aborting):
     project, flag = aborting
     assert project.pytest("--update-goldens").code == 0
     if golden == "another artifact":
@@ -99,7 +99,7 @@ def test_so_does_one_in_the_daily_loop(golden, aborting):
     assert checked["test_other"].outcome == "passed"
 
 
-def test_an_export_that_ends_pytest_is_named_by_the_next_run(projects):
+def test_the_next_run_names_the_test_that_ended_pytest(projects):
     project = projects(test_a=EXPORTS)
     assert project.pytest("--update-goldens").code == -6
     following = project.pytest("-q", "-k", "unmarked")
@@ -108,7 +108,7 @@ def test_an_export_that_ends_pytest_is_named_by_the_next_run(projects):
     assert "process of pytest died" not in projects(test_a=EXPORTS).pytest("-k", "unmarked").text
 
 
-def test_with_xdist_the_others_go_on_and_it_is_named(projects):
+def test_xdist_names_the_ended_test_and_runs_the_others(projects):
     project = projects(test_a=EXPORTS)
     run = project.pytest("--update-goldens", "-n", "2", "--noise=later", cold=True)  # a new worker is a new interpreter
     assert {"test_before", "test_after", "test_unmarked"} <= {

@@ -1,4 +1,4 @@
-"""Each call of `export_golden`, `also` and `refused` is checked or fails its test: late ones, those that raised."""
+"""Each call of `export_golden`, `also` and `refused` is checked or fails its test, if late or raising too."""
 
 from types import SimpleNamespace
 
@@ -154,7 +154,7 @@ def test_in_a_fixture_of_the_module(export_golden, saved):
 LATE = "came after the test had ended: it is neither checked nor written. Call it inside the test"
 NAMED = f"export_golden(name='late') at test_a.py:{{line}} {LATE}"
 RAISED = "The test passed nevertheless"
-SAID = {
+MESSAGES = {
     "test_in_a_fixture": NAMED.format(line=18),
     "test_in_a_fixture_that_catches": LATE,
     "test_in_a_finalizer": LATE,
@@ -185,22 +185,22 @@ def late(projects: Projects) -> SimpleNamespace:
     return SimpleNamespace(project=project, run=project.pytest("--update-goldens"))
 
 
-@pytest.mark.parametrize("test", SAID)
-def test_a_call_that_nobody_checks_fails_its_test(late, test):
-    told = late.run[test]
-    assert told.outcome in ("failed", "error"), late.run.text
-    assert SAID[test] in told.text
+@pytest.mark.parametrize("test", MESSAGES)
+def test_a_call_that_is_not_checked_fails_its_test(late, test):
+    report = late.run[test]
+    assert report.outcome in ("failed", "error"), late.run.text
+    assert MESSAGES[test] in report.text
     assert late.run.text.count("INTERNALERROR") == 0
 
 
-def test_each_failure_is_told_once(late):
+def test_each_failure_is_in_the_summary_once(late):
     summary = late.run.text.partition("short test summary")[2]
-    tests = SAID.keys() - {"test_never_runs"}  # of its coroutine, Python warns too
+    tests = MESSAGES.keys() - {"test_never_runs"}  # Python also warns of its coroutine
     assert {test: summary.count(f"::{test} ") for test in tests} == dict.fromkeys(tests, 1)
 
 
-def test_each_place_is_tried_and_no_late_call_is_written(late):
-    assert {name.rpartition(".")[2] for name in late.run.tests} == SAID.keys()
+def test_no_golden_of_a_late_call_is_written(late):
+    assert {name.rpartition(".")[2] for name in late.run.tests} == MESSAGES.keys()
     assert [path.name for path in late.project.goldens.glob("*.late")] == []
 
 
@@ -297,7 +297,7 @@ def pytest_runtest_protocol(item, nextitem):  # as pytest-rerunfailures does
 """
 
 
-def test_an_attempt_that_calls_nothing_does_not_count_the_one_before(projects):
+def test_a_repeated_attempt_that_calls_nothing_fails(projects):
     run = projects(test_a=RERUN, conftest=AGAIN).pytest("--update-goldens")
     assert "never called export_golden" in run["test_second_never_calls"].text
 
@@ -351,7 +351,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_a_marker_that_a_hook_or_a_fixture_adds_counts(projects):
+def test_markers_added_by_hooks_or_fixtures_count(projects):
     project = projects(test_a=MARKED_ELSEWHERE.replace("@KEYWORDS@", ""), conftest=HOOK.replace("@KEYWORDS@", ""))
     run = project.pytest("--update-goldens")
     assert run.outcomes() == {
@@ -361,7 +361,7 @@ def test_a_marker_that_a_hook_or_a_fixture_adds_counts(projects):
     assert len(list(project.goldens.iterdir())) == 2
 
 
-def test_a_wrong_marker_that_a_hook_or_a_fixture_adds_is_refused(projects):
+def test_wrong_markers_of_hooks_or_fixtures_are_refused(projects):
     project = projects(test_a=MARKED_ELSEWHERE.replace("@KEYWORDS@", "rtl=1"))
     run = project.pytest()
     assert "has no keyword 'rtl'" in run["test_by_a_fixture"].text
@@ -382,11 +382,11 @@ def test_x64(export_golden):
         exported = export_golden(jax.jit(lambda x: jnp.sin(x) * 2), X + OFFSET)
         exported.also(rows)
         exported.refused(X.astype(np.float32))
-    rows += 1  # what also() was given counts as it was then
+    rows += 1  # also() has taken the values that it had before
 """
 
 
-def test_further_calls_use_the_settings_of_jax_of_their_call(projects):
+def test_further_calls_use_jax_settings_at_their_call(projects):
     project = projects(test_a=X64.replace("OFFSET", "0"))
     run = project.pytest("--update-goldens")
     assert run.code == 0, run.text

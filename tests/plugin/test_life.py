@@ -54,7 +54,7 @@ FILES = {"golden.yaml", "artifact.jaxexport", "inputs.npz", "outputs.npz", "modu
 
 @pytest.fixture(scope="module")
 def life(projects: Projects) -> SimpleNamespace:
-    """Each step's run, and the goldens after it."""
+    """The run of each step in the life of a golden, and what is stored after it."""
     life = SimpleNamespace(project=projects(models=MODELS, test_models=TESTS))
     project, above = life.project, life.project.folder.parent
     life.missing = project.pytest("--strict-markers", "project", cwd=above)
@@ -77,17 +77,17 @@ def _times(project: Project) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in project.goldens.rglob("*")}
 
 
-def test_a_missing_golden_fails_and_says_what_to_run(life):
-    told = life.missing["test_wave"]
-    assert (life.missing.code, told.outcome) == (1, "failed")
-    assert f"expected one in {life.project.goldens / 'test_models.test_wave'}" in told.text
+def test_a_missing_golden_fails_with_the_command_to_run(life):
+    report = life.missing["test_wave"]
+    assert (life.missing.code, report.outcome) == (1, "failed")
+    assert f"expected one in {life.project.goldens / 'test_models.test_wave'}" in report.text
     # The command is for the folder where pytest was called, which is not the root directory here.
-    assert "pytest --update-goldens project/test_models.py::test_wave" in told.text
+    assert "pytest --update-goldens project/test_models.py::test_wave" in report.text
     assert life.missing["test_of_something_else"].outcome == "passed"
     assert not life.stored_when_missing
 
 
-def test_update_goldens_writes_and_reports_one_folder_a_case(life):
+def test_an_update_writes_and_reports_a_folder_per_case(life):
     assert life.written.code == 0
     cases = {
         "test_models.test_wave",
@@ -100,32 +100,32 @@ def test_update_goldens_writes_and_reports_one_folder_a_case(life):
     assert "4 goldens new: test_models.test_" in life.written.text
 
 
-def test_a_writer_tells_its_build_of_jaxlib(life):
+def test_a_golden_records_the_build_of_its_jaxlib(life):
     manifests = [data for name, data in life.golden.items() if name.endswith("golden.yaml")]
     for writer in (yaml.safe_load(data)["writer"] for data in manifests):
         assert writer["jaxlib_extension_version"] == jaxlib_extension_version
         assert "xla_extension_version" not in writer, "which jax had until 0.4"
 
 
-def test_the_function_that_a_golden_was_made_of_passes(life):
+def test_an_unchanged_function_passes(life):
     assert life.checked.code == 0
     assert life.checked.outcomes() == {"passed": list(life.checked.tests)}
     assert "4 cases checked against 4 goldens: 4 kept" in life.checked.text
     assert life.times_after == life.times_before, "a check changes no file"
 
 
-def test_a_change_shows_worst_index_errors_counts_and_first_rows(life):
-    told = life.changed["test_wave"]
-    assert (life.changed.code, told.outcome) == (1, "failed")
+def test_a_failure_shows_the_largest_and_first_errors(life):
+    report = life.changed["test_wave"]
+    assert (life.changed.code, report.outcome) == (1, "failed")
     # sin(2) .. sin(7) are doubled; of these sin(5) is the largest.
-    assert "output 0 float32[8]: 6 of 8 elements differ (max abs error 0.959, max rel error 1, max ulp " in told.text
-    assert re.search(r"largest error at \[[2-7]\]: expected -?0\.\d+, got -?[01]\.\d+", told.text)
-    assert [line.split(":")[0].strip() for line in told.text.splitlines() if "first at" in line][:5] == [
+    assert "output 0 float32[8]: 6 of 8 elements differ (max abs error 0.959, max rel error 1, max ulp " in report.text
+    assert re.search(r"largest error at \[[2-7]\]: expected -?0\.\d+, got -?[01]\.\d+", report.text)
+    assert [line.split(":")[0].strip() for line in report.text.splitlines() if "first at" in line][:5] == [
         f"first at [{index}]" for index in range(2, 7)
     ]
 
 
-def test_a_change_lists_signature_then_custom_calls_then_numbers(life):
+def test_a_failure_lists_signature_calls_then_numbers(life):
     text = life.changed["test_solve"].text
     signature = text.index("signature: out_tree: golden PyTreeDef(*); now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
@@ -134,13 +134,13 @@ def test_a_change_lists_signature_then_custom_calls_then_numbers(life):
     assert "If the change is intended: pytest --update-goldens test_models.py::test_solve\n" in text
 
 
-def test_a_failing_check_changes_nothing(life):
+def test_a_failing_check_changes_no_golden(life):
     stored = {name: data for name, data in life.golden_when_changed.items() if name in life.golden}
     assert stored == life.golden
     assert life.changed["test_both_ways"].outcome == "passed"
 
 
-def test_update_with_lf_replaces_goldens_of_failed_tests_only(life):
+def test_update_with_lf_replaces_only_failed_goldens(life):
     assert life.updated.code == 0
     assert "2 goldens replaced: test_models.test_wave/" in life.updated.text
     different = {
@@ -149,7 +149,7 @@ def test_update_with_lf_replaces_goldens_of_failed_tests_only(life):
     assert different == {"test_models.test_wave", "test_models.test_solve"}
 
 
-def test_generations_of_other_writers_are_left_as_they_were(life):
+def test_an_update_leaves_other_writers_goldens_alone(life):
     older = {name for name in life.golden_when_changed if name not in life.golden}
     assert {name.rsplit("/", 1)[1] for name in older} == FILES
     assert {name: life.golden_updated[name] for name in older} == {
@@ -172,7 +172,7 @@ jax.config.update("jax_export_ignore_forward_compatibility", True)
 """
 
 
-def test_a_golden_written_with_another_setting_says_so(life, tmp_path):
+def test_a_failure_names_settings_that_have_changed(life, tmp_path):
     project = life.project.copy(tmp_path / "project")
     project.write(conftest=SETTINGS)
     text = project.pytest("-k", "wave")["test_wave"].text

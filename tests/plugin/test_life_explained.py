@@ -22,22 +22,22 @@ QUOTED = re.findall(r"^    \| (.*)$", inspect.getdoc(export_compat) or "", re.MU
 
 @pytest.fixture(scope="module")
 def printed(projects: Projects) -> str:
-    """What pytest prints in the life of a test."""
+    """The text that pytest prints in all steps of a test's life."""
     project = projects(test_a=TEST)
     texts = [project.pytest().text, project.pytest("--update-goldens").text, project.pytest().text]
     for change in ("2 * jnp.sin(x)", "jnp.sin(x + 0)"):
-        texts.append(changed(project, "jnp.sin(x)", change))
+        texts.append(run_changed(project, "jnp.sin(x)", change))
     texts.append(project.pytest("--update-goldens").text)
     project.write(test_a=TEST)
     project.pytest("--update-goldens")
-    texts.append(changed(project, "8.0", "8.0) + np.float64(1"))
+    texts.append(run_changed(project, "8.0", "8.0) + np.float64(1"))
     project.write(test_a=TEST)
     older = project.add_older_generation("test_a.test_wave")
     newer = next(folder for folder in older.parent.iterdir() if folder != older)
     newer.rename(project.folder / "newer")
     texts.append(project.pytest().text)
     (project.folder / "newer").rename(newer)
-    texts.append(changed(project, "test_wave", "test_wave_by_another_name"))
+    texts.append(run_changed(project, "test_wave", "test_wave_by_another_name"))
     project.write(test_a=TEST.replace("@pytest.mark.export_compat\ndef test_wave", OTHER + "def helper"))
     project.write(test_b=TEST.replace("test_wave", "test_b"))
     project.pytest("--update-goldens", "test_b.py")
@@ -45,15 +45,15 @@ def printed(projects: Projects) -> str:
     return "\n".join(texts)
 
 
-def changed(project: Project, old: str, new: str) -> str:
-    """What a run prints after a change of the test."""
+def run_changed(project: Project, old: str, new: str) -> str:
+    """Change the test and return what a run prints."""
     assert old in TEST
     project.write(test_a=TEST.replace(old, new))
     return project.pytest().text
 
 
 @pytest.mark.parametrize("message", QUOTED)
-def test_each_message_of_a_life_is_printed(printed, message):
+def test_each_quoted_message_is_printed(printed, message):
     pattern = ".*".join(map(re.escape, message.split("...")))
     assert re.search(pattern, printed), printed
 

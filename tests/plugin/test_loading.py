@@ -41,7 +41,7 @@ def test_marked(export_golden):
         (("--collect-only", "--strict-markers", "test_plain.py"), 1),
     ],
 )
-def test_jax_and_numpy_are_not_loaded_before_a_marked_test_runs(projects, words, processes):
+def test_jax_is_not_loaded_before_a_marked_test_runs(projects, words, processes):
     project = projects(conftest=WATCH, test_plain=PLAIN, test_marked=MARKED)
     run = project.pytest(*words, cold=True)
     loaded = [json.loads(path.read_text()) for path in project.folder.glob("loaded-*.json")]

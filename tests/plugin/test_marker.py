@@ -35,7 +35,7 @@ KEYWORDS = all_keywords()
 
 
 def given(marked: Marked | None) -> dict[str, Any]:
-    """What a marker says."""
+    """Return the keywords that a marker sets, with their values."""
     return {name: value for name, value in (marked or {}).items() if value}
 
 
@@ -43,7 +43,7 @@ SIGNATURE = signature(KEYWORDS)
 NO_GPU = "unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu. Did you mean 'cuda' or 'rocm'?"
 
 
-def test_markers_lists_the_signature_and_where_it_is_explained(pytester):
+def test_markers_lists_the_signature_and_its_help(pytester):
     listed = pytester.runpytest_inprocess("--markers")
     assert listed.ret == 0
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
@@ -51,14 +51,14 @@ def test_markers_lists_the_signature_and_where_it_is_explained(pytester):
     assert "python -m pydoc pytest_jaxexport.export_compat" in SIGNATURE
 
 
-def test_every_keyword_has_a_description_in_the_order_of_the_signature():
+def test_every_keyword_is_described_and_in_the_signature():
     assert tuple(KEYWORDS) == core.ALL_KEYWORDS
     assert set(COMPARATORS) <= {*KEYWORDS["compare"][1].replace(",", " ").split()}
     assert all(f"{keyword}=" in SIGNATURE.split(":")[0] for keyword in KEYWORDS)
 
 
 @pytest.mark.parametrize("keyword", KEYWORDS)
-def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword):
+def test_each_keyword_accepts_its_example(keyword):
     value = eval(KEYWORDS[keyword][2], {"PartitionSpec": PartitionSpec})
     mark = pytest.mark.export_compat(**{keyword: value}).mark
     item: Any = SimpleNamespace(iter_markers=lambda name: [mark], nodeid="test_f", obj=None)
@@ -68,7 +68,7 @@ def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword):
     assert taken in (value, tuple(value) if isinstance(value, list) else value)
 
 
-def test_checks_that_are_no_targets_need_not_be_called():
+def test_checks_of_jax_are_not_targets_of_a_test():
     """Only jax before 0.4.29 can leave out the shape assertions; a test's own marker may ask for it there."""
     checks = dict.fromkeys(("platform", "ALL", "shape_assertions", "my_target"), "why")
     mark = pytest.mark.export_compat(disabled_checks=checks, allow={"another": "why"}).mark
@@ -146,7 +146,7 @@ def test_a_wrong_marker_is_refused(config, marker, message):
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """What a marker needs of a run: one process imports the comparators of all tests here."""
+    """A stand-in for pytest's config, with one process that imports the comparators of all tests here."""
     cleanups: list[Callable[[], object]] = []
     yield SimpleNamespace(
         rootpath=tmp_path_factory.mktemp("empty"), stash=pytest.Stash(), add_cleanup=cleanups.append,
@@ -166,7 +166,7 @@ def test_a_wrong_marker_fails_its_test_before_it_runs(pytester):
     assert "RAN" not in refused.stdout.str()
 
 
-def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester):
+def test_the_marker_nearest_to_a_test_takes_precedence(pytester):
     items, _ = pytester.inline_genitems(
         pytester.makepyfile(
             """
@@ -182,7 +182,7 @@ def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester):
     assert given(read_marker(items[0])) == {"rtol": 3, "atol": 2, "compare": "exact"}
 
 
-def test_tolerances_and_the_projects_comparator_are_read_early(pytester):
+def test_reading_a_marker_imports_no_comparator(pytester):
     pytester.makepyfile(checks_of_mine="def close_enough(expected, actual): ...")
     item = pytester.getitem(
         """
@@ -201,7 +201,7 @@ def test_tolerances_and_the_projects_comparator_are_read_early(pytester):
     }  # fmt: skip
 
 
-def test_other_tolerances_do_not_widen_a_marker_in_ulps(pytester):
+def test_settings_do_not_widen_a_marker_in_ulps(pytester):
     (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
     assert comparison({"ulp": 2}, settings) == Comparison(ulp=2)
@@ -209,15 +209,15 @@ def test_other_tolerances_do_not_widen_a_marker_in_ulps(pytester):
     assert comparison({}, settings) == Comparison(rtol=0.3, atol={"float32": 0.2})
 
 
-# --- which holds ------------------------------------------------------------------------------------------------------
+# --- which source takes precedence ------------------------------------------------------------------------------------
 
-SAID = {
+VALUES = {
     "rtol": {"marker": "1e-1", "command line": "1e-2", "ini": "1e-3", "policy": "0.0001"},
     "atol": {"marker": "0", "command line": "0", "ini": "1e-3", "policy": "0.0001"},
     "platforms": {"marker": "tpu", "command line": "cuda,cpu", "ini": "rocm cpu", "policy": "[cpu, tpu]"},
     "goldens": {"command line": "of_command", "ini": "of_ini", "policy": "of_policy"},
 }
-HOLDS = {
+EFFECTIVE = {
     "rtol": {"marker": 1e-1, "command line": 1e-2, "ini": 1e-3, "policy": 1e-4, "nobody": None},
     "atol": {"marker": 0, "command line": 0, "ini": 1e-3, "policy": 1e-4, "nobody": None},
     "platforms": {
@@ -232,25 +232,25 @@ HOLDS = {
 ORDER = ["marker", "command line", "ini", "policy", "nobody"]
 
 
-@pytest.mark.parametrize(("what", "first"), [(what, first) for what, holds in HOLDS.items() for first in holds])
-def test_marker_precedes_command_line_ini_file_and_policy(pytester, monkeypatch, what, first):
-    """`first` and all that come after it say something."""
-    saying = {source: text for source, text in SAID[what].items() if ORDER.index(source) >= ORDER.index(first)}
-    option = "--goldens" if what == "goldens" else f"--export-{what}"
-    words = [f"{option}={saying['command line']}"] if "command line" in saying else []
-    pytester.makeini(f"[pytest]\nexport_{what} = {saying['ini']}" if "ini" in saying else "[pytest]")
-    if "policy" in saying:
-        (pytester.path / "export_compat.yaml").write_text(f"{what}: {saying['policy']}\n")
+@pytest.mark.parametrize(("key", "first"), [(key, first) for key, sources in EFFECTIVE.items() for first in sources])
+def test_marker_precedes_command_line_ini_file_and_policy(pytester, monkeypatch, key, first):
+    """Set a value in the source `first` and in all sources that it precedes."""
+    values = {source: text for source, text in VALUES[key].items() if ORDER.index(source) >= ORDER.index(first)}
+    option = "--goldens" if key == "goldens" else f"--export-{key}"
+    words = [f"{option}={values['command line']}"] if "command line" in values else []
+    pytester.makeini(f"[pytest]\nexport_{key} = {values['ini']}" if "ini" in values else "[pytest]")
+    if "policy" in values:
+        (pytester.path / "export_compat.yaml").write_text(f"{key}: {values['policy']}\n")
     # Paths of the command line start here, all others at the root directory.
     monkeypatch.chdir(pytester.mkdir("called"))
     config = pytester.parseconfig(f"--rootdir={pytester.path}", f"-c{pytester.path / 'tox.ini'}", *words)
     settings = read_settings(config)
-    value = saying.get("marker") and (("tpu",) if what == "platforms" else float(saying["marker"]))
-    marked = {what: value} if "marker" in saying else {}
-    assert _held(settings, marked, pytester)[what] == HOLDS[what][first]
+    value = values.get("marker") and (("tpu",) if key == "platforms" else float(values["marker"]))
+    marked = {key: value} if "marker" in values else {}
+    assert _effective(settings, marked, pytester)[key] == EFFECTIVE[key][first]
 
 
-def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict[str, object]:
+def _effective(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict[str, object]:
     compared = comparison(marked, settings)
     return {
         "rtol": compared.rtol,
@@ -272,7 +272,7 @@ def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict
         ([], "", "golden: here", "export_compat.yaml:1: golden: unknown key. Did you mean `goldens`?"),
     ],
 )  # fmt: skip
-def test_a_value_that_cannot_be_ends_the_run_before_any_test(pytester, words, ini, policy, message):
+def test_an_invalid_setting_ends_the_run_before_tests(pytester, words, ini, policy, message):
     pytester.makepyfile(test_a=MARKED.format(""))
     pytester.makeini(f"[pytest]\n{ini}")
     if policy:
@@ -302,7 +302,7 @@ TESTS = """
 """
 
 
-def test_an_import_that_no_reader_has_is_found_at_writing(projects):
+def test_a_module_no_reader_can_import_is_refused(projects):
     project = projects(test_a=TESTS, nodes=NODES)
     run = project.pytest("--update-goldens")
     assert run.code == 1

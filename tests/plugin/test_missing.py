@@ -37,7 +37,7 @@ def test_new(export_golden):
 
 @pytest.fixture(scope="module")
 def missing(projects: Projects) -> SimpleNamespace:
-    """One test has changed, one is new, one has one more call, and of one there is a golden by another writer only."""
+    """A run for a changed test, a new one, one with a new call, and one with a golden by another writer only."""
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens").code == 0
     older = project.add_older_generation("test_a.test_older")
@@ -51,22 +51,22 @@ def missing(projects: Projects) -> SimpleNamespace:
     return SimpleNamespace(project=project, before=before, run=project.pytest("--update-goldens=missing", "-n", "2"))
 
 
-def test_what_has_no_golden_of_this_writer_is_written(missing):
+def test_missing_goldens_of_this_writer_are_written(missing):
     assert "3 goldens new: " in missing.run.text
     new = {name.partition("/")[0] for name in missing.project.stored().keys() - missing.before.keys()}
     assert new == {"test_a.test_older", "test_a.test_more.two", "test_a.test_new"}
     assert missing.before.items() <= missing.project.stored().items()
 
 
-def test_all_others_are_checked(missing):
-    told = missing.run["test_changed"]
+def test_tests_with_goldens_are_checked(missing):
+    report = missing.run["test_changed"]
     assert missing.run.outcomes()["failed"] == ["test_a.test_changed"]
-    assert "than its golden by jaxlib" in told.text
-    assert "pytest --update-goldens test_a.py::test_changed" in told.text
+    assert "than its golden by jaxlib" in report.text
+    assert "pytest --update-goldens test_a.py::test_changed" in report.text
     assert "2 cases checked against 2 goldens: 2 kept" in missing.run.text
 
 
-def test_a_run_in_which_none_is_missing_checks_all(missing):
+def test_all_are_checked_if_no_golden_is_missing(missing):
     again = missing.project.pytest("--update-goldens=missing", "--deselect", "test_a.py::test_changed")
     assert again.code == 0
     assert "5 cases checked against 6 goldens: 6 kept" in again.text
@@ -74,7 +74,7 @@ def test_a_run_in_which_none_is_missing_checks_all(missing):
 
 
 @pytest.mark.parametrize("option", ["--update-goldens=mising", "--noise=never"])
-def test_another_value_is_a_usage_error(missing, option):
+def test_an_unknown_value_of_an_option_is_a_usage_error(missing, option):
     run = missing.project.pytest("--update-goldens", option)
     assert run.code == 4
     assert option.partition("=")[0] in run.text

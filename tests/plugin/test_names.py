@@ -40,7 +40,7 @@ def test_scale(export_golden):
 
 @pytest.fixture(scope="module")
 def named(projects: Projects) -> SimpleNamespace:
-    """Updated by two processes that xdist told to keep a group together, checked by one process."""
+    """Goldens written by two processes of xdist, with a group, and checked by one process."""
     project = projects(test_names=TESTS, below__test_names=AGAIN)
     named = SimpleNamespace(project=project, missing=project.pytest("-k", "a/b"))
     named.by_its_command = project.pytest(*_command(named.missing))
@@ -52,7 +52,7 @@ def named(projects: Projects) -> SimpleNamespace:
 
 
 def _command(run: Run) -> list[str]:
-    """The command that a failure advises, without its first word."""
+    """Return the arguments of the command that a failure advises."""
     found = re.search(r"^Write it: pytest (.*)$", run.text, re.MULTILINE)
     assert found, run.text
     return shlex.split(found.group(1))
@@ -63,7 +63,7 @@ def test_every_test_has_a_golden_of_its_own(named):
     assert len(named.written.tests) == len(named.cases) == 7 + 2 + 1
 
 
-def test_plain_parameters_classes_and_folders_can_be_read_in_it(named):
+def test_case_names_show_parameters_classes_and_folders(named):
     scaled = {"test_names.test_scale[plain]", "test_names.test_scale[0.5]", "test_names.test_scale[]"}
     same = {"test_names.TestOne.test_same", "test_names.TestTwo.test_same", "below.test_names.test_scale"}
     assert scaled | same <= set(named.cases)
@@ -73,14 +73,14 @@ def test_plain_parameters_classes_and_folders_can_be_read_in_it(named):
 PORTABLE = re.compile(r"[\w.+=\[\],-]{1,140}", re.ASCII)
 
 
-def test_every_odd_parameter_has_a_portable_name_of_its_own():
+def test_odd_parameters_have_distinct_portable_names():
     odd = ["a/b", "a@b", "a b", "a-b", "..", "", "x" * 300, "x" * 301, "你好", "好你", "[]"]
     cases = {case_id("test_a.py", (f"test_f[{parameter}]",), None) for parameter in odd}
     assert len(cases) == len(odd)
     assert all(PORTABLE.fullmatch(case) for case in cases)
 
 
-def test_the_group_that_xdist_adds_is_not_part_of_the_case(named):
+def test_case_names_leave_out_the_group_of_xdist(named):
     assert not [case for case in named.cases if "together" in case]
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
@@ -91,7 +91,7 @@ def test_one_process_checks_what_two_processes_wrote(named):
     assert "10 cases checked against 10 goldens: 10 kept" in named.checked.text
 
 
-def test_the_advised_command_writes_one_golden_of_odd_parameters(named):
+def test_the_advised_command_writes_only_its_golden(named):
     assert named.missing.code == 1
     assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
     assert "9 goldens new" in named.written.text

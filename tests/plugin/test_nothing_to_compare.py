@@ -1,6 +1,6 @@
-"""A golden that shows nothing of its function is not written, unless its marker says why it is meant.
+"""Goldens whose outputs show nothing, such as only NaN: refused unless the marker gives a reason.
 
-Inputs that are made for types are such ones: goldens of NaN that nobody meant are refused.
+Inputs that are made from types are chosen so that the outputs are numbers.
 """
 
 import pytest
@@ -67,19 +67,19 @@ def update(projects: Projects) -> tuple[Project, Run]:
 
 @pytest.mark.parametrize("name", NOTHING)
 def test_outputs_that_show_nothing_are_refused(update, name):
-    told = update[1][f"TestNothing.{name}"]
-    assert told.outcome == "failed"
-    assert f"expected outputs that show what the function computes, but {NOTHING[name]}. " in told.text
-    assert "nothing_to_compare='why'" in told.text
+    report = update[1][f"TestNothing.{name}"]
+    assert report.outcome == "failed"
+    assert f"expected outputs that show what the function computes, but {NOTHING[name]}. " in report.text
+    assert "nothing_to_compare='why'" in report.text
 
 
 def test_one_value_in_one_output_or_call_is_enough(update):
     for name in ("test_one_number", "test_another_output", "test_another_call"):
-        told = update[1][f"TestSomething.{name}"]
-        assert told.outcome == "passed", told.text
+        report = update[1][f"TestSomething.{name}"]
+        assert report.outcome == "passed", report.text
 
 
-def test_a_reason_accepts_it_and_is_stored(update):
+def test_a_reason_lets_an_empty_golden_be_stored(update):
     project, run = update
     assert [run[f"TestReason.{name}"].outcome for name in NOTHING] == ["passed"] * len(NOTHING), run.text
     for name in NOTHING:
@@ -111,7 +111,7 @@ produce.RULES = ("",)
 """
 
 
-def test_inputs_are_made_that_give_numbers_or_asked_for(projects):
+def test_made_inputs_give_numbers_or_are_refused(projects):
     project = projects(noise=WHOLE_NOISE, test_a=IN_DOMAIN)
     written = project.pytest("--update-goldens")
     assert written.outcomes() == {"passed": ["test_a.test_cholesky"], "failed": ["test_a.test_undefined"]}, written.text
@@ -121,8 +121,8 @@ def test_inputs_are_made_that_give_numbers_or_asked_for(projects):
     assert project.pytest("-k", "cholesky").code == 0
 
 
-def test_a_golden_of_other_made_inputs_is_still_checked(projects):
-    """Older versions made them by one rule, whatever it gave."""
+def test_inputs_made_by_an_older_rule_are_checked(projects):
+    """Older versions made inputs by one rule, even if the outputs were NaN."""
     reason = "export_compat(nothing_to_compare='an older version')"
     project = projects(conftest=OLDER, test_a=IN_DOMAIN.replace("export_compat", reason))
     assert project.pytest("--update-goldens").code == 0

@@ -32,22 +32,22 @@ def written(projects: Projects) -> SimpleNamespace:
     return SimpleNamespace(project=project, alone=alone, update=update)
 
 
-def test_flags_that_cells_do_not_get_are_named_before_it_is_stored(written):
-    told = written.alone["test_wave"]
-    assert told.outcome == "failed"
-    assert "Its outputs were computed with other flags than its replay: nothing was stored." in told.text
-    assert f"processor  written on {OLDER}, read on {OWN}" in told.text
-    assert "`environment: [XLA_FLAGS]`" in told.text
-    assert "The fault is in what was exported" not in told.text
+def test_flags_that_the_replay_lacks_are_named(written):
+    report = written.alone["test_wave"]
+    assert report.outcome == "failed"
+    assert "Its outputs were computed with other flags than its replay: nothing was stored." in report.text
+    assert f"processor  written on {OLDER}, read on {OWN}" in report.text
+    assert "`environment: [XLA_FLAGS]`" in report.text
+    assert "The fault is in what was exported" not in report.text
 
 
-def test_a_golden_has_the_instruction_set_that_xla_used(written):
+def test_a_golden_records_the_instruction_set_of_xla(written):
     assert written.update["test_wave"].outcome == "passed", written.update.text
     (manifest,) = (text for name, text in written.project.stored().items() if name.endswith("golden.yaml"))
     assert f"\ninstruction_set: {OLDER}\n" in manifest.decode()
 
 
-def test_other_numbers_here_name_both_processors(written):
-    told = written.project.pytest()["test_wave"]
-    assert told.outcome == "failed"
-    assert f"processor: written on {OLDER}, read on {OWN}: numbers may depend on it" in told.text
+def test_different_numbers_name_both_processors(written):
+    report = written.project.pytest()["test_wave"]
+    assert report.outcome == "failed"
+    assert f"processor: written on {OLDER}, read on {OWN}: numbers may depend on it" in report.text

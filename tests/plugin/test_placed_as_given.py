@@ -1,4 +1,4 @@
-"""Calls over several devices: arguments are placed as the test gives them, and where each result is is compared."""
+"""Calls over several devices: arguments are placed as the test gives them, and result shardings are compared."""
 
 import re
 from pathlib import Path
@@ -62,7 +62,7 @@ def written(projects: Projects) -> tuple[Project, Run, Run]:
 
 
 @pytest.mark.parametrize("test", CALLS)
-def test_what_is_on_a_mesh_is_written_and_replayed(test, written):
+def test_functions_on_a_mesh_are_written_and_replayed(test, written):
     _, update, again = written
     assert update[test].outcome == again[test].outcome == "passed", update[test].text + again[test].text
 
@@ -75,7 +75,7 @@ def test_arguments_of_further_calls_are_placed_as_given(test, written):
 
 
 @pytest.mark.parametrize(("test", "call"), [(test, call) for test, calls in CALLS.items() for call in calls])
-def test_each_calls_results_are_where_its_writer_saw_them(test, call, written, tmp_path):
+def test_a_result_with_another_sharding_fails(test, call, written, tmp_path):
     project = written[0].copy(tmp_path / "project")
     (path,) = (project.goldens / f"test_a.{test}").glob("*/golden.yaml")
     manifest = yaml.safe_load(path.read_bytes())
@@ -83,6 +83,6 @@ def test_each_calls_results_are_where_its_writer_saw_them(test, call, written, t
     assert check["out_shardings"]
     check["out_shardings"][0] = "0:[0:8,0:1] 1:[0:8,0:1] 2:[0:8,0:1] 3:[0:8,0:1]"
     Path(path).write_text(yaml.safe_dump(manifest, sort_keys=False))
-    told = project.pytest("-k", test)[test]
-    assert told.outcome == "failed"
-    assert re.search(rf"{call}: output 0 is sharded differently: expected 0:\[0:8,0:1\]", told.text), told.text
+    report = project.pytest("-k", test)[test]
+    assert report.outcome == "failed"
+    assert re.search(rf"{call}: output 0 is sharded differently: expected 0:\[0:8,0:1\]", report.text), report.text

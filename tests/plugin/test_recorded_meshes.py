@@ -77,13 +77,13 @@ def runs(projects: Projects) -> tuple[Project, Run, Run]:
 
 
 @pytest.mark.parametrize("test", RECORDED)
-def test_a_function_over_a_mesh_of_its_own_is_recorded(test, runs):
+def test_the_mesh_of_the_function_is_recorded(test, runs):
     project, update, again = runs
     assert update[test].outcome == again[test].outcome == "passed", update[test].text + again[test].text
     assert project.manifest(f"test_a.{test}")["options"]["mesh"] == {"x": 2, "y": 2}
 
 
-def test_an_artifact_that_jax_itself_cannot_call_is_reported_as_such(runs):
+def test_an_artifact_jax_cannot_call_is_not_stored(runs):
     project, update, _ = runs
     assert "exports this function and cannot call what it exported" in update[NOT_CALLED].text
     assert not (project.goldens / f"test_a.{NOT_CALLED}").exists()

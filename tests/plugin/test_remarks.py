@@ -1,4 +1,4 @@
-"""What the summary says when a golden is written that shows little, once; and the keyword `constant`."""
+"""Remarks in the summary on new goldens that show little, and the keyword `constant` that prevents them."""
 
 import pytest
 from projects import Project, Projects, Run
@@ -55,55 +55,55 @@ def written(project: Project) -> Run:
     return project.pytest("--update-goldens")
 
 
-def said_of(run: Run, test: str) -> list[str]:
-    """What the summary says of the golden of a test."""
+def remarks_on(run: Run, test: str) -> list[str]:
+    """Return the remarks in the summary on the golden of a test."""
     lines = (line.strip().partition("-cpu: ") for line in run.text.splitlines())
     return [text for golden, _, text in lines if golden.startswith(f"test_a.TestAll.{test}/") and text]
 
 
-def test_outputs_and_inputs_that_show_nothing_are_named(written):
-    (dead,) = said_of(written, "test_dead")
+def test_constant_outputs_and_unused_inputs_are_named(written):
+    (dead,) = remarks_on(written, "test_dead")
     assert dead.startswith(
         "result: all 128 elements are 0, with other inputs too: choose inputs for which some are not"
     )
-    step, unused = said_of(written, "test_unused")
+    step, unused = remarks_on(written, "test_unused")
     assert step == "result['step']: it is 3 with all of 16 other inputs too: choose inputs on which it depends"
     assert unused == "args[1]['a']: no output depends on this input: is it meant to be unused?"
     assert written.text.count("export_compat(constant=(\"result['step']\",))") == 1
 
 
 def test_a_saturated_output_is_named_and_a_one_hot_is_not(written):
-    (line,) = said_of(written, "test_saturated")
+    (line,) = remarks_on(written, "test_saturated")
     assert line == (
         "result['weights']: all 128 elements are 0 or 1, the bounds of a softmax: "
         "choose smaller inputs, or a larger temperature"
     )
 
 
-def test_nothing_is_said_of_others_and_no_test_fails(project, written):
-    assert said_of(written, "test_fine") == []
+def test_remarks_fail_no_test_and_spare_good_goldens(project, written):
+    assert remarks_on(written, "test_fine") == []
     assert written.outcomes()["failed"] == ["test_a.test_unknown"]
     assert "shows" not in str(project.manifest("test_a.TestAll.test_dead")["noise"])
 
 
-def test_of_leaves_that_are_meant_to_be_constant_nothing_is_said(project, written):
-    assert said_of(written, "test_meant") == []
+def test_leaves_marked_as_constant_get_no_remark(project, written):
+    assert remarks_on(written, "test_meant") == []
     assert "constant" not in project.manifest("test_a.TestAll.test_meant")["options"]
 
 
-def test_a_name_of_no_leaf_is_an_error_that_lists_the_leaves(written):
+def test_an_unknown_leaf_is_an_error_with_all_leaves(written):
     text = written["test_unknown"].text
     assert "expected leaves of what is exported, found result['stop']" in text
     assert "The leaves are args[0], args[1], result['out'], result['step']." in text
 
 
-def test_a_loop_that_never_ends_with_other_inputs_ends(project, written):
+def test_a_loop_that_other_inputs_make_endless_is_ended(project, written):
     noise = project.manifest("test_a.TestAll.test_endless")["noise"]
     assert (noise["moved"], noise.get("failed")) == (6, None)
-    assert said_of(written, "test_endless") == []
+    assert remarks_on(written, "test_endless") == []
 
 
-def test_it_is_said_once(project, written):
+def test_an_unchanged_golden_gets_no_remark_again(project, written):
     again = project.pytest("--update-goldens", "-k", "dead or unused")
     assert "2 goldens unchanged" in again.text
     assert "choose inputs" not in again.text

@@ -33,7 +33,7 @@ HINT = re.compile(r"Was it renamed\? .*: jaxexport (goldens rename [^,\n]*)")
 def written(projects: Projects) -> Project:
     project = projects(test_a=SINE)
     assert project.pytest("--update-goldens").code == 0
-    # By tests that exist no more, with another signature, and that never had a test.
+    # Not to be suggested: a golden of another signature whose test is gone, and one that never had a test.
     store = GoldenStore(project.goldens)
     write_golden(store, manifest("test_a.test_gone", test="test_a.py::test_gone"))
     write_golden(store, manifest("adopted", test=""))
@@ -54,7 +54,7 @@ OTHERS_RENAMED = OTHERS.replace("[4]", '[pytest.param(4, id="four")]').replace('
 
 
 def test_the_suggested_commands_make_all_tests_pass(project, jaxexport, monkeypatch):
-    """A function, a parameter and a call have other names."""
+    """A function, a parameter and a call are renamed."""
     older = project.add_older_generation("test_a.test_sin")
     stored = project.stored("test_a.test_sin")
     project.write(test_a=SINE + OTHERS)
@@ -79,7 +79,7 @@ def test_the_suggested_commands_make_all_tests_pass(project, jaxexport, monkeypa
 
 
 @pytest.mark.parametrize("more", [[], ["--update-goldens"]])
-def test_what_may_have_been_renamed_is_not_pruned(project, more):
+def test_goldens_of_a_renamed_test_are_not_pruned(project, more):
     older = project.add_older_generation(next(path.name for path in project.goldens.iterdir() if "sin" in path.name))
     stored = project.stored("test_a.test_sin")
     project.write(test_a=RENAMED)
@@ -102,7 +102,7 @@ def test_a_moved_test_is_found_from_another_folder(project):
     [("jnp.exp", ""), ("jnp.sin", "def test_sin(): pass")],
     ids=["other outputs", "the old test exists"],
 )
-def test_nothing_is_suggested_for_what_is_another_test(project, function, more):
+def test_a_different_test_gets_no_suggestion(project, function, more):
     changed = SINE.replace("test_sin", "test_new").replace("jnp.sin", function)
     project.write(test_a=changed + f"\n    {more}\n")
     run = project.pytest()
@@ -110,14 +110,14 @@ def test_nothing_is_suggested_for_what_is_another_test(project, function, more):
     assert hints(run) == []
 
 
-def test_nothing_is_suggested_where_two_cases_fit(project):
+def test_two_cases_that_fit_get_no_suggestion(project):
     (golden,) = GoldenStore(project.goldens).generations("test_a.test_sin")
     project.add_golden(golden, case="test_a.test_b", test="test_a.py::test_b")
     project.write(test_a=RENAMED)
     assert hints(project.pytest()) == []
 
 
-def test_an_update_suggests_it_too_and_what_it_wrote_is_replaced(project, jaxexport, monkeypatch):
+def test_an_update_suggests_the_rename_too(project, jaxexport, monkeypatch):
     project.add_older_generation("test_a.test_sin")
     project.write(test_a=RENAMED)
     run = project.pytest("--update-goldens")

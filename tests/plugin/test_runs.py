@@ -42,7 +42,7 @@ def test_existing_goldens_make_one_header_line_and_no_summary(project):
     assert "export compatibility" not in text
 
 
-def test_collect_only_with_an_update_writes_nothing_and_passes(project):
+def test_collect_only_with_an_update_writes_nothing(project):
     run = project.pytest("--collect-only", "--update-goldens", "-q")
     assert run.code == 0
     assert "test_marked.py::test_marked" in run.text
@@ -50,7 +50,7 @@ def test_collect_only_with_an_update_writes_nothing_and_passes(project):
     assert not project.goldens.exists()
 
 
-def test_an_update_without_a_marked_test_is_no_success(project):
+def test_an_update_without_a_marked_test_fails(project):
     run = project.pytest("--update-goldens", "-k", "plain")
     assert run.code == pytest.ExitCode.USAGE_ERROR
     assert run["test_plain"].outcome == "passed"
@@ -58,12 +58,12 @@ def test_an_update_without_a_marked_test_is_no_success(project):
     assert not project.goldens.exists()
 
 
-def test_an_update_without_any_test_is_no_success(project):
+def test_an_update_without_any_test_fails(project):
     run = project.pytest("--update-goldens", "-k", "nothing_is_called_so")
     assert (run.code, "nothing was written" in run.text) == (pytest.ExitCode.NO_TESTS_COLLECTED, True)
 
 
-def test_without_the_plugin_a_marked_test_does_not_pass(project):
+def test_a_marked_test_fails_without_the_plugin(project):
     off = ("-p", "no:jaxexport", "-W", "ignore::pytest.PytestUnknownMarkWarning")
     assert project.pytest(*off, "test_plain.py").code == 0
     run = project.pytest(*off, "test_marked.py")
@@ -71,7 +71,7 @@ def test_without_the_plugin_a_marked_test_does_not_pass(project):
     assert "fixture 'export_golden' not found" in run.text
 
 
-def test_without_a_terminal_a_missing_golden_fails_all_the_same(project):
+def test_a_missing_golden_fails_without_a_terminal_too(project):
     run = project.pytest("-p", "no:terminal", "test_marked.py")
     assert (run.code, run["test_marked"].outcome) == (1, "failed")
     assert "pytest --update-goldens test_marked.py::test_marked" in run["test_marked"].text
@@ -92,7 +92,7 @@ def test_wave(export_golden):
 """
 
 
-def test_modules_that_are_replayed_are_put_where_dump_ir_says(projects):
+def test_dump_ir_writes_the_modules_that_are_replayed(projects):
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens").code == 0
     assert project.pytest("--dump-ir", "ir").code == 0
@@ -131,8 +131,8 @@ def test_shapes(export_golden):
 )
 
 
-def test_what_an_unchanged_export_does_is_not_tried_again(projects):
-    """Derivatives, refusals and shardings of results would take longer than all else that a marked test does."""
+def test_checks_of_an_unchanged_export_are_not_repeated(projects):
+    """Checks of derivatives, refusals and shardings would take longer than the rest of a marked test."""
     project = projects(test_a=TRIED)
     with (project.folder / "pytest.ini").open("a") as ini:
         ini.write("export_devices = 2\n")
@@ -142,7 +142,7 @@ def test_what_an_unchanged_export_does_is_not_tried_again(projects):
     for old, new in (("jnp.sin", "jnp.cos"), ("np.arange(8.0)", "np.arange(1, 9.0)")):
         project.write(test_a=TRIED.replace(old, new))
         run = project.pytest(cold=True)
-        assert {name.rpartition(".")[2]: "tried again" in told.text for name, told in run.tests.items()} == {
+        assert {name.rpartition(".")[2]: "tried again" in report.text for name, report in run.tests.items()} == {
             "test_wave": True,
             "test_devices": True,
             "test_shapes": True,

@@ -1,4 +1,4 @@
-"""Settings of jax that another test file sets when it is imported: a second export has the same, or shows nothing."""
+"""Settings of jax that another test file sets when it is imported: a second export has the same, or is ignored."""
 
 import pytest
 from projects import Project, Projects
@@ -31,7 +31,7 @@ def test_another():
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
     project = projects(test_a=SETS, test_b=PRODUCT, inner__test_first=PRODUCT)
-    # Not the ini file of the second process.
+    # The second process does not use this ini file.
     (project.folder / "inner" / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     done = project.pytest("--update-goldens", twice=True)
     assert done.code == 0, done.text
@@ -53,7 +53,7 @@ def test_without_the_other_file_the_export_has_changed(project):
     assert "jax_default_matmul_precision: golden highest; now None" in done["test_product"].text
 
 
-def test_a_second_export_with_other_settings_shows_nothing(projects):
+def test_a_second_export_with_other_settings_is_ignored(projects):
     project = projects(test_a=AT_RUN, test_b=PRODUCT)
     done = project.pytest("--update-goldens", twice=True)
     assert "1 golden exported only once" in done.text

@@ -1,6 +1,6 @@
-"""What has changed in what a test exports: figures, then jaxprs, then StableHLO.
+"""The difference between a golden's export and today's: figures, then jaxprs, then StableHLO.
 
-Of two jaxprs, the changed line is shown, not the hundred that were renumbered by it.
+Of two jaxprs, the changed line is shown, not the hundred lines whose variables are renumbered.
 """
 
 import jax
@@ -44,7 +44,7 @@ def test_figures_come_first_then_the_jaxpr_then_stablehlo(tmp_path):
     assert source_difference(tmp_path, then, golden, golden) == []
 
 
-def test_another_value_of_a_constant_shows_in_stablehlo_alone(tmp_path):
+def test_a_changed_constant_shows_in_stablehlo_only(tmp_path):
     (then, golden), (now, today) = (exported(lambda x, c=c: x * np.array([1, 2, c], np.float32)) for c in (3, 4))
     (head, line) = source_difference(written(tmp_path, then), now, golden, today)
     assert head == f"StableHLO (- golden, + now; {tmp_path / 'artifact.jaxexport'}):"
@@ -52,7 +52,7 @@ def test_another_value_of_a_constant_shows_in_stablehlo_alone(tmp_path):
     assert "dense<[1.0, 2.0, 4.0]>" in line
 
 
-def test_what_a_golden_lacks_or_cannot_be_read_shows_nothing(tmp_path):
+def test_missing_or_damaged_files_show_no_difference(tmp_path):
     then, golden = exported(jnp.sin)
     now, today = exported(jnp.cos)
     assert source_difference(tmp_path, now, structs.replace(golden, jaxpr=None), today) == []
@@ -60,7 +60,7 @@ def test_what_a_golden_lacks_or_cannot_be_read_shows_nothing(tmp_path):
     assert source_difference(tmp_path, then, golden, golden) == []
 
 
-def test_another_release_of_jax_may_be_the_reason(tmp_path):
+def test_a_golden_by_another_jax_names_that_release(tmp_path):
     (then, golden), (now, today) = exported(jnp.sin), exported(jnp.cos)
     older = structs.replace(golden, writer=writer("0.6.2"))
     assert "The golden is by jax 0.6.2" in source_difference(written(tmp_path, then), now, older, today)[-1]
@@ -99,13 +99,13 @@ def chain(*functions):
 LONG = [lambda x, y: jnp.sin(x) + y] * 40
 
 
-def test_names_of_variables_alone_are_no_difference():
+def test_renamed_variables_are_no_difference():
     then = "{ lambda ; a:f32[3]. let\n    b:f32[3] = sin a\n    c:f32[3] = add b a\n  in (c,) }\n"
     now = "{ lambda ; x:f32[3]. let\n    q:f32[3] = sin x\n    a:f32[3] = add q x\n  in (a,) }\n"
     assert jaxpr_difference(then, now) == []
 
 
-def test_a_new_first_equation_changes_its_line_and_its_uses_only():
+def test_a_new_equation_changes_only_its_line_and_uses():
     assert changed(chain(*LONG), chain(lambda x, y: jnp.tanh(x), *LONG)) == [
         "-    c:f32[3] = sin a",
         "+    c':f32[3] = tanh a",
@@ -113,7 +113,7 @@ def test_a_new_first_equation_changes_its_line_and_its_uses_only():
     ]
 
 
-def test_another_primitive_in_the_middle_is_one_line():
+def test_a_changed_primitive_changes_one_line():
     then, now = (chain(*LONG, lambda x, y, f=f: f(x), *LONG) for f in (jnp.tanh, jnp.exp))
     gone, new = changed(then, now)
     assert gone.split(" = ")[0][1:] == new.split(" = ")[0][1:]
@@ -121,12 +121,12 @@ def test_another_primitive_in_the_middle_is_one_line():
 
 
 @pytest.mark.parametrize("size", [3, 4])
-def test_operands_that_changed_places_are_a_difference(size):
+def test_swapped_operands_are_a_difference(size):
     then, now = jaxpr(lambda x, y: x - y, X, X), jaxpr(lambda x, y: y - x, *[np.ones(size, np.float32)] * 2)
     assert any("sub b a" in line for line in changed(then, now))
 
 
-def test_words_in_quotes_and_parameters_are_no_variables():
+def test_quoted_words_and_parameters_are_not_renamed():
     then = "{ lambda ; a:f32[]. let\n    b:f32[] = f[k=a name='a b'] a\n  in (b,) }\n"
     gone, new = "-    b:f32[] = f[k=a name='a b'] a", "+    b:f32[] = f[k=b name='a b'] a"
     assert changed(then, then.replace("k=a", "k=b")) == [gone, new]

@@ -44,11 +44,11 @@ def project(projects: Projects) -> Project:
 @pytest.fixture(scope="module")
 def first_run(project: Project) -> str:
     """The run that fills the cache, whose first test waits for the outcomes of the second."""
-    return not_run_again(project)
+    return from_cache(project)
 
 
-def not_run_again(project: Project, *words: str) -> str:
-    """How many goldens of how many a run took from the cache."""
+def from_cache(project: Project, *words: str) -> str:
+    """Run pytest and return how many of its goldens it took from the cache, such as "2 of 4"."""
     run = project.pytest("-v", *words, environment={"JAXEXPORT_CACHE": f"{project.folder}/AWAITED"})
     assert run.code == 0, run.text
     (checked,) = re.findall(r"checked against (\d+) goldens", run.text)
@@ -61,15 +61,15 @@ def test_goldens_of_the_next_test_run_while_a_test_runs(first_run):
 
 
 def test_a_golden_runs_once_while_nothing_changes(project, first_run):
-    assert not_run_again(project) == "4 of 4"
-    assert not_run_again(project, "-k", "test_b") == "2 of 2"
-    assert not_run_again(project, "-k", "test_b", "--no-export-cache") == "0 of 2"
+    assert from_cache(project) == "4 of 4"
+    assert from_cache(project, "-k", "test_b") == "2 of 2"
+    assert from_cache(project, "-k", "test_b", "--no-export-cache") == "0 of 2"
 
 
-def test_a_test_file_that_sets_a_variable_changes_nothing(project, first_run):
+def test_a_variable_set_by_a_test_file_reruns_nothing(project, first_run):
     project.write(test_other="import os\nos.environ['CUDA_ROOT'] = '/usr/local/cuda'")  # as jax's Pallas does
-    assert not_run_again(project) == "4 of 4"
+    assert from_cache(project) == "4 of 4"
 
 
-def test_another_tolerance_is_another_outcome(project, first_run):
-    assert not_run_again(project, "-k", "test_b", "--export-rtol=0.1") == "0 of 2"
+def test_another_tolerance_runs_goldens_again(project, first_run):
+    assert from_cache(project, "-k", "test_b", "--export-rtol=0.1") == "0 of 2"

@@ -129,10 +129,10 @@ def test_a_changed_function_fails_its_method(classes):
     changed = classes.project.copy(classes.project.folder.parent / "changed")
     path = changed.folder / "test_classes.py"
     path.write_text(path.read_text().replace("self.factor = 3", "self.factor = 3.5"))
-    told = changed.pytest("-k", "test_marked")["test_marked"]
-    assert told.outcome == "failed"
-    assert "than its golden by jaxlib" in told.text
-    assert "Traceback" not in told.text
+    report = changed.pytest("-k", "test_marked")["test_marked"]
+    assert report.outcome == "failed"
+    assert "than its golden by jaxlib" in report.text
+    assert "Traceback" not in report.text
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_changed_function_fails_its_method(classes):
         ("test_skipped", "skipped", "always"),
     ],
 )
-def test_other_endings_are_those_of_unittest(classes, test, outcome, message):
+def test_failed_or_skipped_methods_write_nothing(classes, test, outcome, message):
     ending = classes.failed[test]
     assert (ending.outcome, message in ending.text) == (outcome, True), ending.text
     assert classes.failing.stored() == {}
@@ -157,7 +157,7 @@ def test_a_failed_subtest_writes_nothing(classes):
     assert classes.failing.stored() == {}
 
 
-def test_a_failed_subtest_leaves_its_goldens_used(classes):
+def test_goldens_of_a_failed_subtest_are_not_unused(classes):
     """The second call is not made, and pytest reports the test itself as passed."""
     failing = classes.project.copy(classes.project.folder.parent / "failing")
     path = failing.folder / "test_classes.py"
@@ -185,8 +185,8 @@ def test_drawn(export_golden, x):
 """
 
 
-def test_given_is_refused_with_what_to_write(projects):
-    told = projects(test_a=GIVEN).pytest("-p", "hypothesispytest")["test_drawn"]
-    assert told.outcome == "error"
-    assert "@pytest.mark.export_compat cannot be combined with hypothesis's @given" in told.text
-    assert "one beside it without @given that passes fixed arguments" in told.text
+def test_hypothesis_given_is_refused(projects):
+    report = projects(test_a=GIVEN).pytest("-p", "hypothesispytest")["test_drawn"]
+    assert report.outcome == "error"
+    assert "@pytest.mark.export_compat cannot be combined with hypothesis's @given" in report.text
+    assert "one beside it without @given that passes fixed arguments" in report.text

@@ -71,7 +71,7 @@ def checked(written: tuple[Project, Run]) -> Run:
     return project.pytest()
 
 
-def test_its_golden_has_inputs_and_no_outputs(written):
+def test_a_reason_lets_a_golden_have_no_outputs(written):
     project, run = written
     assert run["TestReason.test_kernel"].outcome == "passed", run.text
     names = {"golden.yaml", "artifact.jaxexport", "inputs.npz", "call1.inputs.npz", "module.mlir", "jaxpr.txt"}
@@ -80,7 +80,7 @@ def test_its_golden_has_inputs_and_no_outputs(written):
     assert "stored without outputs: readers compile it, and compare no numbers" in run.text
 
 
-def test_without_a_lowering_here_jax_gives_the_reason(written):
+def test_a_missing_lowering_here_is_recorded_as_reason(written):
     project, run = written
     assert run["test_no_lowering"].outcome == "passed", run.text
     reason = project.manifest("test_a.test_no_lowering")["options"]["without_outputs"]
@@ -104,17 +104,17 @@ def test_without_a_reason_the_error_says_what_to_write(written, test, words):
     assert all(word in written[1][test].text for word in words), written[1][test].text
 
 
-def test_it_passes_while_its_jaxpr_is_the_same(checked):
+def test_an_unrunnable_golden_passes_while_unchanged(checked):
     assert checked["TestReason.test_kernel"].outcome == "passed", checked.text
     assert "2 goldens not replayed: exported for other platforms than cpu, 2 of them without outputs" in checked.text
 
 
-def test_another_module_is_a_change_of_the_function(checked):
+def test_a_changed_module_fails_an_unrunnable_golden(checked):
     text = checked["TestReason.test_changing"].text
     assert "export changed, beyond locations and names:\n  module: @main: " in text
     assert "primitives: mul 1 → 2" in text
 
 
-def test_a_renamed_test_is_known_by_its_jaxpr(checked):
+def test_a_renamed_test_is_recognized_by_its_jaxpr(checked):
     hint = "same signature and jaxpr: jaxexport goldens rename test_a.TestReason.test_old_name"
     assert hint in checked["TestReason.test_new_name"].text

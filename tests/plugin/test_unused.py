@@ -60,8 +60,8 @@ def add(project: Project, *tests: str) -> None:
         write_golden(GoldenStore(project.goldens), manifest(f"{file.removesuffix('.py')}.{name}", test=test))
 
 
-def test_only_goldens_of_removed_tests_and_calls_are_deleted(projects):
-    """In one run with an update, as after renaming a test, and from xdist's workers too."""
+def test_only_goldens_of_removed_tests_are_deleted(projects):
+    """The run also updates, as after renaming a test, and has a worker of xdist."""
     project = projects(test_a=TESTS)
     add(project, "test_a.py::test_stays", "test_a.py::test_gone", "test_gone.py::test_b")
     store = GoldenStore(project.goldens)
@@ -81,7 +81,7 @@ def test_only_goldens_of_removed_tests_and_calls_are_deleted(projects):
     assert run.text.count("deleted: ") == 2
 
 
-def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects):
+def test_a_run_of_all_tests_lists_unused_goldens_only(projects):
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
     add(project, *(f"test_b.py::test_{name}" for name in ("skipped", "left_out", "filtered", "gone")))
@@ -94,7 +94,7 @@ def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects):
     assert listed[0] == "unused: test_b.test_gone/0.12.0.1-cpu: test_b.py::test_gone no longer exports it"
     assert listed[1].endswith("notes.txt: a file outside any golden's folder")
     assert "pytest --prune-goldens deletes unused goldens" in run.text
-    assert "unused" not in project.pytest("-k", "skipped").text, "a run of some tests knows nothing"
+    assert "unused" not in project.pytest("-k", "skipped").text, "a run of some tests cannot know it"
     assert project.stored() == before
     (project.goldens / "test_b.test_gone" / "0.12.0.1-cpu" / "golden.yaml").write_text("case: [")
     run = project.pytest()  # a golden that cannot be read fails its own test, and nothing here
@@ -102,7 +102,7 @@ def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects):
     assert "unused goldens are not listed: " in run.text
 
 
-def test_a_golden_that_no_test_reads_is_named(projects):
+def test_a_golden_in_a_hidden_folder_is_named(projects):
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
     add(project, "test_b.py::test_skipped")
@@ -137,7 +137,7 @@ CRASHING = "import os\ndef test_c():\n    os._exit(3)\n"
         ),
     ],
 )
-def test_a_run_that_missed_tests_deletes_nothing_and_fails(projects, text, words, why):
+def test_an_incomplete_run_deletes_nothing_and_fails(projects, text, words, why):
     project = projects(test_b=SKIPPED.replace("@pytest.mark.slow", "@pytest.mark.skip"), test_c=text)
     add(project, "test_b.py::test_gone")
     run = project.pytest("--prune-goldens", *words)
@@ -216,7 +216,7 @@ def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms
         (False, reported(exported="t.f"), CollectedTests(), False),
     ],
 )
-def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, tests, collected, expected):
+def test_a_golden_is_unused_once_its_test_is_gone(tmp_path, there, tests, collected, expected):
     store = GoldenStore(tmp_path / "golden")
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.f", jaxlib, test="t.py::f"))
@@ -243,7 +243,7 @@ def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, t
         ("print(type(3))\nif __name__ == '__main__': ...", "t.py::test_f", {"t.py"}, True),
     ],
 )
-def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, test, files, expected):
+def test_goldens_that_another_machine_may_make_stay(tmp_path, text, test, files, expected):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test=test))
     if text is not None:
         (tmp_path / "t.py").write_text(text)
@@ -251,7 +251,7 @@ def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, te
 
 
 @pytest.mark.parametrize(("present", "expected"), [("t.py::test_g", True), ("t.py::test_h", False)])
-def test_a_file_whose_tests_it_does_not_name_loses_no_golden(tmp_path, present, expected):
+def test_goldens_of_files_with_generated_tests_stay(tmp_path, present, expected):
     """A plugin made `test_h`, and may make `test_f` on another machine."""
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test="t.py::test_f"))
     (tmp_path / "t.py").write_text("def test_g(): ...")
@@ -303,7 +303,7 @@ def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):
     assert sorted(path.name for path in store.root.iterdir()) == ["t.b"]
 
 
-def test_a_golden_of_another_platform_of_a_live_case_is_used(tmp_path):
+def test_goldens_of_other_platforms_are_not_unused(tmp_path):
     store = GoldenStore(tmp_path)
     write_golden(store, manifest("t.f", test="t.py::f", writer=writer(platform="cuda")))
     tests = reported(tests="t.py::f", passed="t.py::f", exported="t.f")

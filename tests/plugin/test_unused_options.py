@@ -4,7 +4,7 @@ import pytest
 from projects import Project, Projects, Run
 
 PLAIN = "export_golden(jax.jit(jnp.cos), X)"
-UNUSED = {  # what the marker says and what is exported, and what is said of it
+UNUSED = {  # the marker, what is exported, and the message
     "constraints": ('constraints=("b >= 2",)', PLAIN, "constraints=('b >= 2',) change nothing without symbolic_shapes"),
     "fixed_shapes": (
         'symbolic_shapes="3, ..."',
@@ -71,16 +71,16 @@ def test_a_keyword_that_changes_nothing_fails_its_test(name, update):
     assert not (project.goldens / f"test_a.test_{name}").exists()
 
 
-def test_what_a_module_allows_need_not_be_called_by_each_test(update):
+def test_a_module_may_allow_targets_a_test_never_calls(update):
     _, run = update
     assert run["test_allow_of_the_module"].outcome == "passed"
 
 
-def test_what_only_another_writer_calls_is_used(update):
+def test_an_allowance_for_another_writer_is_used(update):
     project, _ = update
     case = "test_a.test_allow_for_another_writer"
     manifest = project.add_older_generation(case) / "golden.yaml"
     manifest.write_text(manifest.read_text().replace("custom_calls: []", "custom_calls: [its_target]"))
     project.write(test_a=TESTS.replace("ALLOW = {}", "ALLOW = {'its_target': 'why'}"))
-    told = project.pytest("--update-goldens", "-k", "another_writer")["test_allow_for_another_writer"]
-    assert told.outcome == "passed", told.text
+    report = project.pytest("--update-goldens", "-k", "another_writer")["test_allow_for_another_writer"]
+    assert report.outcome == "passed", report.text

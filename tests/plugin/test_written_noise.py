@@ -74,7 +74,7 @@ def project(projects: Projects) -> Project:
 
 @pytest.fixture(scope="module")
 def written(project: Project) -> Run:
-    """The run that wrote them."""
+    """The run that wrote the goldens of the project."""
     return project.pytest("--update-goldens")
 
 
@@ -118,21 +118,21 @@ def undecided_in(project: Project, case: str) -> dict[str, dict[str, object]]:
 
 
 def test_numbers_that_prove_nothing_are_refused(project, written):
-    told = written["TestPlain.test_chaos"]
-    assert told.outcome == "failed"
-    assert "nothing was stored: the numbers of this golden would prove nothing" in told.text
-    assert "compare='shape'" in told.text
+    report = written["TestPlain.test_chaos"]
+    assert report.outcome == "failed"
+    assert "nothing was stored: the numbers of this golden would prove nothing" in report.text
+    assert "compare='shape'" in report.text
     assert not (project.goldens / "test_a.TestPlain.test_chaos").exists()
 
 
-def test_all_others_are_stored_and_pass(project, written):
+def test_goldens_with_useful_numbers_are_stored(project, written):
     refused = ["test_chaos", "test_zero_gradient", "test_cancelling_variance"]
     assert set(written.outcomes()["failed"]) == {f"test_a.TestPlain.{name}" for name in refused}, written.text
     deselected = [f"--deselect=test_a.py::TestPlain::{name}" for name in refused]
     assert project.pytest(*deselected).code == 0
 
 
-def test_outputs_that_show_nothing_are_named(project, written):
+def test_elements_that_rounding_decides_are_named(project, written):
     undecided = undecided_in(project, "partly_chaos")
     count, total = undecided["0"]["elements"], undecided["0"]["of"]
     assert (8 <= count <= 16, total) == (True, 32)
@@ -143,14 +143,14 @@ def test_outputs_that_show_nothing_are_named(project, written):
     assert undecided_in(project, "chaos_and_a_count").keys() == {"0"}
 
 
-def test_a_difference_of_large_numbers_proves_nothing(project, written):
-    told = written["TestPlain.test_cancelling_variance"]
-    assert told.outcome == "failed"
-    assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in told.text
-    assert "for a difference of large numbers, scale or centre the inputs" in told.text
+def test_a_difference_of_large_numbers_is_refused(project, written):
+    report = written["TestPlain.test_cancelling_variance"]
+    assert report.outcome == "failed"
+    assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in report.text
+    assert "for a difference of large numbers, scale or centre the inputs" in report.text
 
 
-def test_a_constant_in_its_place_is_not_kept(project, written, tmp_path):
+def test_a_constant_in_place_of_a_variance_fails(project, written, tmp_path):
     copied = project.copy(tmp_path / "copy")
     copied.write(test_a=TESTS.replace("jnp.mean(x**2) - jnp.mean(x) ** 2", "jnp.float32(1.0) + 0 * x[0]"))
     checked = copied.pytest("-k", "cancelling_variance")
@@ -163,7 +163,7 @@ def test_a_gradient_that_cancels_is_named_by_its_leaf(project, written):
     assert "For a zero that is only rounding errors, nothing if other outputs show what is computed" in written.text
 
 
-def test_integers_that_jump_are_named(project, written):
+def test_integers_that_one_bit_moves_far_are_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert (
         f"output 0: {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
@@ -189,7 +189,7 @@ COMMAND = "jaxexport goldens verify --noise --goldens stored measures it"
 
 @pytest.fixture(scope="module")
 def unmeasured(projects: Projects) -> Project:
-    """The first golden has noise, the second none."""
+    """A project whose first golden has noise; the second is not written yet."""
     unmeasured = projects(noise=WHOLE_NOISE, test_a=FIRST_AND_SECOND)
     measuring = unmeasured.pytest("--update-goldens", "--goldens", "stored", "-k", "first")
     assert "without noise" not in measuring.text
@@ -201,7 +201,7 @@ def written_later(unmeasured: Project) -> Run:
     return unmeasured.pytest("--update-goldens", "--goldens", "stored", "--noise=later")
 
 
-def test_of_noise_that_is_measured_later_a_new_golden_has_none(unmeasured, written_later):
+def test_noise_later_writes_a_golden_without_noise(unmeasured, written_later):
     assert "1 golden new: test_a.test_second/" in written_later.text
     assert "noise" not in unmeasured.manifest("test_a.test_second", "stored")
     assert "1 golden unchanged: test_a.test_first/" in written_later.text
@@ -215,7 +215,7 @@ def test_the_summary_of_a_check_counts_goldens_without_noise(unmeasured, written
     assert f"1 golden without noise yet: {COMMAND}" in checked.text
 
 
-def test_a_check_names_noise_that_no_run_explains(projects):
+def test_a_check_names_noise_recorded_without_a_run(projects):
     project = projects(noise=NO_NOISE, test_a=FIRST_AND_SECOND)
     project.pytest("--update-goldens")
     (golden,) = GoldenStore(project.goldens).generations("test_a.test_first")

@@ -121,7 +121,7 @@ class ForecastDay(msgspec.Struct, frozen=True):
     release: Obligations  # What a jaxlib built on that day must do.
 
 
-class Forecast(msgspec.Struct, frozen=True):
+class DaysAhead(msgspec.Struct, frozen=True):
     """What `jaxexport forecast --json` prints: the days ahead on which something happens."""
 
     as_of: datetime.date  # The first day.
@@ -144,7 +144,7 @@ def forecast(
     as_of: datetime.date,
     days: int,
     deployed: Sequence[str] = (),
-) -> Forecast:
+) -> DaysAhead:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
     `deployed` are releases in use beside those of the policy, of jaxlib or another runtime, or targets of the policy,
@@ -163,7 +163,7 @@ def forecast(
     built = (target.release for target in policy.targets_on(as_of))
     runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
-    return Forecast(
+    return DaysAhead(
         as_of=as_of,
         until=until,
         goldens=len(goldens),
@@ -397,7 +397,7 @@ def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
 # --- the text ---------------------------------------------------------------------------------------------------------
 
 
-def forecast_lines(forecast: Forecast) -> Iterator[str]:
+def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
     """Yield each day on which something happens, and the obligations of a release where they have changed."""
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"

@@ -258,7 +258,7 @@ def time_limit(seconds: float | None) -> Any:
         yield
         return
     if seconds <= 0:
-        raise TimeoutError("other variants have taken the time")
+        raise TimeoutError("other variants used up the time limit")
     # As long again: the limit of all is not that of one.
     signal.setitimer(signal.ITIMER_REAL, seconds + LONGEST_LIMITED)
     try:

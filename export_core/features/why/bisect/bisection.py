@@ -15,9 +15,9 @@ from export_core.features.why.bisect.bisection_report import (
     FOUND,
     NO_ANSWER,
     NOT_REPRODUCED,
-    Answer,
     BisectBy,
     Bisection,
+    IsBad,
     TriedRelease,
     changes_between,
     commits_between,
@@ -182,7 +182,7 @@ class Criterion:
     bad: Result
     threshold: float | None = None
 
-    def is_bad(self, result: Result) -> Answer:
+    def is_bad(self, result: Result) -> IsBad:
         """Return whether a result is like the bad one; None where it shows nothing."""
         if result.verdict is Verdict.NOT_RUN:
             return None
@@ -310,13 +310,13 @@ def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *
     return row[last_good : first_bad + 1]
 
 
-def edge_in(answers: Sequence[Answer]) -> tuple[int, int]:
+def edge_in(answers: Sequence[IsBad]) -> tuple[int, int]:
     """Return the last good place and the first bad one of the edge nearest to the bad end, where all were asked."""
     last_good = max(place for place, answer in enumerate(answers) if answer is False)
     return last_good, min(place for place, answer in enumerate(answers) if answer and place > last_good)
 
 
-def find_edge(count: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
+def find_edge(count: int, ask: Callable[[int], IsBad]) -> tuple[int, int]:
     """Return the places of an edge in a row of so many releases, by binary search: the only one, if there is only one.
 
     Places between the last good one and the first bad one have no answer. `ask` is called once for a place, and for

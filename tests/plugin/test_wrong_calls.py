@@ -1,0 +1,92 @@
+"""Mistakes in a call: each error is one line with expected, found, where and what to do, and no traceback."""
+
+import pytest
+from projects import Projects, Run
+
+TESTS = """
+    import jax, jax.numpy as jnp, numpy as np, pytest
+    from jax.extend.core import Primitive
+    from jax._src.interpreters import mlir
+    from jax.sharding import Mesh, NamedSharding
+    from jax.sharding import PartitionSpec as P
+
+    X = np.arange(4, dtype="float32")
+
+    # As in the page on export of JAX's documents.
+    new_prim = Primitive("new_prim")
+    new_prim.def_abstract_eval(lambda x: x)
+
+    def lowering(context, operand):
+        call = mlir.custom_call("my_new_prim", operands=[operand], result_types=[operand.type])
+        return call.results
+
+    mlir.register_lowering(new_prim, lowering)
+
+    def on(size):
+        return NamedSharding(Mesh(np.array(jax.devices()[:size]), ("x",)), P("x"))
+"""
+AT_LEAST_4 = 'symbolic_shapes="b", constraints=("b >= 4",)'
+UNFIT = ["its own writer cannot replay this golden", "Expected arguments that fit the exported shapes and constraints"]
+CALLS = {  # the marker, what the test calls, and words of the message
+    "primitive_without_a_handler": (
+        *('allow={"my_new_prim": "documented"}', "export_golden(jax.jit(new_prim.bind), X)"),
+        ["expected a handler of the custom call my_new_prim on cpu", "found none", "register=('module',)"],
+    ),
+    "derivative_without_a_handler": (
+        *('allow={"my_new_prim": "documented"}, vjp_order=1', "export_golden(differentiable, X)"),
+        ["expected a handler of the custom call my_new_prim on cpu", "found none", "register=('module',)"],
+    ),
+    "first_call_outside_the_constraints": (
+        *(AT_LEAST_4, "export_golden(jax.jit(jnp.sin), X[:3])"),
+        [*UNFIT, "found in the first call: ValueError: Input shapes do not match the symbolic shape constraint b >= 4"],
+    ),
+    "also_outside_the_constraints": (
+        *(AT_LEAST_4, "export_golden(jax.jit(jnp.sin), X).also(X[:3])"),
+        [*UNFIT, "found in call1: ValueError: Input shapes do not match the symbolic shape constraint b >= 4"],
+    ),
+    "also_of_another_shape": (
+        *("", "export_golden(jax.jit(jnp.sin), X).also(X[:3])"),
+        [*UNFIT, "found in call1: ValueError: Shape mismatch for", "exported.refused("],
+    ),
+    "also_of_another_dtype": (
+        *("", "export_golden(jax.jit(jnp.sin), X).also(X.astype(jnp.int32))"),
+        [*UNFIT, "found in call1: ValueError: Dtype mismatch for", "exported.refused("],
+    ),
+    "also_on_two_devices": (
+        *("", "export_golden(jax.jit(jnp.sin), jax.device_put(X, on(4))).also(jax.device_put(X, on(2)))"),
+        ["call 1: expected arguments on 4 devices", "found a mesh of 2: {'x': 2}", "Place them on 4 devices"],
+    ),
+}
+TESTS += """
+    @jax.custom_vjp
+    def forward(x):
+        return jnp.sin(x)
+
+    forward.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (new_prim.bind(ct),))
+    differentiable = jax.jit(forward)
+"""
+TESTS += "".join(
+    f"""
+    @pytest.mark.export_compat({marked})
+    def test_{name}(export_golden):
+        {call}
+"""
+    for name, (marked, call, _) in CALLS.items()
+)
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> Run:
+    project = projects(test_a=TESTS)
+    with (project.folder / "pytest.ini").open("a") as ini:
+        ini.write("export_devices = 4\n")
+    return project.pytest("--update-goldens")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_error_of_a_wrong_call_is_one_line(name, written):
+    report, (*_, words) = written[f"test_{name}"], CALLS[name]
+    assert report.outcome == "failed", written.text
+    assert [word for word in words if word not in report.text] == []
+    assert len(report.text.strip().splitlines()) == 1, report.text
+    assert "worker" not in report.text

@@ -238,13 +238,6 @@ def knowledge(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
-def sharding_check(session: nox.Session) -> None:
-    """Adopt artifacts for 2, 4 and 8 devices by five releases, and replay each in all five. -- --devices 4 is quick."""
-    session.install("-e", ".")
-    session.run("python", "-m", "studies.sharding.sharding_check", *session.posargs)
-
-
-@nox.session(python=newest_python(), default=False)
 def convert_check(session: nox.Session) -> None:
     """Convert what fails of 13 writers in 8 readers. -- --docs docs/explanation/conversion.md: the page."""
     session.install("-e", ".")

@@ -8,7 +8,6 @@ of all processes are compared, which do not depend on the number of cores.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import statistics
 import sys
@@ -18,12 +17,12 @@ from pathlib import Path
 from benchmarks.budgets import BUDGETS
 from benchmarks.line import Line
 from benchmarks.processor import processor_seconds
+from studies.corpus.choosing import ROOT, choose
 
-PROGRAMS = Path(__file__).with_name("programs_to_write.py")
 BUDGET = BUDGETS["writing"].limit
 OWN_BUDGETS = {
-    "transformer": BUDGET,
-    "train_step": BUDGET,
+    "decoding_with_a_cache": BUDGET,
+    "training_step_with_adam": BUDGET,
     "joint_chain": BUDGETS["writing-compiled"].limit,
     "kinetics": BUDGET,
 }
@@ -34,16 +33,15 @@ PLAIN = ("--noise=later", "--no-second-export")
 
 def measure(rounds: int) -> list[Line]:
     """Measure each program and all small ones; the budgets limit the ratio of the medians of all rounds."""
-    names = programs()
-    selections = {name: words_for(name) for name in names}
-    small = [word for name in names if name not in OWN_BUDGETS for word in words_for(name)]
+    selections = programs()
+    small = [word for name, word in selections.items() if name not in OWN_BUDGETS]
     with tempfile.TemporaryDirectory() as scratch:
         project = make_project(Path(scratch) / "project")
         write_goldens(project, *small)  # to warm the file cache and write the bytecode
         lines: list[Line] = []
-        for name, words in selections.items():
+        for name, word in selections.items():
             sides = ((), PLAIN)
-            whole, plain = _medians(project, words, sides, rounds)
+            whole, plain = _medians(project, [word], sides, rounds)
             what = f"a golden of {name.replace('_', ' ')}"
             lines.append(_line(f"writing {what}, noise and second export", whole, plain, OWN_BUDGETS.get(name, BUDGET)))
         whole, later, plain = _medians(project, small, ((), PLAIN[:1], PLAIN), rounds)
@@ -55,21 +53,18 @@ def measure(rounds: int) -> list[Line]:
         return lines
 
 
-def programs() -> list[str]:
-    """Return the names of the programs, without ``test_``."""
-    return re.findall(r"^def test_(\w+)", PROGRAMS.read_text(), re.MULTILINE)
-
-
-def words_for(name: str) -> list[str]:
-    """Return the words of a command that select a program."""
-    return [f"test_programs.py::test_{name}"]
+def programs() -> dict[str, str]:
+    """Return the programs that are written: the ids of their tests in the project, by name."""
+    tests = [test.rpartition("/")[2].partition("::test_") for group in choose("benchmark") for test in group.tests]
+    return {name: f"test_{file}::test_{name}" for file, _, name in tests}
 
 
 def make_project(folder: Path) -> Path:
     """Make a project of these programs, and return its folder."""
     folder.mkdir()
-    shutil.copy(PROGRAMS, folder / "test_programs.py")
-    (folder / "pytest.ini").write_text("[pytest]\n")
+    for file in {path.partition("::")[0] for group in choose("benchmark") for path in group.paths}:
+        shutil.copy(ROOT / file, folder / f"test_{Path(file).name}")
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\n")
     return folder
 
 

@@ -37,7 +37,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
         self._late: list[str] = []
         self._lock = threading.Lock()  # a test may call from threads of its own
 
-    def enter(self, what: str) -> Entry:
+    def enter(self, what: str) -> RunningCall:
         """Note a call that begins, and return it as the context manager that it is inside of.
 
         Raises pytest's `Failed` for a call after the end of the test.
@@ -48,7 +48,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             if not self._ended:
                 self.called = True
                 self._running.append(call)
-                return Entry(self, call)
+                return RunningCall(self, call)
             text = (
                 f"{call} came after the test had ended: it is neither checked nor written. Call it inside the test: "
                 "not in a fixture after its yield, in a finalizer, in tearDown, in addCleanup, or in a thread that the "
@@ -81,8 +81,8 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
             running = [f"{call} was still running" for call in self._running]
         if raised:
             raise _failed(
-                "\n".join(raised) + "\nThe test passed nevertheless, and what it wanted to export was checked by "
-                "nobody. Let the error fail the test, or remove the call."
+                "\n".join(raised) + "\nThe test passed nevertheless, and its export was not checked. "
+                "Let the error fail the test, or remove the call."
             )
         if running:
             raise _failed("\n".join(running) + " when the test ended. Wait for its thread inside the test.")
@@ -111,7 +111,7 @@ class Ledger:  # no dataclass: every pytest run makes this class, and a dataclas
         return f"at {file}:{frame.f_lineno}{of_thread}"
 
 
-class Entry:  # no generator with contextlib: its frames would be in the traceback of what the user's function raises
+class RunningCall:  # no generator with contextlib: its frames would be in tracebacks of the user's function
     """A call that runs; when it ends, the ledger learns how."""
 
     def __init__(self, ledger: Ledger, call: str) -> None:

@@ -62,6 +62,9 @@ from pytest_jaxexport.second_export import (
 from pytest_jaxexport.settings import Settings
 from pytest_jaxexport.unused_goldens import rename_hint
 
+_EQUAL_OUTPUTS = (
+    "The outputs are equal, as this test compares them. `changed_module: warn` in the policy lets such a change pass."
+)
 LEAVES = 40  # The most leaves that a message lists where no leaf has the given name.
 
 
@@ -531,6 +534,8 @@ class Recorder:
             more_seeds = [self._more_seeds(manifest.test)] if differs is False else []
         fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
         if export and (fails or lines):
+            if not lines and produced.outputs is not None and not reference.manifest.options.without_outputs:
+                flags = [*flags, _EQUAL_OUTPUTS]
             lines += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
         if lines:
             differing = source_difference(reference.folder, produced.files, then, manifest, operations=not export)
@@ -584,8 +589,8 @@ class Recorder:
     def _more_seeds(self, test: str) -> str:
         """Return the sentence about an export that other hash seeds do not change, with the command that tries more."""
         return (
-            f"{len(self._second_exports)} processes with other hash seeds export what this one does. "
-            f"To try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"
+            f"{len(self._second_exports)} processes with other hash seeds export what this one does. If you changed "
+            f"nothing, try {MORE_SEEDS}: {try_more_seeds(self._command(test))}"
         )
 
     def _remedy(self, test: str) -> str:

@@ -117,7 +117,7 @@ def test_unlisted_types_and_conversions_of_outcomes_are_found(tmp_path: Path):
     )
     conversions = figures["conversions of a cell on the way to the page"].names
     assert (conversions[0], conversions[-1]) == ("house.readers.cell.request_of", "house.outcome.judge")
-    assert [name.endswith(": not there") for name in conversions] == [False, *[True] * 5, False]
+    assert [name.endswith(": missing") for name in conversions] == [False, *[True] * 5, False]
 
 
 def test_conversions_of_a_cell_are_the_listed_ones():

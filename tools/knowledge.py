@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from export_core.goldens import Golden, GoldenStore
-from export_core.knowledge.entries import CONSUMERS, FILE, Entry
+from export_core.knowledge.knowledge_base import CONSUMERS, FILE, Entry
 from export_core.policy.known_issues import KnownIssue, days_of, problems_of, shipped_issues
 from tools import renew
 

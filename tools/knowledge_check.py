@@ -20,6 +20,7 @@ from export_core.policy.known_issues import KnownIssue, days_of, shipped_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.run_options import RunOptions, Selection
 from export_core.policy.terms import Terms
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.calendar_entries import calendar_entries
 from export_core.releases.runtimes import JAXLIB, runtime_of
@@ -59,9 +60,12 @@ def trials(issue: KnownIssue, goldens: Mapping[str, Golden]) -> Iterator[Trial]:
         terms = Terms(calendar_entries(load_calendar()))
         readers = [find_reader(name, terms, load_calendar()) for name in names]
         # Of the bytes alone, since an entry may say that a release fails to parse what it should.
-        known = zip(names.items(), loads(golden.read_artifact(), readers), strict=True)
+        known = [*zip(names.items(), loads(golden.read_artifact(), readers), strict=True)]
         loading = {name: built for (name, built), load in known if load.ok}
-        inside = [name for name, built in loading.items() if built >= since and (not mended or built < mended)]
+        refusing = {name: built for (name, built), load in known if load.ok is False}
+        # What a reader does not deserialize, the bytes exclude too.
+        shown = refusing if is_concerned and issue.stage == Stage.DESERIALIZE else loading
+        inside = [name for name, built in shown.items() if built >= since and (not mended or built < mended)]
         before = [name for name, built in loading.items() if built < since][-1:]
         after = [name for name, built in loading.items() if mended and built >= mended][:1]
         ends = tuple(dict.fromkeys([*inside[:1], *inside[-1:]]))

@@ -39,5 +39,5 @@ def guarded(read: Callable[[], Result], name: str) -> Result:
         raise
     except Exception as error:
         found = f"bytes on which it failed ({type(error).__name__}: {error})"
-        advice = "The file is damaged. The reader should have said how: please report it with the file."
-        raise ArtifactError("bytes that the reader foresaw", found, name=name, advice=advice) from error
+        advice = "The file is damaged, in a way that this reader does not describe: please report it with the file."
+        raise ArtifactError("bytes that this reader knows", found, name=name, advice=advice) from error

@@ -229,7 +229,7 @@ def _envelope_reasons(envelope: Envelope, reader: Reader) -> Iterator[str]:
     elif jax < (0, 8, 2) and version not in (2, 3):
         yield f"jax before 0.8.2 refuses serialization version {version}"
     if jax < (0, 8, 2) and not short:
-        yield "jax before 0.8.2 reads 0 devices: the 16-bit number of devices is no longer written since 0.9.1"
+        yield "jax before 0.8.2 finds no number of devices: artifacts have it in another field since jax 0.9.1"
     # jax calls an artifact expired by its content, not by a date or a version: it looks for these two things.
     if jax >= (0, 11, 1):
         if short and "nr_devices" not in envelope.slots:

@@ -41,8 +41,6 @@ class ExitCode(IntEnum):
     """Bad input: nothing was judged."""
     INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
     """A planned, required or promised cell has no result that counts, which outranks broken; or nothing was promised.
-
-    Or nothing was promised.
     """
     STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
     """All else is kept, and an entry of the known failures or quirks is no longer true."""

@@ -455,7 +455,9 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
         constants = [leaf for leaf in jax.tree_util.tree_leaves((args, kwargs)) if not _is_traced(leaf)]
         expected = [leaf for leaf in leaves if not _is_traced(leaf)]
         if constants != expected:
-            raise ExportError(f"{test}: a further call has other constants: expected {expected}, found {constants}.")
+            raise ExportError(
+                f"{test}: a further call has other constants: expected {expected}, found {constants}. Pass the same."
+            )
         args, kwargs = _arrays_of((args, dict(kwargs)))
         return args, dict(kwargs)
 

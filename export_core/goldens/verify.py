@@ -205,7 +205,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
     except msgspec.MsgspecError as error:
         raise GoldenError(f"{golden.folder / name}: not the record of a conversion: {error}. {RESTORE}") from None
     if origin != record.converted_from or record.sha256 != artifact.sha256:
-        raise GoldenError(f"{where}: expected what {name} says, found the record of another artifact. {RESTORE}")
+        raise GoldenError(f"{where}: expected the conversion that {name} records, found another one. {RESTORE}")
     envelope = artifact.envelope
     if record.converted_from.sha256 == artifact.sha256 or (
         by_writer and (envelope is None or encode(envelope) != bytes(artifact.data))

@@ -388,4 +388,4 @@ def required_outside(_: Sequence[Golden], policy: Policy) -> Told:
 def calendar_days(_: Sequence[Golden], policy: Policy) -> Told:
     """Tell that headlines say later than by default how old the calendar is."""
     if policy.calendar_days > Policy().calendar_days:
-        yield Accepted(f"calendar_days: {policy.calendar_days}", "no headline says before how old the calendar is", ())
+        yield Accepted(f"calendar_days: {policy.calendar_days}", "headlines report an old calendar only after that", ())

@@ -207,7 +207,8 @@ def stretches(results: Sequence[Result], group: Callable[[Result], str], written
     points.sort(key=lambda point: point.reader.date_order)
     writer = results[0].writer.release
     # On another platform it has not run, and its outputs are no point there.
-    is_alike = results[0].platform == results[0].writer.platform and not results[0].reader.runtime
+    reader = results[0].reader
+    is_alike = results[0].platform == results[0].writer.platform and not (reader.runtime or reader.with_settings)
     if is_alike and all(point.reader != writer for point in points):
         place = sum(point.reader.date_order < writer.date_order for point in points)
         around = {point.group for point in points[max(place - 1, 0) : place + 1]}
@@ -221,7 +222,8 @@ def stretches(results: Sequence[Result], group: Callable[[Result], str], written
 def is_own_writer(result: Result) -> bool:
     """Return whether the reader of a cell is the writer of its golden: the same release on the same platform."""
     writer, reader = result.writer, result.reader
-    return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
+    is_same = (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
+    return is_same and not reader.with_settings
 
 
 def fails_in_own_writer(result: Result) -> bool:
@@ -236,8 +238,8 @@ def cell_signature(result: Result) -> tuple[str, ...]:
     """Return what failing cells of one cause have in common, as far as a cell alone shows it."""
     if result.upstream:
         return ("upstream", result.upstream)
-    # Two runtimes have no fault in common, whatever their messages.
-    runtime = (result.reader.family,) if result.reader.runtime else ()
+    # Two runtimes have no fault in common, whatever their messages; nor has a jaxlib with settings one with others.
+    runtime = tuple(filter(None, (result.reader.family, result.reader.with_settings)))
     # Without the signal: the ids of causes are compared with those of stored runs.
     return result.platform, result.device, *runtime, *failure_signature(result)[:-1]
 

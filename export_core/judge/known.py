@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from export_core.artifact import ArtifactError
 from export_core.goldens import Golden, GoldenError
 from export_core.knowledge.concerns import About, is_concerned
-from export_core.knowledge.entries import consumers_of
+from export_core.knowledge.knowledge_base import consumers_of
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
 from export_core.matrix.result import Cells, Result, titles
@@ -59,8 +59,8 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
         if (count := sum(covers(entry, scope) for scope in scopes)) > entry.at_most:
             raise PolicyError(
                 f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised "
-                f"cells in its globs, found {count}. Name cases, writers and readers more exactly, or say "
-                f"`at_most: {count}` and why in `reason`."
+                f"cells in its globs, found {count}. Name cases, writers and readers more exactly, or write "
+                f"`at_most: {count}` and the `reason`."
             )
 
 
@@ -102,8 +102,8 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     if (width := len({scope_of(result) for result in matching})) > entry.at_most:
         yield (
             f"expected at most {entry.at_most} cells that it can excuse, found {width}: wrong numbers and owed cells "
-            "outside the window count too. Name cases, writers and readers more exactly, or say "
-            f"`at_most: {width}` and why in `reason`."
+            "outside the window count too. Name cases, writers and readers more exactly, or write "
+            f"`at_most: {width}` and the `reason`."
         )
     # One that was not run, or not as far as the entry's stage, shows nothing.
     needs_run = entry.stage in (Stage.RUN, Stage.COMPARE)

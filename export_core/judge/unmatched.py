@@ -43,6 +43,7 @@ OTHER_KEYS = (
     *("readers", "deployed.jaxlib", "deployed.reader", "releases.jaxlib", "releases.jax", "releases.runtimes"),
     # What a name is given to, what a number or a day is, and what people read.
     *("goldens", "windows.backward", "windows.forward", "deployed.name", "deployed.since", "deployed.until"),
+    "deployed.settings",
     *("calendar_days", "required.cells", "required.outside", "unpromised", "changed_module", "retention.pinned.reason"),
     *("changed_inputs", "unused_goldens"),
     # A dtype that does not exist is an error where the policy is read, and so is a comparator in a plan.
@@ -82,7 +83,7 @@ class Unmatched(NamedTuple):
 
 
 NO_BASELINE = (
-    f"{BONUS_LOST}: no baseline says what was a bonus, so nothing is checked. `jaxexport judge --baseline OLD` does."
+    f"{BONUS_LOST}: no baseline was given, so a lost bonus is not found. Name one: `jaxexport judge --baseline OLD`."
 )
 """The sentence for a run without a baseline, where the policy asks whether a bonus is lost."""
 
@@ -92,9 +93,11 @@ class _AllReaders:
     """The names of all known readers, jaxlib's first: loading the other runtimes takes 100 ms, often for nothing."""
 
     calendar: Calendar
+    targets: Sequence[DeploymentTarget] = ()
 
     def __iter__(self) -> Iterator[str]:
         yield from self.calendar.versions()
+        yield from (target.release for target in self.targets)  # with the settings that their names have
         for runtime in known_runtimes().values():
             yield from (f"{runtime.name}=={version}" for version in runtime.known(self.calendar))
 
@@ -107,7 +110,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     names: dict[str, Iterable[str]] = {
         "cases": {golden.manifest.case for golden in goldens},
         "writers": {golden.manifest.writer.jaxlib for golden in goldens},
-        "readers": _AllReaders(calendar),
+        "readers": _AllReaders(calendar, policy.deployed),
         "platforms": {platform for golden in goldens for platform in golden.manifest.replayed_on},
     }
     targets = {target for golden in goldens for target in golden.manifest.custom_calls}

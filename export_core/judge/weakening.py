@@ -153,7 +153,7 @@ DOES_NOT: Mapping[Field, str] = _spread(
         ],
     ),
     (
-        "it says how an artifact is exported or called; what that gives is compared all the same",
+        "it decides how an artifact is exported or called; the results are compared all the same",
         [
             (Manifest, "flags options"),
             (Check, "vjp inputs outputs mesh spread in_specs"),
@@ -163,18 +163,18 @@ DOES_NOT: Mapping[Field, str] = _spread(
         ],
     ),
     (
-        "it only adds cells, calls, or what a run must show",
+        "it only adds cells, calls, or conditions of a run",
         [
             (Options, "refused_on"),
             (MARKER, "refused_on spread_over"),
             (Policy, "deployed required fail_on custom_call_changes changed_inputs unused_goldens"),
-            (DeploymentTarget, "name jaxlib reader platform since until cases location"),
+            (DeploymentTarget, "name jaxlib reader platform settings since until cases location"),
             (Required, "readers writers platforms cells"),
             (CustomCallChange, "old new introduced release reason owner issue"),
         ],
     ),
     (
-        "it says which goldens and releases there are, and which cells are run; a verdict is about one cell",
+        "it decides which goldens, releases and cells there are; a verdict is about one cell",
         [
             (Policy, "goldens readers platforms releases retention"),
             (MARKER, "platforms"),
@@ -187,7 +187,7 @@ DOES_NOT: Mapping[Field, str] = _spread(
         ],
     ),
     (
-        "it says what is installed, and what a process gets",
+        "it decides what is installed, and the environment of a process",
         [(Policy, "reader_packages reader_packages_from_source environment backfill_install")],
     ),
     ("it only leaves out remarks where a golden is written", [(MARKER, "constant")]),

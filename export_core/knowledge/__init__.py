@@ -5,7 +5,6 @@ about, what then happens, what to do, and who measured it when. `forecast` answe
 artifact. No jax, numpy, msgspec or YAML: `jaxexport inspect` and `export_core.check` ask it.
 """
 
-from export_core.knowledge.entries import Entry, entries_of
 from export_core.knowledge.forecasting import (
     NO,
     ONE_DEVICE,
@@ -19,6 +18,7 @@ from export_core.knowledge.forecasting import (
     forecasts,
     usual_platform,
 )
+from export_core.knowledge.knowledge_base import Entry, entries_of
 
 __all__ = [
     "NO", "ONE_DEVICE", "UNKNOWN", "YES", "YES_BUT", "Answer", "Entry", "Forecast", "Reason", "entries_of", "forecast",

@@ -14,7 +14,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import belongs, calls_of_jax, looked_up
 from export_core.artifact.bytecode.element_types import element_types
 from export_core.artifact.bytecode.sections import STRINGS, Tables
-from export_core.knowledge.entries import Entry
+from export_core.knowledge.knowledge_base import Entry
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
 # As text: `re` compiles each when it is first used, which few artifacts ask for.

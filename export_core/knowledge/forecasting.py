@@ -15,7 +15,7 @@ from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import LoadResult, Reader, loads
 from export_core.base.text import few
 from export_core.knowledge.concerns import CALL, About
-from export_core.knowledge.entries import Entry, entries_of
+from export_core.knowledge.knowledge_base import Entry, entries_of
 from export_core.knowledge.measured import measured
 from export_core.releases.stable_targets import stable_targets
 
@@ -122,7 +122,7 @@ def forecasts(
             yield Forecast(load.reader, platform, no, no, no, no)
             continue
         release = load.reader.release
-        own_settings = (*settings, *release.settings)
+        own_settings = _abilities(settings, release.x64) + release.settings
         found: list[list[tuple[str, Reason]]] = [[], [], [], []]
         found[LOADS] += [(YES if load.ok else UNKNOWN, Reason(text)) for text in load.reasons]
         for question, answer, reason in _by_bytes(about, load.reader, platform, own_settings):
@@ -131,6 +131,13 @@ def forecasts(
             for question, answer, reason in _by_entry(entry, about, load.reader, platform, own_settings):
                 found[question].append((answer, reason))
         yield Forecast(load.reader, platform, *(_answers(found) if any(found) else _ALL))
+
+
+def _abilities(settings: Sequence[str], x64: bool | None) -> tuple[str, ...]:
+    """Return the flags of a reader, of which its own settings may turn 64-bit numbers on or off."""
+    if x64 is None:
+        return tuple(settings)
+    return (*(setting for setting in settings if setting != X64), *([X64] if x64 else []))
 
 
 def _answers(found: Sequence[Sequence[tuple[str, Reason]]]) -> Iterator[Answer]:
@@ -170,7 +177,7 @@ def _by_bytes(
                 yield (
                     builds,
                     UNKNOWN,
-                    Reason(f"nobody has seen {few(names)} in {reader.release.title}", "`jaxexport matrix` runs it."),
+                    Reason(f"no run of {few(names)} in {reader.release.title} is known", "`jaxexport matrix` runs it."),
                 )
         for call in artifact.saved_model.calls if artifact.saved_model is not None else ():
             if not call.runs_on_cpu:
@@ -193,7 +200,7 @@ def _by_bytes(
         todo = f"`jaxexport matrix --platforms {platform}:compile` compiles it, without a device."
         yield COMPILES, UNKNOWN, Reason(f"nothing is known of {platform}", todo)
     if devices > artifact.devices:  # such as a shard_map over an AbstractMesh
-        need = f"it needs {devices} devices, and jax says {artifact.devices}: give it arguments on a mesh of {devices}"
+        need = f"it needs {devices} devices, and its envelope has {artifact.devices}: pass arguments on such a mesh"
         yield COMPILES, YES_BUT, Reason(need)
     elif devices > 1 and DEVICES not in settings:
         yield RUNS, YES_BUT, Reason(f"it needs {devices} devices")

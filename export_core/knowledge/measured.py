@@ -6,7 +6,7 @@ import os.path
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# Paths by os.path, as in entries.py: pathlib takes 5 ms to import.
+# Paths by os.path, as in knowledge_base.py: pathlib takes 5 ms to import.
 MEASURED = os.path.join(os.path.dirname(__file__), "data", "measured.json")  # noqa: PTH118, PTH120
 
 

@@ -37,12 +37,12 @@ class ExecutionKeys:
 
     def __init__(self, limits: CellLimits) -> None:
         self._limits = limits
-        self._keys: dict[tuple[str, str, str, str], str] = {}
+        self._keys: dict[tuple[str, str, str, str, bool | None], str] = {}
 
     def of(self, cell: Cell) -> str:
         """Return a digest of all that a cell runs in its reader, but not of the outputs that are expected."""
-        # Which calls a cell makes depends on its runtime too, and on nothing else of its reader.
-        name = (cell.golden.id, cell.platform, cell.mode, cell.reader.family)
+        # Which calls a cell makes depends on its runtime and on 64-bit types too, and on nothing else of its reader.
+        name = (cell.golden.id, cell.platform, cell.mode, cell.reader.family, cell.reader.x64)
         if name not in self._keys:
             # A timeout does not change what the artifact does, and is never stored as a verdict.
             request = msgspec.to_builtins(request_of(cell, _OUTPUTS, replace(self._limits, timeout=0.0)))

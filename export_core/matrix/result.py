@@ -31,7 +31,7 @@ from export_core.releases.names import title_of
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
-Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode and runtime.
+Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode, and runtime or settings of a jaxlib.
 
 
 class Control(StrEnum):
@@ -241,7 +241,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     @property
     def series(self) -> Series:
         """What it has in common with the cells whose costs and numbers can be compared with its own."""
-        return self.golden, self.platform, self.device, self.mode, self.reader.family
+        reader = f"{self.reader.family}{self.reader.with_settings}"
+        return self.golden, self.platform, self.device, self.mode, reader
 
 
 _NOT_KNOWN: Mapping[str, Any] = {

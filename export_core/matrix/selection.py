@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
@@ -19,6 +20,7 @@ from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, W
 from export_core.releases.calendar import date_in_version, version_key
 from export_core.releases.project_releases import NIGHTLY_DAYS
 from export_core.releases.runtimes import known_runtimes, names_runtime, runtime_readers
+from export_core.releases.settings import jaxlib_settings
 from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheels
 
 NEWEST = "newest"
@@ -123,7 +125,7 @@ def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
     for text in named:
-        version, with_jax = _split_pair(text)
+        version, with_jax, _ = _split_pair(text)
         jax = with_jax or version  # nightlies of both packages are published together
         if version not in calendar.jaxlib and (built := date_in_version(version)):
             jaxlibs[version] = JaxlibRelease(built)
@@ -225,13 +227,16 @@ def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[R
 def reader_named(text: str, calendar: Calendar, files: Mapping[str, Wheel] | None = None) -> Release:
     """Return the release that `0.12.0.1`, `0.11.2-jax0.12.0.1`, `tensorflow==2.21.0` or a wheel among `files` names.
 
+    A jaxlib may have settings: `0.12.0.1[JAX_ENABLE_X64=true]`.
+
     Raises `ReleaseError` where it names none.
     """
     if names_runtime(text) or text.isalpha():  # letters alone are a runtime, if one that nobody knows
         return runtime_readers(text, calendar)[-1]
-    jaxlib, jax = _split_pair(text)
+    jaxlib, jax, settings = _split_pair(text)
     jaxlib = files[text].version if files and text in files else jaxlib
-    return calendar.pair(jaxlib, jax) if jax else calendar.release(jaxlib)
+    release = calendar.pair(jaxlib, jax) if jax else calendar.release(jaxlib)
+    return replace(release, with_settings=jaxlib_settings(settings.split(";")))
 
 
 def _in_order(release: Release) -> tuple[str, datetime.date, Version, tuple[str, ...], Version]:
@@ -259,9 +264,12 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
     return [version for version in versions if version in chosen]
 
 
-def _split_pair(text: str) -> tuple[str, str | None]:
-    match = _PAIR.fullmatch(text)
-    return (match["jaxlib"], match["jax"]) if match else (text, None)
+def _split_pair(text: str) -> tuple[str, str | None, str]:
+    """Return the jaxlib, the jax and the settings of a reader's name."""
+    # A path may have brackets too, but not at its end.
+    named, _, settings = text[:-1].rpartition("[") if text.endswith("]") else (text, "", "")
+    match = _PAIR.fullmatch(named)
+    return (match["jaxlib"], match["jax"], settings) if match else (named, None, settings)
 
 
 def _check_date(wheel: Wheel, calendar: Calendar) -> None:

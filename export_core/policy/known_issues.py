@@ -15,7 +15,7 @@ from export_core.base.errors import Problem
 from export_core.base.text import schema_problem
 from export_core.base.untrusted import read_named
 from export_core.base.yaml_text import decode_yaml
-from export_core.knowledge.entries import CONSUMERS
+from export_core.knowledge.knowledge_base import CONSUMERS
 from export_core.policy.entries import FailingStage, FailingVerdict
 from export_core.policy.source import PolicyError
 from export_core.releases import load_calendar

@@ -166,19 +166,26 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
     Raises `ReleaseError` where there is none. A calendar may have releases of runtimes that the project has added.
     """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
-    if "==" in name:
+    release = name.removesuffix(parts_of(name)[2])  # settings change nothing of what a release reads
+    if "==" in release:
         from export_core.releases.runtimes import known_runtimes, runtime_of  # as above
 
         added = calendar.runtimes if calendar else {}
         runtimes = {name: runtime_entries(other, added.get(name, {})) for name, other in known_runtimes().items()}
         of_runtime = readers_of_runtime(runtime_of(name).name, runtimes, terms.releases)
         readers, title = {reader.release.runtime: reader for reader in of_runtime}, name.replace("==", " ")
-    release = name.removesuffix(parts_of(name)[2])  # settings change nothing of what a runtime reads
     if release not in readers:
         hint = did_you_mean(release, readers)
         raise ReleaseError(f"{title} is not in the release calendar.{hint} `jaxexport releases list` shows all.")
     reader = readers[release]
-    return reader if release == name else reader._replace(release=reader.release._replace(runtime=name))
+    if release == name:
+        return reader
+    if reader.release.runtime:
+        return reader._replace(release=reader.release._replace(runtime=name))
+    from export_core.releases.settings import jaxlib_settings  # as above
+
+    settings = jaxlib_settings(parts_of(name)[2].strip("[]").split(";"))
+    return reader._replace(release=reader.release._replace(with_settings=settings))
 
 
 @functools.cache

@@ -65,7 +65,7 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
     """
     parts: list[str] = []
     for part in filter(None, map(str.strip, (text or "").split(","))):
-        if part[0] in COMPARISONS and parts and COMPARISONS.intersection(parts[-1]):
+        if part[0] in COMPARISONS and parts and COMPARISONS.intersection(parts[-1].partition("[")[0]):
             parts[-1] += f",{part}"
         else:
             parts.append(part)

@@ -20,6 +20,7 @@ from export_core.releases.calendar import version_key
 from export_core.releases.names import title_of
 from export_core.releases.project_releases import contradiction
 from export_core.releases.runtimes import built_on, names_runtime, runtime_named, runtime_readers
+from export_core.releases.settings import jaxlib_settings
 
 LONGEST_DAYS = 90  # The most days that an entry is in force, unless it is permanent and was approved.
 
@@ -243,14 +244,14 @@ def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, s
     if bool(target.jaxlib) == bool(target.reader):
         which = "both" if target.jaxlib else "neither"
         return "jaxlib", f"expected either jaxlib or reader (such as tensorflow==2.21.0), found {which}."
-    if target.reader and not re.fullmatch(r"[^=<>!~\s]+==[^,*=\s\[]+(\[[^\[\],\s]*\])?", target.reader):
-        expected = f"expected one release of a runtime, such as tensorflow==2.21.0, found {target.reader!r}"
+    if target.reader and not re.fullmatch(r"[^=<>!~\s]+==[^,*=\s\[]+(\[[^\[\],\s]*\])?", target.release):
+        expected = f"expected one release of a runtime, such as tensorflow==2.21.0, found {target.release!r}"
         return "reader", f"{expected}. A jaxlib stands under `jaxlib`."
     if target.reader:
         try:
-            runtime_readers(target.reader, calendar)
+            runtime_readers(target.release, calendar)
         except ReleaseError as error:
-            return "reader", str(error)
+            return "settings" if target.settings else "reader", str(error)
     elif names_runtime(target.jaxlib):
         expected = f"expected a release of jaxlib, such as 0.12.0.1, found {target.jaxlib!r}"
         return "jaxlib", f"{expected}. A release of a runtime stands under `reader`."
@@ -258,4 +259,9 @@ def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, s
         expected = f"expected a jaxlib of the release calendar, found {target.jaxlib!r}"
         hint = did_you_mean(target.jaxlib, calendar.versions())
         return "jaxlib", f"{expected}.{hint} `jaxexport releases list` shows all."
+    else:
+        try:
+            jaxlib_settings(target.settings)
+        except ReleaseError as error:
+            return "settings", str(error)
     return None

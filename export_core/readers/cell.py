@@ -44,7 +44,8 @@ class CellKey(NamedTuple):
     @property
     def pair(self) -> str:
         """The reader with its jax, as `Release.pair` names it."""
-        return f"{self.reader}-jax{self.jax}" if self.jax else self.reader
+        named, bracket, settings = self.reader.partition("[")
+        return f"{named}-jax{self.jax}{bracket}{settings}" if self.jax else self.reader
 
     def __str__(self) -> str:
         return f"{self.golden} in {self.pair} on {self.platform}"
@@ -121,7 +122,7 @@ def request_of(cell: Cell, scratch: Path, limits: CellLimits, dump: Path | None 
         checks=checks,
         register=register_modules(golden),
         devices=devices,
-        x64=bool(golden.manifest.flags.get("jax_enable_x64")),
+        x64=bool(golden.manifest.flags.get("jax_enable_x64")) if cell.reader.x64 is None else cell.reader.x64,
         **{**of_cell(limits), "timeout": limits.timeout or _NO_LIMIT_SECONDS},
         platform=cell.platform,
         described=cell.target.described(devices) if cell.target and cell.mode is Mode.COMPILE else None,
@@ -179,7 +180,7 @@ def promise_of(
     """Return the promise to a reader about a golden: the one rule for a plan, a judgement and a forecast.
 
     Args:
-        reader: the release that reads it.
+        reader: the release that reads it. Where it has settings, nothing is promised.
         writer_built: the day on which its writer was built.
         windows: the windows of the policy, which count for jaxlib; another runtime has a promise of its own.
         devices: how many devices it is for. A number that the reader is not called with is never promised.
@@ -187,7 +188,7 @@ def promise_of(
         left_out: whether the reader has refused what its own promise leaves out, which is known once it was run.
     """
     promise = promise_to(reader, writer_built, windows)
-    excepted = converted or left_out or not has_devices_for(reader, devices)
+    excepted = converted or left_out or bool(reader.with_settings) or not has_devices_for(reader, devices)
     return promise._replace(promised=False) if excepted else promise
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.requirements import Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from export_core.base.json_text import decode_json
 from export_core.base.processes import passed_variables
@@ -43,6 +44,7 @@ from export_core.readers.placement import Mode, Placement, typical
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import StableHloVersions
 from export_core.releases.runtimes import runtime_of
+from export_core.releases.settings import packages_of, variables_of
 from export_core.releases.wheels import Wheel
 
 # Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
@@ -250,6 +252,11 @@ class ReaderEnvironments(EnvironmentLocks):
         if reader.runtime:
             runtime = runtime_of(reader.runtime)
             variables, half = {**variables, **runtime.variables_of(reader)}, runtime.half
+        else:
+            own = variables_of(reader)
+            if {"XLA_FLAGS"} <= own.keys() & variables.keys():  # of the policy's `environment`, or of the placement
+                own["XLA_FLAGS"] = f"{variables['XLA_FLAGS']} {own['XLA_FLAGS']}"
+            variables |= own
         content = built.content_hash
         return Environment(reader, built.python, variables, content, interpreter.note, built.folder, half)
 
@@ -258,6 +265,9 @@ class ReaderEnvironments(EnvironmentLocks):
 
     def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
         release, sources = placement.reader, self.sources
+        own = {} if release.runtime else packages_of(release)
+        # A version among the settings replaces what the policy asks of that package for every reader.
+        shared = [text for text in self.packages if not own or canonicalize_name(Requirement(text).name) not in own]
         return Recipe(
             f"{release.family or 'jaxlib'}-{release.version}{f'-{placement.name}' if placement.name else ''}",
             interpreter.python,
@@ -265,7 +275,7 @@ class ReaderEnvironments(EnvironmentLocks):
             runtime_of(release.runtime).check if release.runtime else _CHECK,
             sources.content(release),
             sources.options(),
-            packages=() if release.runtime else tuple(self.packages),
+            packages=() if release.runtime else (*shared, *own.values()),
             from_source=() if release.runtime else tuple(self.from_source),
             expected=json.dumps([release.jax, release.jaxlib]) if self.for_workers and not release.runtime else "",
         )
@@ -353,6 +363,6 @@ def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLI
         done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
         last, *_ = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} does not say its StableHLO versions: {last}")
+        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} reports no StableHLO versions: {last}")
     current, four_weeks, twelve_weeks = json.loads(done.stdout)
     return current, four_weeks, twelve_weeks

@@ -73,6 +73,7 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
     jaxlib: str  # The version of its jaxlib; empty for a runtime that is not jaxlib.
     built: datetime.date  # The day on which its jaxlib, or its runtime, was built.
     runtime: str = ""  # A runtime that is not jaxlib, and its version: `tensorflow==2.21.0`. Empty for jaxlib.
+    with_settings: str = ""  # The settings of a jaxlib, such as `[JAX_ENABLE_X64=true]`; empty for none.
 
     @property
     def label(self) -> str:
@@ -82,7 +83,7 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
     @property
     def pair(self) -> str:
         """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do; ``tensorflow==2.21.0``."""
-        return self.runtime or f"{self.jaxlib}-jax{self.jax}"
+        return self.runtime or f"{self.jaxlib}-jax{self.jax}{self.with_settings}"
 
     @property
     def date_order(self) -> tuple[str, datetime.date, str, str]:

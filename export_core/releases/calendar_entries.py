@@ -37,6 +37,7 @@ class _Entry(NamedTuple):
     runtime: str = ""  # Its name: tensorflow==2.21.0.
     convention: int | None = None  # The highest calling convention that it takes; None for any.
     dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where they do not follow from a jaxlib.
+    with_settings: str = ""  # What is set in a jaxlib, `[JAX_ENABLE_X64=true]`.
 
 
 class CalendarEntry(Titled, _Entry):

@@ -2,6 +2,8 @@
 
 import functools
 
+X64 = "JAX_ENABLE_X64"  # The setting of a jaxlib that turns 64-bit types on, or off.
+
 
 def title_of(names: str) -> str:
     """Return the names of readers in a sentence, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``."""
@@ -31,16 +33,17 @@ def version_numbers(version: str) -> tuple[int, ...]:
 
 
 class Titled:
-    """The names of a release, by its `jaxlib` and its `runtime`, of which it has one."""
+    """The names of a release, by its `jaxlib` with what is set in it, or by its `runtime`."""
 
     __slots__ = ()
     jaxlib: str
     runtime: str
+    with_settings: str
 
     @property
     def name(self) -> str:
         """What options take and policies name: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime."""
-        return self.runtime or self.jaxlib
+        return self.runtime or f"{self.jaxlib}{self.with_settings}"
 
     @property
     def title(self) -> str:
@@ -59,5 +62,12 @@ class Titled:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What is not as the runtime has it by default, each as `NAME=VALUE`: what its name has in brackets."""
-        return tuple(filter(None, parts_of(self.runtime)[2].strip("[]").split(";")))
+        """What is not as it is by default, each as `NAME=VALUE`: what its name has in brackets."""
+        own = self.with_settings or parts_of(self.runtime)[2]
+        return tuple(own.strip("[]").split(";")) if own else ()
+
+    @property
+    def x64(self) -> bool | None:
+        """Whether its settings turn 64-bit types on or off; None where they say nothing of them."""
+        given = [setting for setting in self.settings if setting.startswith(f"{X64}=")]
+        return given[0] == f"{X64}=true" if given else None

@@ -293,7 +293,8 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
 def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
     """Return the day on which a reader was built, by its name; None where the calendar lacks it."""
     if not names_runtime(reader):
-        return calendar.jaxlib[reader].built if reader in calendar.jaxlib else None
+        jaxlib = parts_of(reader)[0]
+        return calendar.jaxlib[jaxlib].built if jaxlib in calendar.jaxlib else None
     release = runtime_of(reader).known(calendar).get(parts_of(reader)[1])
     return release.built if release else None
 

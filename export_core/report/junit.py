@@ -37,7 +37,7 @@ def junit_xml(document: Document) -> str:
         name = f"{reader.title}{f' with jax {reader.jax}' if reader.jax else ''} on {platform}"
         cases = [_cell(result, name, run.policy, by_cell.get(result.key)) for result in cells.results]
         own: dict[str, object] = {"runtime": reader.runtime, "promise": promise_line(reader)}
-        own = own if reader.runtime else {"jaxlib": reader.jaxlib, "jax": reader.jax}
+        own = own if reader.runtime else {"jaxlib": reader.name, "jax": reader.jax}
         facts = {**own, "built": reader.built, "platform": platform}
         counts = {f"cells {judgement}": len(results) for judgement, results in cells.by_judgement.items()}
         suites.append(_suite(name, cases, facts | counts))

@@ -43,7 +43,8 @@ class PlannedCell(msgspec.Struct, frozen=True):
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # The days between the two build dates.
     promised: bool  # Whether the reader is inside the window of the writer.
-    promised_until: datetime.date  # The last build date of a reader in this direction that is promised.
+    promised_until: datetime.date
+    """The last build date of a reader in this direction that is promised: in forward direction the earliest day."""
     deployed: tuple[str, ...] = ()  # The names of the policy's deployment targets in which it has to run.
     forecast: str = ""
     """What is known of it before it runs: `yes`, it works; or `no`, `unknown` or `yes, but`, with the reasons. Empty

@@ -94,7 +94,8 @@ def _missing_part(summary: Summary) -> str:
     not_run = summary.judgements.get(Judgement.INCOMPLETE, 0)
     if summary.uncovered or summary.unplanned or not_run:
         texts = (*summary.uncovered, unplanned_sentence(summary))
-        return "; ".join([f"{not_run} cells that were not run", *(text.rstrip(".") for text in texts if text)])
+        own = [f"{not_run} cells that were not run"] if not_run else []
+        return "; ".join([*own, *(text.rstrip(".") for text in texts if text)])
     return ""
 
 

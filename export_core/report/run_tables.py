@@ -43,17 +43,17 @@ class MapRelease:
     @property
     def name(self) -> str:
         """As it is called where there is little room: with its jax only where its jaxlib has several."""
-        return f"{self.release.jaxlib} · {self.release.jax}" if self.several else self.release.label
+        return f"{self.release.name} · {self.release.jax}" if self.several else self.release.label
 
     @property
     def column(self) -> str:
         """As a column is called that is below the name of its runtime."""
-        return self.release.version if self.release.runtime else self.name
+        return self.release.runtime.partition("==")[2] or self.name
 
     @property
     def in_words(self) -> str:
         """As a sentence calls it, which `ranges` shortens."""
-        return f"{self.release.jaxlib} with jax {self.release.jax}" if self.several else self.release.name
+        return f"{self.release.name} with jax {self.release.jax}" if self.several else self.release.name
 
     @property
     def term(self) -> str:

@@ -298,13 +298,17 @@ def window_line(result: Result) -> str:
 
 
 def promises_nothing(reader: Release) -> bool:
-    """Return whether the runtime of a reader is known to promise nothing, about any artifact."""
+    """Return whether nothing is promised to a reader about any artifact, by its runtime or under its settings."""
+    if reader.with_settings:
+        return True
     runtime = known_runtimes().get(reader.family) if reader.runtime else None
     return runtime is not None and runtime.promise is None
 
 
 def promise_line(reader: Release) -> str:
-    """Return the promise of a reader's runtime, with its source; empty for jaxlib, for which JAX promises."""
+    """Return the promise of a reader's runtime, with its source; empty for a plain jaxlib, for which JAX promises."""
+    if reader.with_settings:
+        return "JAX promises nothing about settings: only a deployment target of the policy requires anything here"
     if not reader.runtime:
         return ""
     if (runtime := known_runtimes().get(reader.family)) is None:
@@ -352,9 +356,8 @@ def cell_sentence(result: Result) -> str:
     addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
         outside = ", which breaks the promise outside the window too"
-        addition = addition or (
-            f"; {result.reader.family} promises nothing" if promises_nothing(result.reader) else outside
-        )
+        whose = result.reader.family or "with such settings, JAX"
+        addition = addition or (f"; {whose} promises nothing" if promises_nothing(result.reader) else outside)
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."
 
 

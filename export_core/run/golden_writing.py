@@ -204,7 +204,7 @@ def require_first_call(test: str, ended: str) -> None:
     """Raise `ExportError` for an artifact whose first call ends a process, as `OwnReader.first_call` tells it."""
     if ended:
         raise ExportError(
-            f"{test}: expected a call of what was exported that returns, found one that ends its process: {ended}. So "
+            f"{test}: expected the exported function to return, found that its call ends the process: {ended}. So "
             "the function was not called in this process, and nothing was checked or stored. Skip the test in this "
             "release of jax, or change the function."
         )

@@ -40,7 +40,7 @@ def merge_shards(folders: Sequence[Path]) -> tuple[Run, tuple[str, ...]]:
     if len(results) >= plan.planned if missing else hash_of(own_cells) != plan.cells:
         raise RunError(
             f"{', '.join(map(str, finished))}: expected the {plan.planned} cells of their plan, found {len(results)} "
-            "results, and not of these cells. Run the shards again."
+            "results, not all of these cells. Run the shards again."
         )
     summaries = [run.summary for run in runs]
     first = summaries[0]

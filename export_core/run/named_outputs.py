@@ -24,8 +24,8 @@ def check_output(path: Path, policy: str | None = None) -> None:
         raise RunError(f"{path}: cannot write there: {error.strerror}. Name the file itself.") from None
     real = path.parent.resolve() / path.name
     if golden := golden_around(real.parent):
-        raise RunError(f"{path}: is in the golden {golden}, whose files stay as they are. Name another file.")
+        raise RunError(f"{path}: is in the golden {golden}, whose files are not changed. Name another file.")
     if path.name in _OF_A_RUN:
-        raise RunError(f"{path}: has the name of a file of a run, which only a run writes. Name another file.")
+        raise RunError(f"{path}: has the name of a file of a run, which only runs write. Name another file.")
     if path.exists() and (path.suffix in _WRITTEN_BY_HAND or (policy and path.samefile(policy))):
-        raise RunError(f"{path}: is a policy, or a file like it, which stays as it is. Name another file.")
+        raise RunError(f"{path}: is a policy, or another file written by hand. It is not replaced: name another file.")

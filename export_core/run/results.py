@@ -436,7 +436,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
         problem = (
-            f"expected what {PLAN} beside it has, found something else: they are of different runs, or one was changed."
+            f"expected the values in {PLAN} beside it, found others: they are of different runs, or one was changed."
         )
         raise not_as_written(path, problem, ", ".join(changed))
 
@@ -463,7 +463,7 @@ def _check_counts(path: Path, run: Run) -> None:
         "exit_code": summary.exit_code == exit_code_of(summary),
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
-        raise not_as_written(path, f"expected what {RESULTS} says, found something else.", ", ".join(changed))
+        raise not_as_written(path, f"expected values that follow from {RESULTS}, found others.", ", ".join(changed))
 
 
 def _cause_counts(summary: Summary) -> Counter[str]:

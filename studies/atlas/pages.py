@@ -35,8 +35,8 @@ COLUMNS = (
 LABELS = {
     OWN: "goldens of this project",
     JAX: "JAX's own goldens",
-    REGRESSIONS.name: "closed regressions",
-    HARNESSES.name: "JAX's harnesses",
+    REGRESSIONS: "closed regressions",
+    HARNESSES: "JAX's harnesses",
 }
 """The names of the parts of the corpus on the page; all other parts are real programs."""
 LINK = re.compile(r"https://github\.com/(?:jax-ml/jax|openxla/xla)/(?:issues|pull)/\d+")
@@ -129,7 +129,7 @@ def breaks_in(results: Sequence[Result], folder: Path) -> list[Break]:
             issue = issues.get(cause.upstream)
             link = issue.issue if issue else closed_issue(case, folder)
             part = part_of(case)
-            by = "" if part in (OWN, JAX, HARNESSES.name) else f" --writers {named.split('-')[0]}"
+            by = "" if part in (OWN, JAX, HARNESSES) else f" --writers {named.split('-')[0]}"
             found.append(
                 Break(
                     promised=cause.promised,

@@ -28,12 +28,12 @@ from export_core.policy import find_policy, load_policy
 from export_core.releases import load_calendar
 from export_core.run.results import read_run
 from studies.atlas.pages import write_pages
-from studies.atlas.parts import FIRST, HARNESSES, JAX, OWN, REGRESSIONS, Part, programs
+from studies.atlas.parts import FIRST, JAX, OWN
 from studies.atlas.scores import atlas_of
 from studies.atlas.tables import atlas_markdown
+from studies.corpus.choosing import ROOT, Group, choose
 from studies.from_jax.jax_goldens import store_goldens
 
-ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".nox" / "atlas"
 GOLDENS = WORK / "golden"
 RESULTS = WORK / "results"
@@ -45,7 +45,7 @@ WRITERS = "0.4.31,0.5.3,0.7.2,0.9.0.1,0.10.1,0.12.0.1"
 
 def main() -> None:
     """Write the missing goldens, replay all, and print the tables."""
-    made = (REGRESSIONS, *programs(), HARNESSES)
+    made = choose("atlas")
     names = (OWN, JAX, *(part.name for part in made))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(names), help="some parts of the corpus, with commas")
@@ -78,8 +78,8 @@ def readers() -> list[str]:
     return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
 
 
-def writers_of(part: Part, asked: Sequence[str]) -> Sequence[str]:
-    """Return the releases that write a part."""
+def writers_of(part: Group, asked: Sequence[str]) -> Sequence[str]:
+    """Return the releases that write a part: its own, or those of the run but for older ones."""
     calendar = load_calendar()
     return part.writers or [writer for writer in asked if calendar.built(writer) >= calendar.built(part.since)]
 
@@ -98,7 +98,7 @@ def write_others(parts: Sequence[str]) -> None:
         stamp.touch()
 
 
-def write_part(part: Part, writer: str) -> None:
+def write_part(part: Group, writer: str) -> None:
     """Write the goldens of one part by one writer.
 
     Raises:
@@ -108,7 +108,7 @@ def write_part(part: Part, writer: str) -> None:
     if stamp.exists() and stamp.read_text() == digest:
         return
     started, before = time.monotonic(), count()
-    install = [word for package in (".", "pytest-xdist", *part.install) for word in ("--install", package)]
+    install = [word for package in (".", "pytest-xdist", *part.packages) for word in ("--install", package)]
     # Exit code 1 is expected: a release that lacks a function, or cannot export it, writes no golden of it.
     jaxexport(
         *("goldens", "backfill", "--policy", str(POLICY), "--writers", writer, *install, "--"),
@@ -124,12 +124,12 @@ def write_part(part: Part, writer: str) -> None:
     stamp.write_text(digest)
 
 
-def digest_of(part: Part) -> str:
+def digest_of(part: Group) -> str:
     """Return the SHA-256 of the files and variables of a part."""
     named = [ROOT / path for path in part.paths]
     files = sorted(file for path in named for file in (path.rglob("*.py") if path.is_dir() else [path]))
     text = "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
-    return hashlib.sha256(f"{text}{part.install}{sorted(part.variables.items())}".encode()).hexdigest()
+    return hashlib.sha256(f"{text}{part.packages}{sorted(part.variables.items())}".encode()).hexdigest()
 
 
 def count() -> int:

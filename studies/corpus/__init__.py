@@ -1,4 +1,4 @@
-"""Programs that many releases export and read: real ones, those of closed issues, JAX's harnesses, broken artifacts.
+"""Example programs that releases export: by subject, of closed issues, JAX's harnesses; artifacts with one thing wrong.
 
-pytest collects them only where they are named.
+Each is written once, and chosen by its tags (`choosing`). pytest collects them only where they are named.
 """

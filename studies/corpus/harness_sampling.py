@@ -28,10 +28,10 @@ Chosen = TypeVar("Chosen", bound=Harness)
 
 
 def sample(harnesses: Iterable[Chosen], count: int | None = None) -> list[Chosen]:
-    """So many harnesses, or all: first one of every primitive, then a second of each, until there are enough.
+    """Return `count` harnesses, or all: first one of each primitive, then a second of each, and so on.
 
-    At least one of every primitive. Which one is decided by the digest of its name, so that a release with more
-    harnesses takes the same ones as far as it can.
+    There is at least one of every primitive. Digests of names decide which one, so that a release with more harnesses
+    takes the same ones as far as it can.
     """
     taken: Counter[str] = Counter()
     rounds = []
@@ -43,18 +43,18 @@ def sample(harnesses: Iterable[Chosen], count: int | None = None) -> list[Chosen
 
 
 def id_of(harness: Harness) -> str:
-    """The id of its test: its primitive, a hyphen, and its name without what a folder or a shell could misread."""
+    """Return the id of a harness's test: its primitive, and its name without what a folder or a shell could misread."""
     name = harness.fullname.removeprefix(f"{harness.group_name}_")
     return f"{harness.group_name}-{re.sub(r'[^A-Za-z0-9_=]+', '_', name).strip('_')}"
 
 
 def primitive_of(case: str) -> str:
-    """The primitive in the id of a case."""
+    """Return the primitive in the id of a case."""
     return case.partition("[")[2].partition("-")[0]
 
 
 def compared_by(harness: Harness) -> str:
-    """How its outputs are compared."""
+    """Return the comparator of a harness's outputs."""
     if harness.params.get("compute_uv") is False:
         return "allclose"  # singular values without vectors are unique
     return COMPARED_BY.get(harness.group_name, "allclose")

@@ -75,7 +75,7 @@ def jaxexport(*words: str, good: Iterable[int], **variables: str) -> int:
 
 
 def not_kept(results: Iterable[Result]) -> Iterator[str]:
-    """By primitive: how many cells inside the window are not kept, of how many, and the message of one."""
+    """Yield a line for each primitive: how many promised cells are not kept, of how many, and the message of one."""
     promised = [result for result in results if result.promised]
     cells = Counter(primitive_of(result.case) for result in promised)
     wrong: dict[str, list[Result]] = {}
@@ -90,7 +90,7 @@ def not_kept(results: Iterable[Result]) -> Iterator[str]:
 
 
 def written_lines(writer: str, written: Written) -> Iterator[str]:
-    """What is said of one writer."""
+    """Yield the lines about one writer."""
     tests = written.passed + len(written.failed)
     rate = tests / written.seconds
     yield (
@@ -102,7 +102,7 @@ def written_lines(writer: str, written: Written) -> Iterator[str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write, replay, print. Returns the exit code."""
+    """Write, replay and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=300, help="so many harnesses; 0 takes all (default: %(default)s)")
     parser.add_argument("--writers", default=WRITERS, help="jaxlib releases V,V (default: %(default)s)")

@@ -45,13 +45,13 @@ Make = Callable[[Seed], bytes]
 
 
 def corpus(writer: str) -> dict[str, bytes]:
-    """The artifacts with one thing wrong, by name, made from two by this writer."""
+    """Return the artifacts with one thing wrong, by name, made from two by this writer."""
     seeds = {False: _seed(writer, "tree"), True: _seed(writer, "cholesky")}
     return {name: make(seeds[calls(name)]) for name, make in ARTIFACTS.items()}
 
 
 def calls(name: str) -> bool:
-    """Whether it is made from the artifact with custom calls."""
+    """Return whether an artifact of this name is made from the one with custom calls."""
     return name.startswith("custom call")
 
 
@@ -68,7 +68,7 @@ def _patched(data: bytes, at: int, new: bytes) -> bytes:
 
 
 def _apart(change: Callable[[TakenApart], None]) -> Make:
-    """An artifact whose module is taken apart, changed, and put together again."""
+    """Return a maker of an artifact whose module is taken apart, changed, and put together again."""
 
     def make(seed: Seed) -> bytes:
         parts = take_apart(seed.module)

@@ -29,7 +29,12 @@ MEMORY = 16 << 30
 
 
 def used(data, step):
-    """The results for arguments of ones; `step` is told what is done now."""
+    """Return the results for arguments of ones.
+
+    Args:
+        data: an artifact.
+        step: called with the name of each step before it is done.
+    """
     step("read")
     exported = export.deserialize(bytearray(data))
     leaves = [np.ones(aval.shape, aval.dtype) for aval in exported.in_avals]
@@ -83,16 +88,16 @@ def main(folder, names):
         with os.fdopen(reading, "rb") as pipe:
             lines = pipe.read().splitlines()
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        stage, said = json.loads(lines[-1]) if lines else ["read", ""]
+        stage, message = json.loads(lines[-1]) if lines else ["read", ""]
         if status < 0:
             ended = -status == signal.SIGALRM
-            stage, said = (
+            stage, message = (
                 "no end" if ended else "died",
                 f"{stage}, {SECONDS} s" if ended else f"{stage}, signal {-status}",
             )
         elif stage == "accepted":
-            stage, said = ("accepted" if said == first.setdefault(name[0], said) else "other results"), ""
-        print(json.dumps([stage, said]), flush=True)
+            stage, message = ("accepted" if message == first.setdefault(name[0], message) else "other results"), ""
+        print(json.dumps([stage, message]), flush=True)
 
 
 if __name__ == "__main__":

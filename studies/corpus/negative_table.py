@@ -41,7 +41,7 @@ OURS = WRITERS[-1]
 
 
 def ours(name: str, data: bytes) -> dict[str, list[Any]]:
-    """What `jaxexport inspect` and `audit` answer: the exit code, and the error or what fails."""
+    """Return what `jaxexport inspect` and `audit` answer: the exit code, and the error or what fails."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("it.jaxexport").write_bytes(data)
         return {command: list(_answer(command, "it.jaxexport")) for command in ("inspect", "audit")}
@@ -63,7 +63,7 @@ def _answer(*words: str) -> tuple[int, str]:
 
 
 def jax_says(release: str) -> dict[str, list[str]]:
-    """What this release does with what is made from its own artifacts."""
+    """Return what this release does with what is made from its own artifacts."""
     calendar = load_calendar()
     environment = ReaderEnvironments(calendar).build(Placement(calendar.release(release)))
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def jax_says(release: str) -> dict[str, list[str]]:
 
 
 def page(data: dict[str, Any], text: str) -> str:
-    """The page, with tables of this data."""
+    """Return the page, with tables of this data."""
     wrong = {name: row for name, row in data.items() if name not in CONTROLS}
     counts = [(f"jax {each}", Counter(row["jax"][each][0] for row in wrong.values())) for each in reversed(WRITERS)]
     counts += [
@@ -106,10 +106,10 @@ def ended(data: dict[str, Any]) -> list[str]:
     return [name for name, row in data.items() if any(stage in ENDED for stage, _ in row["jax"].values())]
 
 
-def _surprise(said: dict[str, list[str]]) -> str:
-    """What JAX should not do, with the releases that do it; empty where all refuse it."""
+def _surprise(answers: dict[str, list[str]]) -> str:
+    """Return what JAX should not do, with the releases that do it; empty where all refuse the artifact."""
     kinds: dict[str, list[str]] = {}
-    for release, (stage, text) in said.items():
+    for release, (stage, text) in answers.items():
         if stage in REMARKABLE:
             kinds.setdefault(f"{stage} ({text})" if text else stage, []).append(release)
     return "; ".join(
@@ -123,16 +123,16 @@ def _own(answer: list[Any]) -> str:
 
 
 def main() -> None:
-    """Ask everybody, and write what they answer."""
+    """Write what jaxexport and each release answer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only-ours", action="store_true", help="ask no release of jax again")
     options = parser.parse_args()
     before = json.loads(DATA.read_bytes()) if options.only_ours else {}
-    said = {} if options.only_ours else {release: jax_says(release) for release in WRITERS}
+    answers = {} if options.only_ours else {release: jax_says(release) for release in WRITERS}
     data: dict[str, dict[str, Any]] = {
         name: {
             **ours(name, content),
-            "jax": before[name]["jax"] if options.only_ours else {r: said[r][name] for r in WRITERS},
+            "jax": before[name]["jax"] if options.only_ours else {r: answers[r][name] for r in WRITERS},
         }
         for name, content in corpus(OURS).items()
     }

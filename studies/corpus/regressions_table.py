@@ -82,7 +82,7 @@ Rows = list[dict[str, str]]
 
 
 def rows(results: Sequence[Result]) -> Rows:
-    """What these results say of each program."""
+    """Return what these results say of each program."""
     by_case: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_case[result.case].append(result)
@@ -93,7 +93,7 @@ def rows(results: Sequence[Result]) -> Rows:
 
 
 def programs() -> dict[str, str]:
-    """The docstring of each test, by the name of its case."""
+    """Return the docstring of each test, by the name of its case."""
     return {
         f"{path.stem}.{node.name}": ast.get_docstring(node) or ""
         for path in sorted(FOLDER.glob("*.py"))
@@ -120,14 +120,14 @@ def _ordered(releases: Iterable[str]) -> list[str]:
 
 
 def page(found: Rows, text: str) -> str:
-    """The page, with tables of these rows."""
+    """Return the page, with tables of these rows."""
     readers = list(found[0])[4:]
     kinds = [_kinds(row, readers) for row in found]
     counts = Counter(kind for each in kinds for kind in each)
-    said = f"{len(found)} programs, each of an issue, in {len(readers)} releases from {readers[-1]} to {readers[0]}:"
+    first = f"{len(found)} programs, each of an issue, in {len(readers)} releases from {readers[-1]} to {readers[0]}:"
     head = "programs", "what a release does, or several do"
     tables = {
-        "counts": f"{said}\n\n{table(head, ((counts[kind], kind) for kind in KINDS if counts[kind]))}",
+        "counts": f"{first}\n\n{table(head, ((counts[kind], kind) for kind in KINDS if counts[kind]))}",
         "shown": table(
             ("issue", "program", "shown by"),
             (_line(row, readers) for row, each in zip(found, kinds, strict=True) if each <= {*WRONG}),
@@ -144,13 +144,13 @@ def _line(row: dict[str, str], readers: Sequence[str]) -> Sequence[object]:
 
 
 def _kinds(row: dict[str, str], readers: Sequence[str]) -> set[str]:
-    """What releases did wrong; where none did, `NONE` or `NO_GOLDEN`."""
+    """Return what releases did wrong; where none did, `NONE` or `NO_GOLDEN`."""
     found = {kind for reader in readers for kind in row[reader].split(", ") if kind}
     return found - {RIGHT} or ({NONE} if found else {NO_GOLDEN})
 
 
 def _runs(row: dict[str, str], kind: str, readers: Sequence[str]) -> str:
-    """The releases that did so, those that follow each other as `first to last`."""
+    """Return the releases that did so, those that follow each other as `first to last`."""
     runs: list[list[str]] = []
     before = ""
     for reader in reversed(readers):

@@ -26,13 +26,13 @@ from export_core.policy.terms import Terms
 from export_core.readers.worker.protocol import Stage
 from export_core.releases.calendar_entries import shipped_entries
 from export_core.releases.names import parts_of
+from studies.corpus.choosing import ROOT, choose
 from tools.stored_results import read_results
 
-ROOT = Path(__file__).parents[2]
-FOLDER = Path(__file__).parent
-RECORD = FOLDER / "record.json"
-POLICY = FOLDER / "export_compat.yaml"
-SETS = ("first", "second")
+RECORD = Path(__file__).with_name("record.json")
+POLICY = Path(__file__).with_name("export_compat.yaml")
+SETS = {group.name.removeprefix("forecast-"): group for group in choose("forecast", "held-out")}
+"""The programs of each set, by its name."""
 WRITERS = ("0.6.2", "0.12.0.1")
 JAXLIBS = (
     *("0.4.31", "0.5.3", "0.6.2", "0.7.0", "0.8.1", "0.9.0.1"),
@@ -84,8 +84,8 @@ def write_goldens(name: str, folder: Path) -> None:
     """Export a set of programs by the writers that lack goldens in a folder."""
     written = {golden.manifest.writer.jaxlib for golden in GoldenStore(folder).goldens()}
     if missing := [writer for writer in WRITERS if writer not in written]:
-        programs = str(FOLDER / f"{name}.py")
-        _jaxexport("goldens", "backfill", "--writers", ",".join(missing), "--", f"--goldens={folder}", programs)
+        words = ("--writers", ",".join(missing), "--", f"--goldens={folder}", *SETS[name].paths)
+        _jaxexport("goldens", "backfill", *words)
 
 
 def forecasts_of(goldens: Iterable[Golden]) -> dict[CellName, Forecast]:
@@ -155,7 +155,7 @@ def as_recorded(name: str, outcomes: Sequence[Outcome]) -> dict[str, object]:
 
 def line_of(outcome: Outcome) -> str:
     """Return a cell in a line: ``CASE/WRITER in READER: crash in stage run (REASONS)``."""
-    short = outcome.golden.removeprefix("studies.forecast_heldout.")
+    short = outcome.golden.removeprefix("studies.corpus.programs.forecast_").replace("_programs.", ".", 1)
     reasons = "; ".join(map(str, outcome.known.numbers.reasons))
     return f"{short} in {outcome.reader}: {outcome.what}{f' ({reasons})' if reasons else ''}"
 

@@ -8,7 +8,6 @@ JAX promises it.
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import re
 import subprocess
@@ -24,32 +23,15 @@ from xml.etree import ElementTree
 from export_core.goldens import GoldenStore
 from export_core.judge import Result
 from export_core.matrix import Verdict
+from studies.corpus.choosing import ROOT, Group, case_of, choose
 from tools.stored_results import read_results
 
-ROOT = Path(__file__).parents[2]
 POLICY = Path(__file__).parent / "export_compat.yaml"
 WRITER = "0.11.2-jax0.11.2"
 READERS = "0.11.1,0.11.2,0.12.0.1"
 
-# The tests of each library, and the distributions that they need.
-LIBRARIES = {
-    "tests/compat/test_equinox": ("equinox",),
-    "studies/libraries/with_flax_nnx": ("flax",),
-    "studies/libraries/with_flax_linen": ("flax", "optax"),
-    "tests/compat/test_optax": ("optax",),
-    "studies/libraries/with_diffrax": ("diffrax",),
-    "studies/libraries/with_lineax": ("lineax",),
-    "studies/libraries/with_optimistix": ("optimistix",),
-    "studies/libraries/with_numpyro": ("numpyro",),
-    "studies/libraries/with_blackjax": ("blackjax",),
-    "studies/libraries/with_distrax": ("distrax",),
-    "studies/libraries/with_dm_haiku": ("dm-haiku",),
-    "studies/libraries/with_e3nn_jax": ("e3nn-jax",),
-    "studies/libraries/with_jraph": ("jraph",),
-    "studies/libraries/with_penzai": ("penzai",),
-    "studies/libraries/with_mujoco_mjx": ("mujoco-mjx",),
-    "studies/libraries/with_keras": ("keras",),
-}
+LIBRARIES = {group.name: group for group in choose("library")}
+"""The tests of each library, and the distributions that they need."""
 COLUMNS = {
     "test_forward": "forward",
     "test_gradient": "gradient",
@@ -88,8 +70,8 @@ are `throw=True`, all of Diffrax but the neural ODE with fixed steps (*model as 
 and Optimistix. `EQX_ON_ERROR=raise nox -s libraries -- --only diffrax,lineax,optimistix` shows it.
 
 The tests are [`tests/compat/test_equinox.py`](../../tests/compat/test_equinox.py) and
-[`test_optax.py`](../../tests/compat/test_optax.py), which CI runs too, and `with_*.py` in
-[`studies/libraries`](../../studies/libraries), which only this session runs.
+[`test_optax.py`](../../tests/compat/test_optax.py), which CI runs too, and those of the other libraries in
+[`studies/corpus/programs`](../../studies/corpus/programs).
 """
 
 
@@ -110,23 +92,12 @@ class Row:
         return self.outcome == f"refused by {by}" and message in self.message if by else self.outcome[:5] == "works"
 
 
-def name_of(module: str) -> str:
-    """The name of a library in rows and options: ``tests/compat/test_equinox`` is equinox's."""
-    return module.partition("_")[2]
-
-
-def tests_of(module: str) -> list[str]:
-    """The names of the tests of a library, in order."""
-    tree = ast.parse((ROOT / f"{module}.py").read_text(encoding="utf-8"))
-    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-
-
-def write(modules: Sequence[str], writer: str, goldens: Path, junit: Path) -> dict[str, str]:
-    """Write the goldens of these libraries; the messages of what failed, by case."""
-    install = dict.fromkeys(["pytest-xdist", *(name for module in modules for name in LIBRARIES[module])])
+def write(libraries: Sequence[Group], writer: str, goldens: Path, junit: Path) -> dict[str, str]:
+    """Write the goldens of these libraries, and return the messages of what failed, by case."""
+    install = dict.fromkeys(["pytest-xdist", *(name for library in libraries for name in library.packages)])
     # The warnings of the libraries are no errors here.
     words = ["-W", "ignore", "-n", "2", "--dist", "loadfile", f"--junitxml={junit}", f"--goldens={goldens}"]
-    files = [f"{module}.py" for module in modules]
+    files = [path for library in libraries for path in library.paths]
     jaxexport(
         "goldens", "backfill", "--writers", writer, *(f"--install={name}" for name in install), "--", *words, *files
     )
@@ -139,13 +110,14 @@ def write(modules: Sequence[str], writer: str, goldens: Path, junit: Path) -> di
 
 
 def read(readers: str, goldens: Path, folder: Path) -> list[Result]:
-    """Replay the goldens in these readers."""
+    """Replay the goldens in these readers, and return the results."""
     where = ("--goldens", str(goldens), "--readers", readers, "--results", str(folder))
     jaxexport("matrix", "--policy", str(POLICY), *where, "--quiet")
     return read_results(folder)
 
 
 def jaxexport(*words: str) -> None:
+    """Run the command. Raises `SystemExit` where it did not do its work."""
     # Failures are what is looked for here: only what was not run at all ends this program.
     command = [sys.executable, "-m", "export_core", *words]
     variables = {"EQX_ON_ERROR": "nan", **os.environ}
@@ -153,20 +125,20 @@ def jaxexport(*words: str) -> None:
         raise SystemExit(f"{' '.join(command)} ended with {code}.")
 
 
-def rows_of(module: str, store: GoldenStore, failed: Mapping[str, str], results: Iterable[Result]) -> Iterator[Row]:
-    """What became of each test of a library."""
+def rows_of(library: Group, store: GoldenStore, failed: Mapping[str, str], results: Iterable[Result]) -> Iterator[Row]:
+    """Yield what became of each test of a library."""
     cells: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         cells[result.case].append(result)
-    for test in tests_of(module):
-        case = f"{module.replace('/', '.')}.{test}"
-        outcome, message = outcome_of(name_of(module), test, cells[case], failed.get(case, ""))
+    for test in library.tests:
+        case, name = case_of(test), test.partition("::")[2]
+        outcome, message = outcome_of(library.name, name, cells[case], failed.get(case, ""))
         packages = next((golden.manifest.packages for golden in store.generations(case)), {})
-        yield Row(name_of(module), packages.get(LIBRARIES[module][0], ""), test, outcome, message)
+        yield Row(library.name, packages.get(library.packages[0], ""), name, outcome, message)
 
 
 def outcome_of(library: str, test: str, cells: Sequence[Result], failure: str) -> tuple[str, str]:
-    """What the table says of a test, and the message below it."""
+    """Return what the table says of a test, and the message below it."""
     if not cells:
         return f"refused by {REFUSED.get((library, test), ('JAX',))[0]}", in_a_line(failure)
     bad = [cell for cell in cells if cell.verdict is not Verdict.PASS]
@@ -178,12 +150,12 @@ def outcome_of(library: str, test: str, cells: Sequence[Result], failure: str) -
 
 
 def in_a_line(message: str) -> str:
-    """The start of a message, without the test's name."""
+    """Return the start of a message, without the test's name."""
     return textwrap.shorten(re.sub(r"^Failed: \S+: ", "", message), 320, placeholder=" …")
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """The table, and below it the message of each row that does not work, and what has no column."""
+    """Yield the lines of the table, and below it the message of each row that does not work, and what has no column."""
     libraries: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in rows:
         libraries[row.library][row.test] = row
@@ -201,7 +173,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def page(rows: Sequence[Row], store: GoldenStore, results: Sequence[Result]) -> str:
-    """The page of the documentation."""
+    """Return the page of the documentation."""
     writer = next(golden.manifest.writer for golden in store.goldens())
     readers = {(result.reader.built, result.reader.jaxlib): result.promised for result in results}
     named = [f"{jaxlib} ({'inside' if readers[built, jaxlib] else 'outside'})" for built, jaxlib in sorted(readers)]
@@ -218,16 +190,16 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="keep the results here")
     parser.add_argument("--docs", type=Path, help="write the page of the documentation too")
     options = parser.parse_args()
-    modules = [name for name in LIBRARIES if not options.only or name_of(name) in options.only.split(",")]
+    libraries = [one for name, one in LIBRARIES.items() if not options.only or name in options.only.split(",")]
     with tempfile.TemporaryDirectory() as scratch:
         goldens, folder = (
             path.resolve() if path else Path(scratch) / name
             for path, name in ((options.goldens, "golden"), (options.results, "results"))
         )
-        failed = write(modules, options.writers, goldens, Path(scratch) / "junit.xml")
+        failed = write(libraries, options.writers, goldens, Path(scratch) / "junit.xml")
         results = read(options.readers, goldens, folder)
         store = GoldenStore(goldens)
-        rows = [row for module in modules for row in rows_of(module, store, failed, results)]
+        rows = [row for library in libraries for row in rows_of(library, store, failed, results)]
         text = page(rows, store, results)
     print(text)
     if options.docs:

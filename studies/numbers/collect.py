@@ -22,7 +22,8 @@ from export_core.goldens.store import NOISE
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from studies.numbers.sets import ACROSS, NATIVE, OTHERS, PROCESSORS, ROOT, Group, Processor, program_in, set_of
+from studies.corpus.choosing import ROOT, Group
+from studies.numbers.sets import ACROSS, NATIVE, OTHERS, PROCESSORS, Processor, program_in, set_of
 
 POLICY = Path(__file__).with_name("policy.yaml")
 PROCESSORS_POLICY = Path(__file__).with_name("processors.yaml")
@@ -118,8 +119,7 @@ def _steps(groups: Sequence[Group], writers: Sequence[str]) -> list[tuple[Group,
         (group, writer)
         for writer in dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
         for group in groups
-        if (writer in group.writers if group.writers else writer in writers)
-        and (not group.since or built(writer) >= built(group.since))
+        if (writer in group.writers if group.writers else writer in writers) and built(writer) >= built(group.since)
     ]
 
 
@@ -138,16 +138,17 @@ def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
         for writer in set(processor.written_by) & set(writers):
             for name in processor.sets:
                 here = Replay(name, NATIVE, processor, writer, ()).goldens(folders)
-                steps.append((Group(name, tuple(golden.manifest.test for golden in here)), writer, processor))
+                tests = tuple(golden.manifest.test for golden in here)
+                steps.append((Group(frozenset(), tests, name=name), writer, processor))
     _at_once([functools.partial(_write, folders, *step) for step in steps if step[0].tests])
 
 
 def _write(folders: Folders, group: Group, writer: str, processor: Processor = NATIVE) -> None:
     name = f"{group.name}-{writer}-{processor.name}"
-    decided = json.dumps([group.tests, group.install, dict(processor.variables)])
+    decided = json.dumps([group.tests, group.packages, dict(processor.variables)])
 
     def steps() -> None:
-        install = [word for package in (".", *group.install) for word in ("--install", package)]
+        install = [word for package in (".", *group.packages) for word in ("--install", package)]
         plugin = ("-p", "studies.numbers.variables", "-o", f"export_policy={PROCESSORS_POLICY.relative_to(ROOT)}")
         words = ["-m", "export_core", "goldens", "backfill", "--writers", writer, *install, "--", *group.tests, *plugin]
         words += ["-q", "--tb=line", "-W", "ignore", "-o", "export_module_text=no", "--noise=later"]

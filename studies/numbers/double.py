@@ -51,7 +51,7 @@ class Farther:
 
     @property
     def real(self) -> bool:
-        """Whether the reader is clearly farther than the writer, and so the change is real."""
+        """Whether the reader is clearly farther from double precision than the writer, so that it is no rounding."""
         return not self.problem and self.reader > CLEARLY * max(self.writer, self.least)
 
     def __str__(self) -> str:

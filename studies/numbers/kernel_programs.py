@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import conv_general_dilated, linalg
 
+from studies.corpus.programs.factorizations import FACTORIZATIONS
+
 _RANDOM = np.random.default_rng(0)
 
 
@@ -28,12 +30,12 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         np.tril(_MATRIX) + 48 * _IDENTITY,
         _normal(48, 8),
     ),
-    "`qr`": (lambda a: linalg.qr(a, full_matrices=False), _MATRIX),
-    "`lu`": (linalg.lu, _MATRIX),
-    "`eigh`": (linalg.eigh, _MATRIX + _MATRIX.T),
-    "`svd`": (lambda a: linalg.svd(a, full_matrices=False), _MATRIX),
-    "`schur`": (linalg.schur, _MATRIX),
-    "`eig`": (linalg.eig, _MATRIX),
+    "`qr`": (FACTORIZATIONS["qr"], _MATRIX),
+    "`lu`": (FACTORIZATIONS["lu"], _MATRIX),
+    "`eigh`": (FACTORIZATIONS["eigh"], _MATRIX + _MATRIX.T),
+    "`svd`": (FACTORIZATIONS["svd"], _MATRIX),
+    "`schur`": (FACTORIZATIONS["schur"], _MATRIX),
+    "`eig`": (FACTORIZATIONS["eig"], _MATRIX),
     "matrix times matrix": (jnp.matmul, _TABLE, _normal(256, 64)),
     "matrix times vector": (jnp.matmul, _normal(512, 512), _normal(512)),
     "convolution": (

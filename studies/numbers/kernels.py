@@ -21,9 +21,9 @@ from export_core.policy import load_policy
 from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
 from export_core.readers.hardware import instruction_set
 from export_core.readers.placement import Placement
+from studies.corpus.choosing import ROOT
 from studies.numbers.__main__ import WRITERS, write_page
 from studies.numbers.collect import POLICY
-from studies.numbers.sets import ROOT
 from studies.numbers.tables import WIDTH
 
 BEGIN, END = "<!-- kernels -->\n", "<!-- end -->\n"

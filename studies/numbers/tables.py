@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from export_core.numbers.noise import FACTOR
+from studies.corpus.programs.planted import PROGRAMS
 from studies.numbers.double import CLEARLY
 from studies.numbers.findings import Cell, Findings, Planted
 from studies.numbers.planted import FROM_OUTPUTS
-from studies.numbers.programs import PROGRAMS
 from studies.numbers.rules import FACTORS
 from studies.numbers.sets import CORPUS, HELD, HELD_NOW, LIBRARIES, NATIVE, REALS
 from tools.marked import table

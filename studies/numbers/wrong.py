@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 
 from export_core.readers.worker.jaxlib_worker import save_leaves
-from studies.numbers.programs import PROGRAMS
+from studies.corpus.programs.planted import PROGRAMS
 
 
 def main(folder: Path, names: list[str]) -> None:

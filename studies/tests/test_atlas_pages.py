@@ -12,7 +12,7 @@ from export_core.judge import Judgement
 from export_core.judge.causes import find_causes
 from export_core.matrix import Verdict
 from studies.atlas.pages import Break, break_table, breaks_in, closed_issue, label_of, part_table
-from studies.atlas.parts import CORPUS, part_of, programs
+from studies.atlas.parts import CORPUS, part_of
 from studies.atlas.scores import Atlas
 from studies.atlas.tables import atlas_markdown
 from tools.marked import filled
@@ -35,11 +35,6 @@ CLOSED = "studies.corpus.regressions.fusions.test_rows_times_a_matrix"
 )
 def test_a_case_has_its_part_and_label(case, part, label):
     assert (part_of(case), label_of(case)) == (part, label)
-
-
-def test_every_path_of_a_part_exists():
-    root = Path(__file__).parents[2]
-    assert [path for part in programs() for path in part.paths if not (root / path).exists()] == []
 
 
 def test_a_programs_docstring_has_its_closed_issue():

@@ -17,12 +17,14 @@ from export_core.goldens import Check, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
+from studies.corpus.choosing import choose
+from studies.corpus.programs.planted import PROGRAMS
 from studies.numbers import __main__ as session
 from studies.numbers import double, kernels, planted, rules, sets, tables, wrong
-from studies.numbers.programs import HELD_OUT, HELD_OUT_LAST, PROGRAMS
 
 VALUES = np.array([[1000.0, 0.5], [0.0, -0.25]], np.float32)
 PLAIN = Check("", inputs=INPUTS, outputs=OUTPUTS)
+HELD_OUT, FOR_TERMS = (list(map(sets.program_in, group.tests)) for group in choose("planted", "held-out"))
 
 
 @pytest.fixture
@@ -49,10 +51,10 @@ def test_coarse_errors_change_every_nonzero_element():
 
 
 def test_ninety_programs_with_narrow_types_are_held_out():
-    kinds = Counter(PROGRAMS[name].narrow for name in HELD_OUT_LAST)
+    kinds = Counter(PROGRAMS[name].narrow for name in FOR_TERMS)
     assert sum(kinds.values()) >= 90
     assert set(kinds) == set(tables.NARROW)
-    plants = Counter(kind for name in HELD_OUT_LAST for kind in [PROGRAMS[name].narrow] * len(PROGRAMS[name].wrong))
+    plants = Counter(kind for name in FOR_TERMS for kind in [PROGRAMS[name].narrow] * len(PROGRAMS[name].wrong))
     assert plants[""] >= 130
     assert plants["beside"] >= 81
 
@@ -71,19 +73,20 @@ def test_every_program_is_in_exactly_one_group():
 
 
 def test_doubted_programs_of_the_atlas_have_own_writers():
-    (group,) = (group for group in sets.groups_of([sets.REALS], []) if group.writers)
-    plain = next(group for group in sets.groups_of([sets.REALS], []) if group.name == "plain")
-    assert set(group.tests) < set(plain.tests)
+    plain, alarms = sets.groups_of([sets.REALS], [])
+    assert alarms.writers
+    assert set(alarms.tests) < set(plain.tests)
 
 
 @pytest.mark.parametrize(
     ("case", "of_set"),
     [
-        ("studies.numbers.test_corpus.test_program[matmul]", sets.CORPUS),
-        ("studies.numbers.test_corpus.test_program[beam_step]", sets.HELD),
-        ("studies.numbers.test_corpus.test_program[distances_of_rows]", sets.HELD_NOW),
+        ("studies.corpus.programs.planted_programs.test_program[matmul]", sets.CORPUS),
+        ("studies.corpus.programs.planted_programs.test_program[beam_step]", sets.HELD),
+        ("studies.corpus.programs.planted_programs.test_program[distances_of_rows]", sets.HELD_NOW),
         ("studies.corpus.programs.attention_programs.test_attention", sets.REALS),
-        ("studies.corpus.programs.flax_programs.test_mlp", sets.LIBRARIES),
+        ("studies.corpus.programs.flax_programs.test_attention", sets.LIBRARIES),
+        ("tests.compat.test_models.test_attention", ""),
     ],
 )
 def test_a_case_belongs_to_its_set(case, of_set):

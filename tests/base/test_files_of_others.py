@@ -285,9 +285,9 @@ def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
 
 
 OWN = {
-    "data of the package": "artifact/unread knowledge/entries knowledge/measured readers/placement goldens/verify "
-    "matrix/outcome releases/calendar releases/calendar_entries releases/stable_targets report/svg report/page "
-    "policy/model",
+    "data of the package": "artifact/unread knowledge/knowledge_base knowledge/measured readers/placement "
+    "goldens/verify matrix/outcome releases/calendar releases/calendar_entries releases/stable_targets report/svg "
+    "report/page policy/model",
     "data of a package that is installed": "releases/runtimes",
     "the package itself": "features/why/explain/bundle",
     "the package itself, and the system's": "matrix/cache_keys",

@@ -85,7 +85,7 @@ def doubled(x_ref, out_ref):
 
 
 def kernel_on(platform, **options):
-    """A kernel of Pallas on one platform, and the same in plain operations elsewhere."""
+    """Return a function that is a kernel of Pallas on one platform, and plain operations elsewhere."""
     pallas = pytest.importorskip("jax.experimental.pallas")
 
     def call(x):
@@ -95,7 +95,7 @@ def kernel_on(platform, **options):
 
 
 def described_gpu():
-    """Since 0.11 Pallas asks for which GPU it lowers, and where there is none takes a description."""
+    """Return a context that describes a GPU: since 0.11 Pallas asks for which one it lowers, and none may be here."""
     device = getattr(jax_mesh, "AbstractDevice", None)
     if device is None or "platform" not in device.__dataclass_fields__:
         return contextlib.nullcontext()

@@ -15,7 +15,11 @@ AXIS = "devices"
 
 
 def mapped(f, out_specs, *, checked=True, in_specs=None):
-    """`f` over four devices. `checked` is the check of what differs between devices, without which sums are another primitive."""
+    """Return `f` over four devices.
+
+    Args:
+        checked: whether jax checks what differs between devices. Without this check, sums are another primitive.
+    """
     shard_map = getattr(jax, "shard_map", None)
     if shard_map is None:
         from jax.experimental.shard_map import shard_map

@@ -154,7 +154,7 @@ def test_argument_on_the_host(export_golden, numbers, host):
 
 
 def cpu_places_on_the_host():
-    """Whether XLA can place an array in the memory of the host while it runs on a CPU."""
+    """Return whether XLA can place an array in the memory of the host while it runs on a CPU."""
     if jaxlib.version.__version_info__ < (0, 10, 2):
         pytest.skip("XLA cannot run annotate_device_placement on a CPU until 0.10.1")
 

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
+
+from studies.corpus.programs.factorizations import FACTORIZATIONS
 
 
 @pytest.fixture
@@ -21,32 +22,32 @@ def test_cholesky(export_golden, numbers):
 
 @pytest.mark.export_compat(compare="eigh")
 def test_eigh(export_golden, symmetric):
-    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.eigh(matrix))), symmetric)
+    export_golden(jax.jit(FACTORIZATIONS["eigh"]), symmetric)
 
 
 @pytest.mark.export_compat(compare="qr")
 def test_qr(export_golden, numbers):
-    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.qr(matrix, full_matrices=False))), numbers(5, 3))
+    export_golden(jax.jit(FACTORIZATIONS["qr"]), numbers(5, 3))
 
 
 @pytest.mark.export_compat(compare="svd")
 def test_svd(export_golden, numbers):
-    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.svd(matrix, full_matrices=False))), numbers(5, 3))
+    export_golden(jax.jit(FACTORIZATIONS["svd"]), numbers(5, 3))
 
 
 @pytest.mark.export_compat(compare="lu")
 def test_lu(export_golden, numbers):
-    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.lu(matrix))), numbers(5, 3))
+    export_golden(jax.jit(FACTORIZATIONS["lu"]), numbers(5, 3))
 
 
 @pytest.mark.export_compat(compare="schur")
 def test_schur(export_golden, numbers):
-    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.schur(matrix))), numbers(4, 4))
+    export_golden(jax.jit(FACTORIZATIONS["schur"]), numbers(4, 4))
 
 
 @pytest.mark.export_compat(compare="eig")
 def test_eig(export_golden, numbers):
-    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.eig(matrix))), numbers(4, 4))
+    export_golden(jax.jit(FACTORIZATIONS["eig"]), numbers(4, 4))
 
 
 @pytest.mark.export_compat

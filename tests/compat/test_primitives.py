@@ -11,12 +11,12 @@ from jax.extend.random import threefry_2x32
 
 
 def primitive(name):
-    """A primitive without a function of jax.lax around it, where this release has it."""
+    """Return a primitive without a function of jax.lax around it; None where this release lacks it."""
     return getattr(lax, f"{name}_p", None)
 
 
 def known(*names):
-    """Those functions of jax.lax that this release has."""
+    """Return those functions of jax.lax that this release has."""
     return [getattr(lax, name) for name in names if hasattr(lax, name)]
 
 

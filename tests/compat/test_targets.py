@@ -28,7 +28,7 @@ def setting():
 
 
 def lapack(a):
-    """Every factorization of LAPACK. Results are those that are unique whatever signs and phases it chooses."""
+    """Call every factorization of LAPACK. The results are those that are unique whatever signs and phases it chooses."""
     adjoint = a.conj().T
     spd = a @ adjoint + 4 * jnp.eye(4, dtype=a.dtype)
     lower = lax.linalg.cholesky(spd)
@@ -69,7 +69,10 @@ def test_lapack_with_pivoting(export_golden, numbers):
 
 
 def on(platform):
-    """An export for one platform. In one for several, jax lowers each branch for all of them, and some algorithms have one only."""
+    """Return a parameter whose test exports for one platform.
+
+    In an export for several, jax lowers each branch for all of them, and some algorithms have one platform only.
+    """
     return pytest.param(platform, marks=pytest.mark.export_compat(platforms=[platform]), id=platform)
 
 
@@ -149,7 +152,7 @@ def test_dynamic_threefry(export_golden, numbers):
 
 @pytest.mark.export_compat(constant=["result[2]"])  # its pivots are given
 def test_small_factorizations(export_golden, numbers):
-    """Those that no target of LAPACK stands for."""
+    """Factorizations that no target of LAPACK stands for."""
     a, factor = numbers(4, 3), np.eye(4, dtype=np.float32) * 5
 
     def f(a, factor):

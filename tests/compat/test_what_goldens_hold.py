@@ -26,33 +26,33 @@ def test_each_platform_has_its_own_targets(writer):
 
 
 @pytest.mark.parametrize(("writer", "version"), [(BOTH[0], 2), (BOTH[1], 9)])
-def test_a_kernel_of_mosaic_gpu_says_the_version_of_its_payload(writer, version):
+def test_a_mosaic_kernel_shows_its_payload_version(writer, version):
     calls = artifact("test_accelerators", "test_pallas_on_hopper", writer).custom_calls
     found = {call.target: str(audit.describe(call)) for call in calls}
     assert found["mosaic_gpu_v2"] == f"Mosaic GPU kernel (Pallas), payload version {version}"
 
 
 @pytest.mark.parametrize("writer", BOTH)
-def test_forward_compatibility_is_what_makes_the_other_lowering(writer):
+def test_forward_compatibility_changes_the_lowering(writer):
     terms = Terms(shipped_entries())
     old, new = (
         describe(artifact("test_conventions", name, writer), terms)
         for name in ("test_forward_compatible", "test_for_readers_from_today_on")
     )
-    told = [change for change in changes_between(old, new) if "add" in change[0] or "multiply" in change[0]]
-    assert told == [("operation vhlo.add_v1", "× 2", "× 1"), ("operation vhlo.multiply_v1", "none", "× 1")]
+    changed = [change for change in changes_between(old, new) if "add" in change[0] or "multiply" in change[0]]
+    assert changed == [("operation vhlo.add_v1", "× 2", "× 1"), ("operation vhlo.multiply_v1", "none", "× 1")]
 
 
 @pytest.mark.parametrize("writer", BOTH)
 @pytest.mark.parametrize(("name", "version"), [("test_version_9", 9), ("test_version_10", 10)])
-def test_the_calling_convention_is_the_one_asked_for(writer, name, version):
+def test_the_artifact_has_the_chosen_calling_convention(writer, name, version):
     envelope = artifact("test_conventions", name, writer).envelope
     assert envelope is not None
     assert envelope.calling_convention_version == version
 
 
 @pytest.mark.parametrize("writer", BOTH)
-def test_ordered_effects_have_tokens_and_unordered_only_names(writer):
+def test_only_ordered_effects_have_tokens(writer):
     found = artifact("test_effects", "test_several", writer)
     assert found.envelope is not None
     assert len(found.envelope.ordered_effects) == 2
@@ -65,7 +65,7 @@ def test_ordered_effects_have_tokens_and_unordered_only_names(writer):
 @pytest.mark.parametrize(
     ("writer", "partitioner"), [("0.6.2-cpu", "GSPMD"), ("0.9.2-cpu", "Shardy"), ("0.12.0.1-cpu", "Shardy")]
 )
-def test_shardings_are_written_for_the_partitioner_of_that_time(writer, partitioner):
+def test_shardings_are_of_the_partitioner_of_their_day(writer, partitioner):
     found = artifact("test_shardings", "test_constraint_inside", writer)
     shardy = any(name.startswith("sdy.") for name in found.module.op_names)
     assert ("Shardy" if shardy else "GSPMD") == partitioner
@@ -73,7 +73,7 @@ def test_shardings_are_written_for_the_partitioner_of_that_time(writer, partitio
     assert found.envelope.nr_devices == 4
 
 
-def test_every_module_of_cases_has_goldens_by_two_writers():
+def test_every_file_has_goldens_by_two_writers():
     modules = {path.stem for path in Path(__file__).parent.glob("test_*.py")} - {Path(__file__).stem}
     writers: dict[str, set[str]] = {module: set() for module in modules}
     for golden in GoldenStore(GOLDEN).goldens():

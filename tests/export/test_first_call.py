@@ -85,5 +85,5 @@ def test_the_function_is_not_called_where_that_is_refused(monkeypatch):
         require_first_call(uncalled.case.test, "stage run: died by signal 6 (SIGABRT)")
 
     case = Case("a", "test_a.py::a", None, jax.jit(jnp.sin), (np.ones(3, np.float32),), {})
-    with pytest.raises(ExportError, match=r"found one that ends its process: stage run: died by signal 6 \(SIGABRT\)"):
+    with pytest.raises(ExportError, match=r"its call ends the process: stage run: died by signal 6 \(SIGABRT\)"):
         produce(case, load_calendar(), reproducible=False, before_call=refuse)

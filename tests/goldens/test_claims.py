@@ -63,8 +63,8 @@ def test_a_conversion_counts_with_a_record_that_can_be_read(store):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sha256": sha256(ORIGINAL)}, "found the record of another artifact"),
-        ({"converted_from": replace(CONVERTED, reader="0.10.0")}, "found the record of another artifact"),
+        ({"sha256": sha256(ORIGINAL)}, "records, found another one"),
+        ({"converted_from": replace(CONVERTED, reader="0.10.0")}, "records, found another one"),
         ({"artifact": ORIGINAL}, "expected a converted artifact, found one as jaxlib 0.9.2 writes it"),
     ],
     ids=["another artifact", "another reader", "an artifact as its writer wrote it"],

@@ -8,7 +8,7 @@ from making import ARTIFACTS
 
 from export_core.artifact import read
 from export_core.knowledge.concerns import HOLDS, About, is_concerned
-from export_core.knowledge.entries import FILE
+from export_core.knowledge.knowledge_base import FILE
 from export_core.policy.known_issues import Concerns, shipped_issues
 from export_core.releases import load_calendar
 from tools.knowledge import GOLDENS, mistakes, written

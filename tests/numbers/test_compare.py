@@ -79,12 +79,12 @@ def test_nan_and_infinity_equal_only_themselves(dtype):
     ("expected", "actual", "line"),
     [
         ([1, 2, 3], [1, NAN, NAN], "NaN where a number was expected at 2 places"),
-        ([1, NAN, 3], [1, 2, 3], "a number where NaN was expected at 1 position"),
+        ([1, NAN, 3], [1, 2, 3], "a number where NaN was expected at 1 place"),
         ([1, 2, 3], [1, INF, -INF], "an infinity where a number was expected at 2 places"),
-        ([INF, 1, 1], [1, 1, 1], "a number where an infinity was expected at 1 position"),
-        ([INF, 1, INF], [-INF, 1, INF], "another infinity where an infinity was expected at 1 position"),
-        ([NAN, 1, 1], [INF, 1, 1], "an infinity where NaN was expected at 1 position"),
-        ([INF, 1, 1], [NAN, 1, 1], "NaN where an infinity was expected at 1 position"),
+        ([INF, 1, 1], [1, 1, 1], "a number where an infinity was expected at 1 place"),
+        ([INF, 1, INF], [-INF, 1, INF], "another infinity where an infinity was expected at 1 place"),
+        ([NAN, 1, 1], [INF, 1, 1], "an infinity where NaN was expected at 1 place"),
+        ([INF, 1, 1], [NAN, 1, 1], "NaN where an infinity was expected at 1 place"),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
@@ -99,7 +99,7 @@ def test_each_kind_of_nan_or_infinity_is_reported_once():
     assert compared(f32(1, NAN), f32(2, NAN)).masks == ()
     assert len(compared(f32(1, NAN, INF), f32(NAN, 1, -INF)).masks) == 3
     assert compared(f32(1, NAN), f32(NAN, NAN), compare="exact").masks == (
-        "NaN where a number was expected at 1 position",
+        "NaN where a number was expected at 1 place",
     )
 
 

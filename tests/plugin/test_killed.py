@@ -58,7 +58,7 @@ EXPORTS = """
         pass
 """
 SENTENCE = (
-    r"expected a call of what was exported that returns, found one that ends its process: stage compile: died by "
+    r"expected the exported function to return, found that its call ends the process: stage compile: died by "
     r"signal 6 \(SIGABRT\)\. So the function was not called in this process"
 )
 NAMED = "test_a.py::test_export was running when its process of pytest died"

@@ -358,7 +358,7 @@ def test_a_digest_that_contradicts_its_parts_is_refused(project, jaxexport):
     (path / PLAN).write_bytes(msgspec.json.encode(plan))
     summary = json.loads((path / SUMMARY).read_bytes())
     (path / SUMMARY).write_text(json.dumps({**summary, "plan": plan.digest}))
-    assert "summary.json: evidence: expected what plan.json beside it has" in jaxexport("report", code=2).err
+    assert "summary.json: evidence: expected the values in plan.json beside it" in jaxexport("report", code=2).err
 
 
 def test_a_variable_is_stored_as_a_salted_hash(monkeypatch):

@@ -138,7 +138,7 @@ def test_a_shard_with_all_cells_of_its_plan_is_refused(ran, shards):
     (shards[0] / PLAN).write_bytes(msgspec.json.encode(plan))
     claimed = msgspec.structs.replace(whole, plan=plan.digest, shard=shard.shard)
     write_summary(shards[0], claimed)
-    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, and not of these cells"):
+    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, not all of these cells"):
         merge_shards(shards[:1])
 
 
@@ -216,7 +216,7 @@ def test_a_shard_changed_by_hand_is_refused(shards):
         merge_shards(shards)
     file.write_bytes(line)
     (shards[0] / SUMMARY).write_text(summary.replace('"backward": 180', '"backward": 1'))
-    with pytest.raises(RunError, match=r"1/summary.json: policy: expected what plan.json beside it has"):
+    with pytest.raises(RunError, match=r"1/summary.json: policy: expected the values in plan.json beside it"):
         merge_shards(shards)
 
 
@@ -233,7 +233,7 @@ def test_a_shard_with_a_consistent_but_forged_plan_is_refused(shards):
     (folder / PLAN).write_bytes(msgspec.json.encode(plan))
     digest = hashlib.sha256((folder / RESULTS).read_bytes()).hexdigest()
     write_summary(folder, msgspec.structs.replace(summary, results_sha256=digest))
-    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, and not of these cells"):
+    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, not all of these cells"):
         merge_shards(shards)
 
 

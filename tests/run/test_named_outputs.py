@@ -49,9 +49,9 @@ MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--policy"
         (f"{GOLDEN}/golden.yaml", "is in the golden"),
         (f"{GOLDEN}/artifact.jaxexport", "is in the golden"),
         (f"{GOLDEN}/new.html", "is in the golden"),
-        ("other.yaml", "is a policy, or a file like it"),
-        ("pyproject.toml", "is a policy, or a file like it"),
-        ("mine.policy", "is a policy, or a file like it"),
+        ("other.yaml", "is a policy, or another file written by hand"),
+        ("pyproject.toml", "is a policy, or another file written by hand"),
+        ("mine.policy", "is a policy, or another file written by hand"),
         ("link.html", "cannot write there: expected no symbolic link, found one"),
     ],
 )

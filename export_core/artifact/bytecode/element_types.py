@@ -50,8 +50,8 @@ def element_types(module: Module) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(types) for name, types in sorted(found.items())}
 
 
-class _Region:
-    """The region that the walk is in, whose values have the numbers from `next` to `end`."""
+class _TypedRegion:
+    """The region that the walk is in, with types of values; its own values have the numbers from `next` to `end`."""
 
     def __init__(self, first: int, depth: int, types: dict[int, str]) -> None:
         self.next = self.end = first
@@ -69,9 +69,9 @@ class _Walk:
         self._names = [_name(name) for name in tables.op_names]
         self.found: dict[str, set[str]] = {}
         tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
-        self._blocks(tables.cursor(IR), _Region(0, 0, {}), 1, None)
+        self._blocks(tables.cursor(IR), _TypedRegion(0, 0, {}), 1, None)
 
-    def _blocks(self, cursor: Cursor, region: _Region, count: int, body: set[str] | None) -> None:
+    def _blocks(self, cursor: Cursor, region: _TypedRegion, count: int, body: set[str] | None) -> None:
         """Read blocks. Two calls for a level of regions, no more: 256 levels fill half of Python's stack."""
         for _ in range(count):
             block = walk.Frame(0, cursor.end, cursor.end)
@@ -81,7 +81,7 @@ class _Walk:
             for _ in range(block.operations):
                 self._operation(cursor, region, body)
 
-    def _operation(self, cursor: Cursor, region: _Region, body: set[str] | None) -> None:
+    def _operation(self, cursor: Cursor, region: _TypedRegion, body: set[str] | None) -> None:
         """Read an operation with all that is in it; `body` gets the names of the operations in its body.
 
         `body` gets the names of what one with a body computes.
@@ -107,7 +107,7 @@ class _Walk:
         if regions:
             frame = walk.enter(cursor, tables, regions, isolated, region.depth)
             for _ in range(regions):
-                inner = _Region(0 if isolated else region.end, region.depth + 1, {} if isolated else region.types)
+                inner = _TypedRegion(0 if isolated else region.end, region.depth + 1, {} if isolated else region.types)
                 if blocks := cursor.count("blocks"):
                     inner.end = inner.next + cursor.varint("the number of values")
                     self._blocks(cursor, inner, blocks, inside)

@@ -192,7 +192,7 @@ def _check_options(file: str | None, folder: str | None, stated: Mapping[str, An
     of_an_archive = {"--list": stated["listed"], "--replace": stated["replace"]}
     of_one = {f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
     if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
-        other, where = ("--from", " artifacts.yaml can say it for one artifact.") if folder else ("--artifact", "")
+        other, where = ("--from", " Write it into artifacts.yaml, for one artifact.") if folder else ("--artifact", "")
         raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
 
 

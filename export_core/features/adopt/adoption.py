@@ -169,8 +169,8 @@ class Adoption:
             if not stored.is_adopted or not files.items() <= stored.files.items():
                 by = f"which {stored.test} wrote" if stored.test else "which has other files"
                 raise GoldenError(
-                    f"{candidate.file}: would replace the golden {golden.id}, {by}. Give this one another name, or say "
-                    f"that it may: --replace {stored.case}"
+                    f"{candidate.file}: would replace the golden {golden.id}, {by}. Give this one another name, or "
+                    f"allow that: --replace {stored.case}"
                 )
 
     def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:

@@ -70,8 +70,8 @@ def exported(model: Artifact, function: int, jax: str) -> Artifact:
     if not _OLDEST_CONVENTION <= call.version <= NEWEST or call.function_list or call.unknown:
         also = [*call.function_list, *(f"the unknown attribute {attribute}" for attribute in call.unknown)]
         raise GoldenError(
-            f"{name}: expected a function with calling convention {_OLDEST_CONVENTION} to {NEWEST} that calls none of "
-            f"TensorFlow's, found {', '.join([f'convention {call.version}', *also])}. {_ADD}"
+            f"{name}: expected a function with calling convention {_OLDEST_CONVENTION} to {NEWEST} that calls no "
+            f"function of TensorFlow, found {', '.join([f'convention {call.version}', *also])}. {_ADD}"
         )
     several = len(call.platforms) > 1
     in_avals, out_avals = _avals_of(module, name, number, several=several)

@@ -271,7 +271,8 @@ class ChangedCell(msgspec.Struct, frozen=True):
     direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
     days: int  # The days between the two build dates.
     promised: bool  # Whether the reader is inside the window of the writer.
-    promised_until: datetime.date  # The last build date of a reader in this direction that is promised.
+    promised_until: datetime.date
+    """The last build date of a reader in this direction that is promised: in forward direction the earliest day."""
     then: CellState | None  # Its state in the baseline; null for a cell that only the new run has.
     now: CellState | None  # Its state in the new run; null for a cell that only the baseline has.
     other_golden: bool  # The golden of that name is not the same in both runs.

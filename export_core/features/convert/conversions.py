@@ -86,10 +86,11 @@ def check_targets(targets: Sequence[ConversionTarget], out: str) -> None:
                 check_output(file)
             if os.path.lexists(beside) and not is_record(beside):
                 raise ConversionError(
-                    f"{beside}: expected the record of a conversion, found another file, which stays. Write elsewhere."
+                    f"{beside}: expected the record of a conversion, found another file, which is not replaced. Choose "
+                    "another --output."
                 )
         elif golden := golden_around(target.path):
-            raise ConversionError(f"--output {out}: is in the golden {golden}, into which nothing is written.")
+            raise ConversionError(f"--output {out}: is in the golden {golden}, which is not changed. Name another.")
 
 
 @dataclass(frozen=True)
@@ -203,8 +204,8 @@ class Conversions:
 
 def _taken(path: Path, name: str) -> ConversionError:
     return ConversionError(
-        f"{path}: expected nothing there, found another file or golden, which stays. Write elsewhere, or say that it "
-        f"may be replaced: --replace {shlex.quote(name)}"
+        f"{path}: expected nothing there, found another file or golden. Choose another --output, or allow that "
+        f"it is replaced: --replace {shlex.quote(name)}"
     )
 
 

@@ -160,7 +160,8 @@ def _reader_names(readers: str, policy: Policy) -> list[str]:
     named = comma_separated(readers)
     if not named:
         raise click.UsageError("--for expects a reader, such as --for 0.9.2 or --for tensorflow==2.18.1.")
-    targets = {target.name: target.release for target in policy.deployed}
+    # Settings change nothing of what a jaxlib reads; of another runtime they are a part of its name.
+    targets = {target.name: target.jaxlib or target.release for target in policy.deployed}
     names = dict.fromkeys(targets.get(name, name) for name in named)
     if unknown := [name for name in names if name.isalpha() and not names_runtime(name)]:
         raise click.UsageError(

@@ -107,7 +107,7 @@ class _Target:
     def fitted(self, envelope: Envelope) -> Envelope:
         """Return an envelope without its VJP, whose fields are those of the format."""
         if self.number < WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
-            raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format counts 32,767")
+            raise ConversionRefused(f"it is for {envelope.nr_devices} devices, and the reader's format has up to 32767")
         checks = envelope.disabled_checks
         if self.number >= INDICES and any(check.kind == "shape_assertions" for check in checks):
             checks = tuple(check for check in checks if check.kind != "shape_assertions")
@@ -125,8 +125,8 @@ class _Target:
     def _convention(self, version: int) -> int:
         if version < _OLDEST_CONVENTION:
             raise ConversionRefused(
-                f"its calling convention is {version}: tokens and global constants are other arguments of `main` there "
-                f"than since {_OLDEST_CONVENTION}"
+                f"its calling convention is {version}: before {_OLDEST_CONVENTION}, `main` gets tokens and global "
+                f"constants by other arguments"
             )
         if version == self.newest_convention + 1 == 10:
             # jax writes the same module for both. 10 adds only that a caller learns whether Shardy partitions it.

@@ -53,7 +53,7 @@ def run_program(
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise ConversionRefused(f"{jaxlib} did not finish it within {SECONDS:g} s") from None
+            raise ConversionRefused(f"{jaxlib} did not rewrite or export it within {SECONDS:g} s") from None
         except OSError as error:
             raise ConversionRefused(f"{jaxlib} cannot be started: {error}") from None
         try:
@@ -66,7 +66,7 @@ def run_program(
             stopped = f"died by {signal_name(-ended.returncode)}" if ended.returncode < 0 else last_line
             raise ConversionRefused(f"{jaxlib} did not rewrite it: {stopped or error}") from None
         except msgspec.MsgspecError as error:
-            raise ConversionRefused(f"{jaxlib} gave an answer that cannot be read: {error}") from None
+            raise ConversionRefused(f"{jaxlib} wrote a result that cannot be read: {error}") from None
 
 
 class ModuleRewriter:

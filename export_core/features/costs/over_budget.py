@@ -96,7 +96,7 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
 def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
     """Return what a cell lacks for a limit; empty where it lacks nothing."""
     if cost_of(result, limit.figure) is None:
-        return f"the compiler says no {limit.figure} of them"
+        return f"the compiler reports no {limit.figure} of them"
     if limit.key == GROWTH and cost_of(writer, limit.figure) is None:
         return f"no {limit.figure} in the releases of their goldens' writers"
     return ""

@@ -64,7 +64,7 @@ def problems(key: Key, budget: Budget) -> Problems:
         yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."
     for number, reader in enumerate(budget.readers):
         if reader[0].isalpha():  # no version of jaxlib begins so
-            found = f"found {reader!r}: other runtimes say no costs, and no budget measures them"
+            found = f"found {reader!r}: other runtimes report no costs, and no budget applies to them"
             yield (*key, "readers", number), f"expected a jaxlib version or a glob of them, {found}."
     for name, value in limits.items():
         least = 1 if name == "max_growth" else 0

@@ -73,7 +73,7 @@ class Subject:
         return f"{self.file} ({golden})" if self.file and golden else self.file or golden
 
 
-class Answer(StrEnum):
+class DeployAnswer(StrEnum):
     """Whether an artifact runs in a deployment target."""
 
     YES = "yes"  # A stored result shows that it does.
@@ -91,7 +91,7 @@ class Deployment(msgspec.Struct, frozen=True):
     target: str  # The name of the deployment target.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     platform: str  # Its platform.
-    answer: Answer  # Whether it runs there.
+    answer: DeployAnswer  # Whether it runs there.
     why: str  # What shows it, in words.
     shown_by: str
     """`results` of a stored run, the `forecast` from the bytes of the artifact, or the `policy`, of a pattern."""
@@ -171,9 +171,9 @@ def deployability(
         for pattern, own in unmatched:
             if own == target:
                 where = target.name, target.release, target.platform
-                answers.append(Deployment(pattern.pattern, *where, Answer.UNKNOWN, pattern.text, "policy"))
+                answers.append(Deployment(pattern.pattern, *where, DeployAnswer.UNKNOWN, pattern.text, "policy"))
     given = {answer.answer for answer in answers}
-    exit_code = 1 if Answer.NO in given else 3 if Answer.UNKNOWN in given else 0
+    exit_code = 1 if DeployAnswer.NO in given else 3 if DeployAnswer.UNKNOWN in given else 0
     goldens = {subject.golden.id: subject.golden for subject, _ in pairs if subject.golden}
     accepted = accepted_in(goldens.values(), question.policy)
     return Deployability(as_of, answers, _upgrades(answers, targets, question.calendar), exit_code, accepted=accepted)
@@ -181,20 +181,24 @@ def deployability(
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> Deployment:
     answer, why, result = _answer(subject, target, question)
-    around = _around(subject, target, question) if answer is Answer.NO else ("", "", False)
+    around = _around(subject, target, question) if answer is DeployAnswer.NO else ("", "", False)
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
     named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
-    return Deployment(*named, answer, why, shown_by, *around, run if answer is Answer.UNKNOWN else "")
+    return Deployment(*named, answer, why, shown_by, *around, run if answer is DeployAnswer.UNKNOWN else "")
 
 
-def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[Answer, str, Result | None]:
+def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[DeployAnswer, str, Result | None]:
     """Return the answer with its reason, and the stored result that gives it."""
     result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
-        return Answer.YES, f"it ran in {title_of(target.release)}{_shown_by_outputs(subject, target, question)}", result
+        return (
+            DeployAnswer.YES,
+            f"it ran in {title_of(target.release)}{_shown_by_outputs(subject, target, question)}",
+            result,
+        )
     reader = find_reader(target.release, question.terms, question.calendar)
     check = check_load(subject.artifact, question.terms, reader, target.platform)
     foreseen = forecast(subject.artifact, reader, target.platform)
@@ -204,25 +208,25 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
         known = f", known as: {issue.title}{fixed}" if issue else ""
         # The runtime's own message does not explain how to export for it; the reasons of its facts do.
         reasons = "".join(f"; {reason}" for reason in check.reasons if target.reader and check.loads is False)
-        return Answer.NO, f"{result.verdict} in {result.ending}{known}{reasons}", result
+        return DeployAnswer.NO, f"{result.verdict} in {result.ending}{known}{reasons}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
-        return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
+        return DeployAnswer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
     if check.loads is False:
-        return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
+        return DeployAnswer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
     if target.reader and check.unpromised:
-        return Answer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
+        return DeployAnswer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
     if foreseen.spoiled.answer == NO:
-        return Answer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
+        return DeployAnswer.NO, f"{foreseen.in_words}: {_reasons(foreseen)}", None
     if result is not None and result.flaky:
-        return Answer.UNKNOWN, f"it ran in {title_of(target.release)}, and not each time: it {result.flaky}", None
+        return DeployAnswer.UNKNOWN, f"it ran in {title_of(target.release)}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
-        return Answer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
+        return DeployAnswer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
     how = f"may load ({'; '.join(doubts)})" if doubts else "should load"
     condition = "" if doubts else _reasons(foreseen)
     known = f" ({condition})" if condition else ""
-    return Answer.UNKNOWN, f"it {how}{known}, and no stored result shows that it runs", None
+    return DeployAnswer.UNKNOWN, f"it {how}{known}, and no stored result shows that it runs", None
 
 
 def _reasons(known: Forecast) -> str:
@@ -267,7 +271,7 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     own = stored[target.release]
     by_loading = own is None or own.stage in _LOADING
     issue = question.issues.get(own.upstream) if own else None
-    fixed_on = built[issue.mended_in] if issue and issue.mended_in in built else None
+    fixed_on = built_on(issue.mended_in, question.calendar) if issue and issue.mended_in else None
 
     def works(version: str) -> bool | None:
         result = stored[version]
@@ -288,11 +292,12 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
 
 def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
     """Return the releases of what runs in a target, by name as a reader, oldest build first, with their build dates."""
+    own = parts_of(target.release)[2]
     if target.reader:
-        runtime, (*_, own) = runtime_of(target.reader), parts_of(target.reader)
+        runtime = runtime_of(target.reader)
         return {f"{runtime.name}=={version}{own}": entry.built for version, entry in runtime.known(calendar).items()}
     versions = {*calendar.versions(), target.jaxlib}
-    return {version: calendar.built(version) for version in sorted(versions, key=calendar.built)}
+    return {f"{version}{own}": calendar.built(version) for version in sorted(versions, key=calendar.built)}
 
 
 def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
@@ -300,7 +305,7 @@ def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget]
     upgrades = []
     built = {target.name: built_on(target.release, calendar) or datetime.date.max for target in targets}
     for target in sorted(targets, key=lambda target: (built[target.name], target.name)):
-        if own := [answer for answer in answers if answer.target == target.name and answer.answer is Answer.NO]:
+        if own := [answer for answer in answers if answer.target == target.name and answer.answer is DeployAnswer.NO]:
             releases = [answer.upgrade_to for answer in own]
             built_last = [*_releases(target, calendar)].index
             to = max(releases, key=built_last) if all(releases) else ""
@@ -484,8 +489,9 @@ def target_findings(run: Run) -> Iterator[Finding]:
         where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
         if not target.cells:
-            works = "no cell of it was in this run"
-            if not any(problem.startswith(target.no_cell) for problem in run.summary.uncovered):
+            is_shard = run.summary.shard is not None
+            works = f"no cell of it was in {'this shard' if is_shard else 'this run'}"
+            if not (is_shard or any(problem.startswith(target.no_cell) for problem in run.summary.uncovered)):
                 works += "; `jaxexport matrix --readers deployed` runs them"
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")
@@ -511,7 +517,7 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
     for command in dict.fromkeys(answer.run for answer in deployability.answers if answer.run):
         yield f"{'run':<{_LABEL + 2}}{plain_text(command)}"
     counts = Counter(str(answer.answer) for answer in deployability.answers)
-    counted = counts_line({name: counts[name] for name in Answer if counts[name]})
+    counted = counts_line({name: counts[name] for name in DeployAnswer if counts[name]})
     word = {0: "YES", 1: "NO", 3: "UNKNOWN"}[deployability.exit_code]
     old = f"; {deployability.old_calendar}" if deployability.old_calendar else ""
     yield f"{word}: {counted}{old}. As of {deployability.as_of}, exit code {deployability.exit_code}."

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={"forecast": "forecast_command:forecast"},
     schemas={
         "forecast": (
-            "forecast:Forecast",
+            "forecast:DaysAhead",
             "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",
         )
     },

@@ -121,7 +121,7 @@ class ForecastDay(msgspec.Struct, frozen=True):
     release: Obligations  # What a jaxlib built on that day must do.
 
 
-class Forecast(msgspec.Struct, frozen=True):
+class DaysAhead(msgspec.Struct, frozen=True):
     """What `jaxexport forecast --json` prints: the days ahead on which something happens."""
 
     as_of: datetime.date  # The first day.
@@ -144,7 +144,7 @@ def forecast(
     as_of: datetime.date,
     days: int,
     deployed: Sequence[str] = (),
-) -> Forecast:
+) -> DaysAhead:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
     `deployed` are releases in use beside those of the policy, of jaxlib or another runtime, or targets of the policy,
@@ -152,7 +152,7 @@ def forecast(
     """
     calendar = calendar.as_of(as_of)
     targets = {target.name: target for target in policy.deployed}
-    named = [targets[name].release if name in targets else name for name in deployed]
+    named = [targets[name].jaxlib or targets[name].release if name in targets else name for name in deployed]
     versions = [name for name in named if "==" not in name]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
     # As if the policy named all of them: what is retained and retired depends on them too. Targets have an end anyway.
@@ -163,7 +163,7 @@ def forecast(
     built = (target.release for target in policy.targets_on(as_of))
     runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
-    return Forecast(
+    return DaysAhead(
         as_of=as_of,
         until=until,
         goldens=len(goldens),
@@ -358,7 +358,8 @@ def foreseen_readers(
     read: dict[str, Artifact] = {}
     for name in names:
         promise = _promise_of(name, calendar) if "==" in name else None
-        reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
+        reader = find_reader(name, terms, calendar)
+        own = [target for target in targets if name in (target.release, target.jaxlib)]
         # The window of a jaxlib needs no artifact: a missing file is no error here.
         needed = [golden for golden in goldens if "==" in name or golden.artifact.is_file()]
         here = [golden for golden in needed if _has_to_run(golden, own)]
@@ -396,7 +397,7 @@ def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:
 # --- the text ---------------------------------------------------------------------------------------------------------
 
 
-def forecast_lines(forecast: Forecast) -> Iterator[str]:
+def forecast_lines(forecast: DaysAhead) -> Iterator[str]:
     """Yield each day on which something happens, and the obligations of a release where they have changed."""
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"

@@ -12,8 +12,8 @@ from export_core.run.run import Run
 
 WRONG_FORECAST = FindingKind("FORECAST", 8, "bold yellow")
 _TO_DO = (
-    "Tell the maintainers of pytest-jaxexport, whose knowledge of this reader is not right. "
-    "Until then, a table that `known_issues` of the policy names can say it."
+    "Report this to the maintainers of pytest-jaxexport: its knowledge base is wrong about this reader. "
+    "Until it is corrected, add an entry to a table that `known_issues` of the policy names."
 )
 
 

@@ -165,7 +165,7 @@ def _rows(facts: Inspection) -> _Rows:
 
 
 def _rows_of_saved_model(facts: Inspection) -> _Rows:
-    from export_core.features.inspect.saved_model import PROMISED, about_call
+    from export_core.features.inspect.saved_model_screen import PROMISED, about_call
 
     model = facts.saved_model
     assert model is not None
@@ -457,7 +457,7 @@ def audit_text(
         (problems if known.reader.release.runtime else notes).extend(_known_failures(known, calls))
     lines = [f"{artifact.name}: {_audit_summary(findings, problems)}, {_audited_writer(artifact, written_by)}"]
     if artifact.saved_model is not None:
-        from export_core.features.inspect.saved_model import PROMISED
+        from export_core.features.inspect.saved_model_screen import PROMISED
 
         lines += [f"  note  promised {PROMISED[0]}"]
     elif artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up

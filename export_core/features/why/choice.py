@@ -86,7 +86,7 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
     for name, word in words.items():
         option = getattr(asked, name)
         if word and option and word != option:
-            raise WhyError(f"--{name} {option}: the cell already says {word}. Leave out one of them.")
+            raise WhyError(f"--{name} {option}: the name of the cell has {word}. Leave out one of them.")
     reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
     return replace(asked, cell=golden, reader=reader, platform=platform)
 

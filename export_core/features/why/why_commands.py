@@ -273,7 +273,7 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
         f"{last.seconds:g} s"
     )
     names = [f"{name} × {count}" if count > 1 else name for name, count in Counter(program.names).items()]
-    echo(f"  {', '.join(names) or 'none is left: it is not the module that fails, but what is around it'}")
+    echo(f"  {', '.join(names) or 'none is left: the failure comes from outside the module'}")
     if reduction.units:
         apart = f"{reduction.units:.3g} units in the last place of the largest element"
         echo(f"its outputs differ from those of jaxlib {reduction.second} by {apart}")

@@ -258,7 +258,7 @@ def time_limit(seconds: float | None) -> Any:
         yield
         return
     if seconds <= 0:
-        raise TimeoutError("other variants have taken the time")
+        raise TimeoutError("other variants used up the time limit")
     # As long again: the limit of all is not that of one.
     signal.setitimer(signal.ITIMER_REAL, seconds + LONGEST_LIMITED)
     try:
@@ -577,4 +577,5 @@ def configure(x64: bool, devices: int) -> None:
     if "jax_num_cpu_devices" in jax.config.values:  # since 0.5.0
         jax.config.update("jax_num_cpu_devices", devices)
     else:  # until 0.4.38 only XLA knows such a setting, and reads it when the client starts
-        os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d" % devices
+        flags = os.environ.get("XLA_FLAGS", "").split()
+        os.environ["XLA_FLAGS"] = " ".join([*flags, "--xla_force_host_platform_device_count=%d" % devices])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from studies.corpus.programs.normal import normal, whole
+from studies.corpus.programs.inputs import integers, normal
 
 HEADS, LENGTH, SIZE = 8, 128, 64
 x = normal(0, LENGTH, SIZE)
@@ -117,7 +117,7 @@ def test_decoding_with_a_cache(export_golden):
         start = (0, jnp.zeros(32, jnp.int32).at[:8].set(prompt), jnp.zeros((32, SIZE)), jnp.zeros((32, SIZE)))
         return jax.lax.while_loop(more, step, start)[1:]
 
-    export_golden(jax.jit(decode), whole(0, vocabulary, 8), seed)
+    export_golden(jax.jit(decode), integers(0, 8, high=vocabulary), seed)
 
 
 def layer(params, x):
@@ -198,7 +198,7 @@ def test_language_model_loss(export_golden):
         logits = jax.nn.log_softmax(normalized(hidden[:, :-1]) @ embed.T)
         return -jnp.take_along_axis(logits, tokens[:, 1:, None], -1).mean((1, 2))
 
-    export_golden(jax.jit(loss), normal(3, SIZE), whole(1, 1000, 4, 64), seed)
+    export_golden(jax.jit(loss), normal(3, SIZE), integers(1, 4, 64, high=1000), seed)
 
 
 @pytest.mark.export_compat(symbolic_shapes=("b, l, 64", None), vjp_order=1)

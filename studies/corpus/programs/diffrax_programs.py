@@ -1,91 +1,80 @@
-"""Diffrax, Lineax, Optimistix: equations at real sizes. A check that fails makes their outputs NaN."""
+"""Diffrax: differential equations; solutions are Equinox modules."""
 
 import os
 
-os.environ["EQX_ON_ERROR"] = "nan"  # else a check calls back into Python, which no artifact can contain
+os.environ.setdefault("EQX_ON_ERROR", "nan")  # else a check calls back into Python, which no artifact can contain
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-import lineax
 import numpy as np
-import optimistix
 import pytest
 
-from studies.corpus.programs.normal import normal
+from studies.corpus.programs.inputs import normal
+
+start, rates = np.array([1.0, 1.0], np.float32), np.array([1.5, 1.0, 1.0, 3.0], np.float32)
 
 
-def solve(y, rates, solver, steps=diffrax.PIDController(rtol=1e-3, atol=1e-5)):  # noqa: B008
+def solve(y, rates, solver, throw=False):
+    """Predators and prey."""
+
     def slope(t, y, rates):
         return jnp.stack([y[0] * (rates[0] - rates[1] * y[1]), y[1] * (rates[2] * y[0] - rates[3])])
 
-    saved = diffrax.SaveAt(ts=jnp.linspace(0.0, 4.0, 32))
     return diffrax.diffeqsolve(
         *(diffrax.ODETerm(slope), solver, 0.0, 4.0, 0.05, y),
         args=rates,
-        saveat=saved,
-        stepsize_controller=steps,
+        saveat=diffrax.SaveAt(ts=jnp.linspace(0.0, 4.0, 32)),
+        stepsize_controller=diffrax.PIDController(rtol=1e-3, atol=1e-5),
         max_steps=256,
-        throw=False,
+        throw=throw,
     ).ys
 
 
-starts = np.array([1.0, 1.0], np.float32), np.array([1.5, 1.0, 1.0, 3.0], np.float32)
-
-
-@pytest.mark.export_compat(vjp_order=1)
-def test_ode_solve(export_golden):
-    export_golden(jax.jit(lambda y, rates: solve(y, rates, diffrax.Tsit5())), *starts)
-
-
 @pytest.mark.export_compat
-def test_stiff_ode_solve(export_golden):
+def test_forward(export_golden):
     """An implicit method: a nonlinear solve in each step."""
-    export_golden(jax.jit(lambda y, rates: solve(y, rates, diffrax.Kvaerno5())), *starts)
+    export_golden(jax.jit(lambda y, rates: solve(y, rates, diffrax.Kvaerno5())), start, rates)
+
+
+@pytest.mark.export_compat(vjp_order=1)
+def test_gradient(export_golden):
+    export_golden(jax.jit(lambda y, rates: solve(y, rates, diffrax.Tsit5())), start, rates)
 
 
 @pytest.mark.export_compat
-def test_batch_of_ode_solves(export_golden):
-    batch = 1 + np.abs(normal(0, 16, 2, scale=0.3))
-    export_golden(jax.jit(jax.vmap(lambda y, rates: solve(y, rates, diffrax.Dopri5()), (0, None))), batch, starts[1])
-
-
-@pytest.mark.export_compat(vjp_order=1)
-def test_linear_solve_by_gmres(export_golden):
-    def solve(a, b):
-        operator = lineax.MatrixLinearOperator(a + 12 * jnp.eye(48))
-        return lineax.linear_solve(operator, b, lineax.GMRES(1e-5, 1e-5, restart=20), throw=False).value
-
-    export_golden(jax.jit(solve), normal(0, 48, 48), normal(1, 48))
-
-
-@pytest.mark.export_compat(vjp_order=1)
-def test_fixed_point(export_golden):
-    """A deep equilibrium layer: 64 numbers, the gradient by the implicit function."""
-
-    def layer(w, x):
-        solver = optimistix.FixedPointIteration(1e-5, 1e-5)
-        start = jnp.zeros(64)
-        found = optimistix.fixed_point(
-            lambda z, _: jnp.tanh(w @ z + x), solver, start, max_steps=64, throw=False, adjoint=ADJOINT
+def test_random_key(export_golden):
+    def noisy(y, key):
+        path = diffrax.VirtualBrownianTree(0.0, 1.0, tol=1e-2, shape=(2,), key=key)
+        terms = diffrax.MultiTerm(
+            diffrax.ODETerm(lambda t, y, args: -y),
+            diffrax.ControlTerm(lambda t, y, args: 0.1 * jnp.eye(2), path),
         )
-        return found.value
+        return diffrax.diffeqsolve(terms, diffrax.Euler(), 0.0, 1.0, 0.05, y, max_steps=32, throw=False).ys
 
-    export_golden(jax.jit(layer), normal(0, 64, 64, scale=0.04), normal(1, 64))
+    export_golden(jax.jit(noisy), start, jax.random.key(1))
 
 
-ADJOINT = optimistix.ImplicitAdjoint(linear_solver=lineax.GMRES(1e-5, 1e-5, restart=20))
+@pytest.mark.export_compat(symbolic_shapes=("b, 2", None))
+def test_symbolic_batch(export_golden):
+    batch = 1 + np.abs(normal(0, 16, 2, scale=0.3))
+    solutions = jax.jit(jax.vmap(lambda y, rates: solve(y, rates, diffrax.Dopri5()), (0, None)))
+    export_golden(solutions, batch, rates).also(batch[:3], rates)
 
 
 @pytest.mark.export_compat
-def test_minimum_by_bfgs(export_golden):
-    """Rosenbrock's function of twelve variables, 40 steps at most."""
+def test_model_argument(export_golden):
+    field = eqx.nn.MLP(2, 2, 4, 1, key=jax.random.key(0))
 
-    def rosenbrock(y, scale):
-        return jnp.sum(scale * (y[1:] - y[:-1] ** 2) ** 2 + (1 - y[:-1]) ** 2)
+    @eqx.filter_jit
+    def neural_ode(field, y):
+        term = diffrax.ODETerm(lambda t, y, args: args(y))
+        return diffrax.diffeqsolve(term, diffrax.Heun(), 0.0, 1.0, 0.1, y, args=field, max_steps=16, throw=False)
 
-    def find(y, scale):
-        solver = optimistix.BFGS(1e-4, 1e-4)
-        return optimistix.minimise(rosenbrock, solver, y, scale, max_steps=40, throw=False).value
+    export_golden(neural_ode, field, start)
 
-    export_golden(jax.jit(find), np.full(12, 0.5, np.float32), np.float32(2.0))
+
+@pytest.mark.export_compat
+def test_throw(export_golden):
+    export_golden(jax.jit(lambda y: solve(y, rates, diffrax.Tsit5(), throw=True)), start)

@@ -7,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 
-from studies.corpus.programs.normal import normal, whole
+from studies.corpus.programs.inputs import integers, normal
 
 
 @pytest.mark.export_compat(vjp_order=1)
@@ -34,7 +34,7 @@ def test_training_step(export_golden):
         return value, eqx.apply_updates(model, updates), state
 
     state = optimizer.init(eqx.filter(model, eqx.is_array))
-    export_golden(step, model, state, normal(0, 32, 32), whole(1, 10, 32))
+    export_golden(step, model, state, normal(0, 32, 32), integers(1, 32, high=10))
 
 
 @pytest.mark.export_compat(vjp_order=1)
@@ -81,5 +81,5 @@ def test_losses(export_golden):
             optax.sigmoid_focal_loss(logits, jax.nn.sigmoid(other)),
         )
 
-    arguments = normal(0, 4, 40, 16), normal(1, 4, 40, 16), 1 + whole(2, 15, 4, 10), np.zeros((4, 40), np.float32)
-    export_golden(jax.jit(losses), *arguments)
+    labels, paddings = 1 + integers(2, 4, 10, high=15), np.zeros((4, 40), np.float32)
+    export_golden(jax.jit(losses), normal(0, 4, 40, 16), normal(1, 4, 40, 16), labels, paddings)

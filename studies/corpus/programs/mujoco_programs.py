@@ -1,4 +1,4 @@
-"""MuJoCo MJX: steps of a two-link arm and of a ball on a plane, with contacts; their gradients."""
+"""MuJoCo MJX: models and states are dataclasses of many arrays. A two-link arm, and a ball on a plane."""
 
 import jax
 import jax.numpy as jnp
@@ -31,22 +31,48 @@ BALL = f"""
 </mujoco>"""
 
 
+angles, speeds = np.array([0.3, -0.2], np.float32), np.array([0.5, 0.1], np.float32)
+torques = np.linspace(-0.4, 0.4, 8, dtype=np.float32).reshape(4, 2)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return mjx.put_model(mujoco.MjModel.from_xml_string(ARM))
+
+
 def steps(model, count, qpos, qvel, ctrl):
     data = mjx.make_data(model).replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
     data = jax.lax.scan(lambda data, _: (mjx.step(model, data), None), data, None, length=count)[0]
     return data.qpos, data.qvel, data.xpos
 
 
-@pytest.mark.export_compat(vjp_order=1)
-def test_arm(export_golden):
-    model = mjx.put_model(mujoco.MjModel.from_xml_string(ARM))
-    arguments = [np.array(pair, np.float32) for pair in ([0.3, -0.2], [0.5, 0.1], [0.4, -0.3])]
-    export_golden(jax.jit(lambda *arguments: steps(model, 5, *arguments)), *arguments)
-
-
 @pytest.mark.export_compat
-def test_ball_with_contact(export_golden):
+def test_forward(export_golden):
+    """The ball touches the plane."""
     model = mjx.put_model(mujoco.MjModel.from_xml_string(BALL))
     place = np.array([0, 0, 0.099, 1, 0, 0, 0], np.float32)
     speed = np.array([0.3, 0, -0.2, 0, 1, 0], np.float32)
     export_golden(jax.jit(lambda *arguments: steps(model, 4, *arguments, jnp.zeros(0))), place, speed)
+
+
+@pytest.mark.export_compat(vjp_order=1)
+def test_gradient(export_golden, model):
+    export_golden(jax.jit(lambda *arguments: steps(model, 5, *arguments)), angles, speeds, torques[0])
+
+
+@pytest.mark.export_compat
+def test_random_key(export_golden, model):
+    def explore(torque, key):
+        return steps(model, 1, angles, speeds, torque + 0.1 * jax.random.normal(key, (2,)))
+
+    export_golden(jax.jit(explore), torques[0], jax.random.key(1))
+
+
+@pytest.mark.export_compat(symbolic_shapes="b, 2")
+def test_symbolic_batch(export_golden, model):
+    export_golden(jax.jit(jax.vmap(lambda torque: steps(model, 1, angles, speeds, torque))), torques).also(torques[:3])
+
+
+@pytest.mark.export_compat
+def test_model_argument(export_golden, model):
+    export_golden(jax.jit(mjx.step), model, mjx.make_data(model))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from studies.corpus.programs.normal import normal, whole
+from studies.corpus.programs.inputs import integers, normal
 
 NHWC = ("NHWC", "HWIO", "NHWC")
 
@@ -179,8 +179,8 @@ def test_graph_attention(export_golden):
     export_golden(
         jax.jit(layer),
         normal(0, 256, 32),
-        whole(1, 256, 1024),
-        whole(2, 256, 1024),
+        integers(1, 1024, high=256),
+        integers(2, 1024, high=256),
         normal(3, 32, 32, scale=0.2),
         normal(4, 64, scale=0.3),
     )
@@ -195,7 +195,7 @@ def test_quantized_product(export_golden):
         product = jax.lax.dot_general(left, right, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32)
         return product, product * row * column
 
-    row, column = np.full((64, 1), 1 / 32, np.float32), np.exp2(-5 - whole(2, 3, 96)).astype(np.float32)
+    row, column = np.full((64, 1), 1 / 32, np.float32), np.exp2(-5 - integers(2, 96, high=3)).astype(np.float32)
     export_golden(jax.jit(dense), normal(0, 64, 128), normal(1, 128, 96), row, column)
 
 

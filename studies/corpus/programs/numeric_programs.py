@@ -7,7 +7,7 @@ import pytest
 from jax.experimental import sparse
 from jax.experimental.ode import odeint
 
-from studies.corpus.programs.normal import normal, whole
+from studies.corpus.programs.inputs import integers, normal
 
 
 @pytest.mark.export_compat(vjp_order=1)
@@ -189,7 +189,7 @@ def test_sparse_product(export_golden):
     def product(data, indices, x):
         return sparse.BCOO((data, indices), shape=(256, 128)) @ x
 
-    indices = np.stack([whole(0, 256, 1500), whole(1, 128, 1500)], -1)
+    indices = np.stack([integers(0, 1500, high=256), integers(1, 1500, high=128)], -1)
     export_golden(jax.jit(product), normal(2, 1500), indices, normal(3, 128, 8))
 
 

@@ -6,7 +6,7 @@ import jaxlib.version
 import numpy as np
 import pytest
 
-from studies.corpus.programs.normal import normal, whole
+from studies.corpus.programs.inputs import integers, normal
 
 
 @pytest.mark.export_compat(vjp_order=1)
@@ -55,7 +55,8 @@ def test_ctc_loss(export_golden):
         ends = jnp.take_along_axis(alphas[-1], jnp.stack([2 * lengths, 2 * lengths - 1], -1), 1)
         return -jax.nn.logsumexp(ends, -1)
 
-    export_golden(jax.jit(loss), normal(0, 4, 64, 20), 1 + whole(1, 19, 4, 12), np.array([12, 9, 5, 3], np.int32))
+    labels, lengths = 1 + integers(1, 4, 12, high=19), np.array([12, 9, 5, 3], np.int32)
+    export_golden(jax.jit(loss), normal(0, 4, 64, 20), labels, lengths)
 
 
 @pytest.mark.export_compat(vjp_order=1)
@@ -71,7 +72,7 @@ def test_hidden_markov_model(export_golden):
 
         return jax.nn.logsumexp(jax.lax.associative_scan(joined, steps), (1, 2))
 
-    export_golden(jax.jit(likelihood), normal(0, 6, 6), normal(1, 6, 10), whole(2, 10, 64))
+    export_golden(jax.jit(likelihood), normal(0, 6, 6), normal(1, 6, 10), integers(2, 64, high=10))
 
 
 @pytest.mark.export_compat
@@ -108,7 +109,7 @@ def test_sorting_by_several_keys(export_golden):
         sums = jnp.zeros(64).at[keys].add(jnp.round(values * 8) / 8)
         return first, second, third, unique, counts, sums, jax.lax.top_k(values, 9), jnp.histogram(values, 16)[0]
 
-    export_golden(jax.jit(arrange), whole(0, 64, 2000), normal(1, 2000))
+    export_golden(jax.jit(arrange), integers(0, 2000, high=64), normal(1, 2000))
 
 
 @pytest.mark.export_compat
@@ -186,7 +187,7 @@ def test_hamiltonian_trajectory(export_golden):
 
 @pytest.mark.export_compat
 def test_edit_distance(export_golden):
-    """Of two texts of 64 letters, diagonal by diagonal in integers."""
+    """The distance of two texts of 64 letters, in integers."""
 
     def distance(a, b):
         def row(before, letter):
@@ -203,7 +204,7 @@ def test_edit_distance(export_golden):
 
         return jax.lax.scan(row, (jnp.int32(0), jnp.arange(65)), a)
 
-    export_golden(jax.jit(distance), whole(0, 4, 64), whole(1, 4, 64))
+    export_golden(jax.jit(distance), integers(0, 64, high=4), integers(1, 64, high=4))
 
 
 @pytest.mark.export_compat
@@ -217,7 +218,7 @@ def test_cellular_automaton(export_golden):
 
         return jax.lax.fori_loop(0, 30, step, grid)
 
-    export_golden(jax.jit(live), whole(0, 2, 64, 64).astype(np.uint8))
+    export_golden(jax.jit(live), integers(0, 64, 64, high=2).astype(np.uint8))
 
 
 @pytest.mark.export_compat(vjp_order=1)

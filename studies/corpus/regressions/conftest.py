@@ -6,7 +6,7 @@ gives a wrong answer itself, or cannot compile a program, writes no golden of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +50,3 @@ def right_golden(export_golden: Callable[..., Any]) -> Callable[..., None]:
                 pytest.skip(f"jaxlib {jaxlib.__version__} gives a wrong answer itself: no golden")
 
     return export
-
-
-@pytest.fixture
-def x64() -> Iterator[None]:
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)

@@ -179,7 +179,7 @@ def test_a_file_in_the_output_folder_needs_replace(convert, tmp_path):
     there = tmp_path / "out" / "mlp.jaxexport"
     there.write_bytes(NEW.read_bytes())
     ended = convert(OLD, "-o", "out", code=2)
-    assert "expected nothing there, found another file or golden, which stays" in ended.err
+    assert "expected nothing there, found another file or golden. Choose another --output" in ended.err
     assert "--replace out/mlp.jaxexport" in ended.err
     assert there.read_bytes() == NEW.read_bytes()
     assert convert(OLD, "-o", "out", "--replace", "out/mlp.jaxexport").code == 3

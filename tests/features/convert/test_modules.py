@@ -33,10 +33,10 @@ def rewriter(monkeypatch, tmp_path, here):
         ("os.kill(os.getpid(), 11)", "died by signal 11"),
         ("raise ValueError('no such operation')", "no such operation"),
         ("sys.exit(0)", "did not rewrite it"),
-        ("open(folder + '/result.json', 'w').write('{')", "gave an answer that cannot be read"),
+        ("open(folder + '/result.json', 'w').write('{')", "wrote a result that cannot be read"),
         ("open(folder + '/result.json', 'w').write('{\"refused\": \"an operation\"}')", "an operation"),
         ("open(folder + '/result.json', 'w').write('{}')", "did not rewrite it"),
-        ("time.sleep(60)", "did not finish it within 0.1 s"),
+        ("time.sleep(60)", "did not rewrite or export it within 0.1 s"),
     ],
 )
 def test_a_rewriter_that_dies_refuses_the_conversion(rewriter, monkeypatch, program, reason):

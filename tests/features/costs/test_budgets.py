@@ -125,7 +125,7 @@ def test_unmeasured_promised_cells_are_counted():
     bonus = result(case="t.bonus", judgement=Judgement.BONUS, promised=False)
     crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.crash")
     assert unmeasured([TWICE, bonus, crash], policy) == [
-        "p.yaml:3: max_fusions: 1 promised cell not measured: the compiler says no fusions of them.",
+        "p.yaml:3: max_fusions: 1 promised cell not measured: the compiler reports no fusions of them.",
         "p.yaml:3: max_growth: 1 promised cell not measured: no flops in the releases of their goldens' writers.",
     ]
 
@@ -162,7 +162,7 @@ def test_every_limit_loads_and_survives_a_json_round_trip(load):
         (
             "budgets:\n  - {max_flops: 1, readers: [tensorflow==2.21.0]}",
             ":2: budgets[0].readers[0]: expected a jaxlib version or a glob of them, found 'tensorflow==2.21.0': other "
-            "runtimes say no costs, and no budget measures them.",
+            "runtimes report no costs, and no budget applies to them.",
         ),
         ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", ":2: budgets[0].platforms[0]: expected one of cpu, cuda"),
     ],

@@ -16,7 +16,14 @@ from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, 
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
-from export_core.features.deploy.answers import Answer, Deployability, Question, Subject, deploy_lines, deployability
+from export_core.features.deploy.answers import (
+    Deployability,
+    DeployAnswer,
+    Question,
+    Subject,
+    deploy_lines,
+    deployability,
+)
 from export_core.goldens import Comparison, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS
@@ -173,7 +180,7 @@ def test_a_later_release_of_a_runtime_is_foreseen_as_upgrade():
     question = Question(load_calendar(), Terms(shipped_entries()), {}, {}, (), Path("results"))
     found = deployability([(Subject(own.read_artifact(), own), target)], question, day("2026-11-21"))
     (answer,), (upgrade,) = found.answers, found.upgrades
-    assert (answer.answer, answer.upgrade_to, answer.foreseen) == (Answer.NO, "tensorflow==2.20.0", True)
+    assert (answer.answer, answer.upgrade_to, answer.foreseen) == (DeployAnswer.NO, "tensorflow==2.20.0", True)
     assert (upgrade.jaxlib, upgrade.to) == ("tensorflow==2.18.1", "tensorflow==2.20.0")
     out = "\n".join(deploy_lines(found, 200))
     assert "the first later release in which it may run: tensorflow 2.20.0 (forecast)" in out
@@ -302,7 +309,7 @@ def test_an_artifact_too_new_to_load_is_a_no_without_a_run(ask):
     ended = ask(f"{CASE}/0.12.0.1-cpu", "all", "--json")
     found = msgspec.json.decode(ended.out, type=Deployability)
     assert {(each.answer, each.shown_by, each.upgrade_to, each.foreseen) for each in found.answers} == {
-        (Answer.NO, "forecast", "0.11.0", True)
+        (DeployAnswer.NO, "forecast", "0.11.0", True)
     }
     assert "cannot be loaded: jaxlib 0.9.2 has StableHLO" in found.answers[0].why
     assert [(each.target, each.to) for each in found.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
@@ -425,19 +432,21 @@ def test_stored_verdicts_decide_answers_and_exit_code(verdicts):
     question = Question(calendar, Terms(shipped_entries()), evidence, {}, (), Path("deploy"))
     targets = [DeploymentTarget(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
     found = deployability([(Subject(OLD, made), target) for target in targets], question, day("2026-11-22"))
-    works = {Verdict.PASS: Answer.YES, Verdict.CONVERTED: Answer.YES}
-    works |= {None: Answer.UNKNOWN, Verdict.COMPILED: Answer.UNKNOWN}
+    works = {Verdict.PASS: DeployAnswer.YES, Verdict.CONVERTED: DeployAnswer.YES}
+    works |= {None: DeployAnswer.UNKNOWN, Verdict.COMPILED: DeployAnswer.UNKNOWN}
     expected = [
-        works.get(verdict := verdicts.get(reader), Answer.UNKNOWN if verdict is Verdict.NOT_RUN else Answer.NO)
+        works.get(
+            verdict := verdicts.get(reader), DeployAnswer.UNKNOWN if verdict is Verdict.NOT_RUN else DeployAnswer.NO
+        )
         for reader in READERS
     ]
     assert [answer.answer for answer in found.answers] == expected
-    assert found.exit_code == (1 if Answer.NO in expected else 3 if Answer.UNKNOWN in expected else 0)
+    assert found.exit_code == (1 if DeployAnswer.NO in expected else 3 if DeployAnswer.UNKNOWN in expected else 0)
     for answer in found.answers:
         if answer.upgrade_to:
             assert calendar.built(answer.upgrade_to) > calendar.built(answer.jaxlib)
             assert verdicts[answer.upgrade_to] is Verdict.PASS, "its stage was past loading"
-        assert bool(answer.run) is (answer.answer is Answer.UNKNOWN)
+        assert bool(answer.run) is (answer.answer is DeployAnswer.UNKNOWN)
 
 
 def test_a_results_message_cannot_add_lines_to_the_output(ask):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from making import day, golden, manifest, result, run_of, write_golden
 
 from export_core.cli.app import jaxexport
-from export_core.features.forecast.forecast import EventKind, Forecast, forecast, forecast_lines, foreseen_line
+from export_core.features.forecast.forecast import DaysAhead, EventKind, forecast, forecast_lines, foreseen_line
 from export_core.features.forecast.windows_svg import windows_picture
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.policy import Policy
@@ -28,11 +28,11 @@ TODAY = day("2026-11-21")
 GOLDENS = [golden("a", "0.9.2"), golden("a", "0.12.0.1"), golden("b", "0.11.0"), golden("b", "0.12.0.1")]
 
 
-def look_ahead(goldens=GOLDENS, policy: Policy | None = None, when=TODAY, days=400, **options) -> Forecast:
+def look_ahead(goldens=GOLDENS, policy: Policy | None = None, when=TODAY, days=400, **options) -> DaysAhead:
     return forecast(goldens, policy or Policy(), CALENDAR, when, days, **options)
 
 
-def events(found: Forecast) -> list[tuple[str, str, str]]:
+def events(found: DaysAhead) -> list[tuple[str, str, str]]:
     return [(str(each.day), str(event.kind), event.subject) for each in found.days for event in each.events]
 
 
@@ -227,7 +227,7 @@ def test_obligations_change_only_on_listed_days(writers, when, back, forward, da
 OF_ONE_CASE = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
 
 
-def made(when: datetime.date = TODAY) -> Forecast:
+def made(when: datetime.date = TODAY) -> DaysAhead:
     return forecast(OF_ONE_CASE, Policy(), load_calendar(), when, 200, ["0.11.0"])
 
 
@@ -253,7 +253,7 @@ def test_json_follows_its_schema_and_is_the_whole_forecast(project):
     parsed = json.loads(done.stdout)
     checker = jsonschema.Draft202012Validator(schema("forecast"), format_checker=jsonschema.FormatChecker())
     checker.validate(parsed)
-    assert msgspec.convert(parsed, Forecast).deployed[0].jaxlib == "0.11.0"
+    assert msgspec.convert(parsed, DaysAhead).deployed[0].jaxlib == "0.11.0"
     assert parsed["days"][0]["day"] == "2026-12-15"
 
 

@@ -16,9 +16,9 @@ from making import golden, make_wheel, manifest, release, result, write_golden
 
 from export_core.features.why.bisect.bisection import edge_in, find_edge
 from export_core.features.why.bisect.bisection_report import (
-    Answer,
     BisectBy,
     Bisection,
+    IsBad,
     changes_between,
     commits_between,
 )
@@ -301,7 +301,7 @@ ROWS = st.lists(ANSWERS, max_size=60).map(lambda inner: [False, *inner, True])
 """Any answers between a good end and a bad one."""
 
 
-def is_edge(row: list[Answer], edge: tuple[int, int]) -> bool:
+def is_edge(row: list[IsBad], edge: tuple[int, int]) -> bool:
     """Return whether one side is good, the other one bad, and no release between them has an answer."""
     last_good, first_bad = edge
     between = row[last_good + 1 : first_bad]
@@ -319,7 +319,7 @@ def test_trying_all_finds_the_edge_next_to_the_bad_end(row):
 def test_a_search_finds_an_edge_and_asks_no_release_twice(row):
     asked: list[int] = []
 
-    def ask(place: int) -> Answer:
+    def ask(place: int) -> IsBad:
         asked.append(place)
         return row[place]
 
@@ -331,7 +331,7 @@ def test_a_search_finds_an_edge_and_asks_no_release_twice(row):
 
 @given(st.integers(1, 200), st.integers(1, 200))
 def test_the_search_finds_the_edge_of_a_lasting_failure(good, bad):
-    row: list[Answer] = [False] * good + [True] * bad
+    row: list[IsBad] = [False] * good + [True] * bad
     asked: list[int] = []
     edge = find_edge(len(row), lambda place: asked.append(place) or row[place])
     assert edge == edge_in(row) == (good - 1, good)

@@ -238,7 +238,7 @@ def test_a_bundle_is_refused_if_the_audit_stops_its_artifact(choice, tmp_path):
     ("name", "content", "text"),
     [
         (ARTIFACT, None, "expected a regular file, found a symbolic link"),
-        ("steps.jsonl", b"", "expected what `jaxexport reduce` writes"),
+        ("steps.jsonl", b"", "expected the files of `jaxexport reduce`"),
         ("outputs.npz", b"x", "expected arrays in an .npz"),
     ],
 )

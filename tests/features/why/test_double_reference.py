@@ -224,7 +224,7 @@ def moved(choice: Any) -> Result:
 def test_one_line_says_that_several_devices_have_no_reference():
     choice = choice_of("tests.compat.test_shardings.test_output_shardings", "0.9.2", "0.12.0.1")
     lines = reference_lines(choice, moved(choice), print)
-    assert lines == ["no reference in double precision: it is computed only on one CPU"]
+    assert lines == ["no reference in double precision: a reference is computed only for calls on one CPU"]
 
 
 @pytest.mark.parametrize(

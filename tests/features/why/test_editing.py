@@ -159,7 +159,7 @@ def test_a_size_changes_everywhere_or_is_refused(editor, edited):
     assert "4" not in text
     assert "slice %0 [0:2, 0:3]" in text
     refused, code, _ = editor.edited(parts_of(BRANCH), [("size", 4, 1)])
-    assert refused.refused == "what has the size 4 cannot have the size 1"
+    assert refused.refused == "its dimensions of size 4 cannot have size 1"
     assert code == b""
 
 

@@ -61,7 +61,16 @@ CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
     ("case", "writer", "reader", "verdict", "result", "cause", "expected", "unexpected"),
     [
         (CHOLESKY, "0.6.2", "0.12.0.1", "refused", {}, FailureCause.EXPIRED, EXPIRED, "jaxexport bisect"),
-        (DERIVATIVE, "0.12.0.1", "0.8.1", "error", {}, FailureCause.FORMAT, "reads 0 devices|`deployed:`", "forecast"),
+        (
+            DERIVATIVE,
+            "0.12.0.1",
+            "0.8.1",
+            "error",
+            {},
+            FailureCause.FORMAT,
+            "no number of devices|`deployed:`",
+            "forecast",
+        ),
         # A converted artifact would give the same numbers.
         (CHOLESKY, *NEWEST, "numerics", FAR, FailureCause.NUMBERS, "jaxexport reduce|`numbers` of the", "convert"),
         (CHOLESKY, *NEWEST, "error", NO_CALL, FailureCause.REGISTRATION, "register=", "jaxexport bisect"),

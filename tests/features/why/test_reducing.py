@@ -214,7 +214,7 @@ def test_resume_refuses_a_folder_without_a_reduction(lines, golden_of, reduced, 
     folder = tmp_path / "reduced"
     folder.mkdir()
     (folder / STEPS).write_bytes(lines)
-    with pytest.raises(WhyError, match="expected what `jaxexport reduce` writes"):
+    with pytest.raises(WhyError, match="expected the files of `jaxexport reduce`"):
         reduced(golden_of(lambda x: x, np.ones(2, np.float32)), resume=True)
     assert (folder / STEPS).read_bytes() == lines
 
@@ -226,7 +226,7 @@ def test_resume_refuses_foreign_files_goldens_and_programs(golden_of, reduced, t
     with pytest.raises(KeyboardInterrupt):
         reduced(golden, notify=interrupt)
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(WhyError, match=r"found notes\.txt too, which would be lost"):
+    with pytest.raises(WhyError, match=r"found notes\.txt too, which would be deleted"):
         reduced(golden, resume=True)
     assert (folder / "notes.txt").read_text() == "mine"
     (folder / "notes.txt").unlink()
@@ -294,7 +294,7 @@ def refused(jaxexport, tmp_path, monkeypatch) -> Callable[..., None]:
         ("-o link", ("link: is the current folder, which is not replaced.",)),
         ("-o out --good 0.10.2", ("--good 0.10.2: is the release in which the cell fails.",)),
         ("-o out --good 0.10.3", ("0.10.3",)),
-        ("-o mine", ("mine: expected no folder or an empty one, found something.", "--resume")),
+        ("-o mine", ("mine: expected no folder or an empty one, found files in it.", "--resume")),
     ],
 )
 def test_wrong_options_of_reduce_are_bad_input(words, message, refused, tmp_path):

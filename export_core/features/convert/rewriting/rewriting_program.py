@@ -60,7 +60,7 @@ def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
             done.update(shardy.shardings_as_xlas(module))
         if job["plain"]:
             done.update(shardy.without_calls(module))
-        attempt("what was rewritten is no valid module", module.operation.verify)
+        attempt("the rewritten module is not valid", module.operation.verify)
         return written(module, job["stablehlo"])
 
 

@@ -59,7 +59,7 @@ def take_meshes(module: Any) -> dict[str, Mesh]:
         if operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(operation.attributes["mesh"])
             if list(mesh.device_ids):
-                raise NotRewritableError("a mesh of Shardy with devices in an order of its own")
+                raise NotRewritableError("a mesh of Shardy whose devices are not in the usual order")
             axes = map(sdy.MeshAxisAttr, mesh.axes)
             meshes[ir.StringAttr(operation.attributes["sym_name"]).value] = {axis.name: axis.size for axis in axes}
             operation.erase()

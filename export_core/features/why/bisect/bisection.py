@@ -15,9 +15,9 @@ from export_core.features.why.bisect.bisection_report import (
     FOUND,
     NO_ANSWER,
     NOT_REPRODUCED,
-    Answer,
     BisectBy,
     Bisection,
+    IsBad,
     TriedRelease,
     changes_between,
     commits_between,
@@ -182,7 +182,7 @@ class Criterion:
     bad: Result
     threshold: float | None = None
 
-    def is_bad(self, result: Result) -> Answer:
+    def is_bad(self, result: Result) -> IsBad:
         """Return whether a result is like the bad one; None where it shows nothing."""
         if result.verdict is Verdict.NOT_RUN:
             return None
@@ -249,11 +249,14 @@ def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
     works = [
         result
         for result in choice.stored
-        if result.verdict.works and result.reader.family == reader.family and by is not BisectBy.NUMBERS
+        if result.verdict.works
+        and (result.reader.family, result.reader.settings) == (reader.family, reader.settings)
+        and by is not BisectBy.NUMBERS
     ]
     names = [near.reader.pair for near in sorted(works, key=distance)]
-    newest = [f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()]
-    names += [reader.family + parts_of(reader.name)[2]] if reader.runtime else newest
+    own = parts_of(reader.name)[2]
+    newest = [f"{writer.jaxlib}-jax{writer.jax}{own}", f"{choice.plan.calendar.newest()}{own}"]
+    names += [f"{reader.family}{own}"] if reader.runtime else newest
     releases: dict[Release, None] = {}
     for name in names:
         with contextlib.suppress(ReleaseError):  # it was withdrawn, or is not published by the day that was asked for
@@ -283,7 +286,8 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
             return final.release(jaxlib)
         return calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
 
-    inner = [released(jaxlib) for jaxlib in calendar.versions() if jaxlib not in (first.jaxlib, second.jaxlib)]
+    versions = (jaxlib for jaxlib in calendar.versions() if jaxlib not in (first.jaxlib, second.jaxlib))
+    inner = [structs.replace(released(jaxlib), with_settings=first.with_settings) for jaxlib in versions]
     row = sorted(
         {*inner, first, second},
         key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)),
@@ -306,13 +310,13 @@ def _around_edge(row: Sequence[Release], trials: Trials, criterion: Criterion, *
     return row[last_good : first_bad + 1]
 
 
-def edge_in(answers: Sequence[Answer]) -> tuple[int, int]:
+def edge_in(answers: Sequence[IsBad]) -> tuple[int, int]:
     """Return the last good place and the first bad one of the edge nearest to the bad end, where all were asked."""
     last_good = max(place for place, answer in enumerate(answers) if answer is False)
     return last_good, min(place for place, answer in enumerate(answers) if answer and place > last_good)
 
 
-def find_edge(count: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
+def find_edge(count: int, ask: Callable[[int], IsBad]) -> tuple[int, int]:
     """Return the places of an edge in a row of so many releases, by binary search: the only one, if there is only one.
 
     Places between the last good one and the first bad one have no answer. `ask` is called once for a place, and for

@@ -29,7 +29,7 @@ _REPOSITORY = "https://github.com/jax-ml/jax"
 _COMMIT = re.compile(r"^_git_hash: .* = '([0-9a-f]{40})'$", re.MULTILINE)
 
 
-Answer = bool | None
+IsBad = bool | None
 """Of a release: True where it fails as the bad one does, False where it does not, None where it says nothing."""
 
 
@@ -64,7 +64,7 @@ class TriedRelease(msgspec.Struct, frozen=True):
     message: str  # What happened in words.
     label: str  # The class of what happened: releases with the same one are alike.
     size: float | None  # The error in units of noise, where it was bisected by numbers.
-    is_bad: Answer  # Whether it is like the reader that was asked about; null where it says nothing.
+    is_bad: IsBad  # Whether it is like the reader that was asked about; null where it says nothing.
 
 
 class ChangedPart(msgspec.Struct, frozen=True):

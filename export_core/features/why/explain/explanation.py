@@ -327,10 +327,10 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
         yield f"`jaxexport forecast`: the last promised day was {result.promised_until}."
     if cause is FailureCause.CUSTOM_CALL:
         yield f"`jaxexport audit {file}`, on the day it was written: a marked test fails there."
-    if was_known:
+    if was_known and not result.deployed:
         yield (
             f"`deployed:` in the policy, if {result.reader.title} is in use somewhere: a matrix then requires it, and "
             "`jaxexport can-i-deploy` says no."
         )
-    else:
+    elif not was_known:
         yield f"A matrix in CI with `--readers {'window' if result.promised else 'all'}` {since_built}."

@@ -124,7 +124,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
     call = failing_call(golden, result.message)
     try:
         if cell.platform != "cpu" or call.mesh or call.spread or golden.manifest.options.mesh:
-            raise WhyError("it is computed only on one CPU")
+            raise WhyError("a reference is computed only for calls on one CPU")
         if problem := audit_problem(golden, choice.options.policy):
             raise WhyError(problem)
         notify(f"computing {golden.id} in double precision")

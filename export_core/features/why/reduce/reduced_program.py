@@ -104,7 +104,7 @@ class ModuleEditor(ExitStack):
         except msgspec.MsgspecError:
             # MLIR may abort where an edit makes a module that is none; the next one gets a new process.
             self._end()
-            return ModuleSummary(refused="the process that changes modules died, or answered nothing that can be read")
+            return ModuleSummary(refused="the process that changes modules died, or its reply cannot be read")
 
     def _end(self) -> None:
         if process := self._process:
@@ -171,7 +171,7 @@ class ReducedProgram:
             elif (source.operation, source.result) in values:
                 inputs.append(values[source.operation, source.result])
             else:
-                raise NotEditedError(f"it is not known what {source.text} gives")
+                raise NotEditedError(f"the value of {source.text} is not known")
         is_placed = any(aval.memory_space for aval in (*envelope.in_avals, *envelope.out_avals))
 
         def typed(source: Source, avals: Sequence[Aval], shardings: Sequence[Sharding]) -> tuple[Aval, Sharding]:
@@ -216,7 +216,7 @@ def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> Redu
     for _ in range(order):
         envelope = envelope.vjp if envelope else None
     if envelope is None:
-        raise WhyError(f"{artifact.name}: expected an artifact of jax.export, found none, or none of that derivative.")
+        raise WhyError(f"{artifact.name}: expected an artifact of jax.export with its derivatives, found none.")
     module = artifact.modules[order]
     main, version = module.main, module.stablehlo_version
     if main is None or version is None:
@@ -226,7 +226,7 @@ def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> Redu
         raise WhyError(f"{artifact.name}: expected {len(envelope.in_avals)} inputs, found {len(inputs)}.")
     leading, tokens = len(main.inputs) - len(kept), len(main.outputs) - len(envelope.out_avals)
     if leading < 0 or tokens < 0:
-        raise WhyError(f"{artifact.name}: the arguments and results of its main are not those that it declares.")
+        raise WhyError(f"{artifact.name}: expected a main with the arguments and results of the envelope, found fewer.")
     flat = _flat(envelope, [envelope.in_avals[number] for number in kept], envelope.out_avals)._replace(
         in_shardings=tuple(envelope.in_shardings[number] for number in kept), vjp=None
     )

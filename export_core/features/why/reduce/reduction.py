@@ -115,20 +115,20 @@ class ReductionFolder:
         if self.path.is_symlink():
             raise WhyError(f"{self.path}: expected no folder or an empty one, found a symbolic link. Name another one.")
         if golden := golden_around(self.path.parent):
-            raise WhyError(f"{self.path}: is in the golden {golden}, into which nothing is written. Name another one.")
+            raise WhyError(f"{self.path}: is in the golden {golden}, which is not changed. Name another folder.")
         if resume:
             earlier = self.read()
             names = sorted(path.name for path in self.path.iterdir())
             if others := [name for name in names if name not in _OWN and not name.endswith(".register.py")]:
                 raise WhyError(
-                    f"{self.path}: expected what a reduction writes, found {few(others)} too, which would be lost. "
-                    "Move it away first."
+                    f"{self.path}: expected only the files of a reduction, found {few(others)} too, which would be "
+                    "deleted. Move it away first."
                 )
             return earlier
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise WhyError(
-                f"{self.path}: expected no folder or an empty one, found something. Name another one with --output, or "
-                "continue a reduction that is in it with --resume."
+                f"{self.path}: expected no folder or an empty one, found files in it. Name another one with --output, "
+                "or continue a reduction that is in it with --resume."
             )
         return None
 
@@ -179,7 +179,7 @@ class ReductionFolder:
             program = flat_program(artifact, 0, from_npz(self.path / INPUTS))
         except (OSError, ValueError, msgspec.MsgspecError, ArtifactError, GoldenError, WhyError) as error:
             raise WhyError(
-                f"{self.path}: expected what `jaxexport reduce` writes, found nothing that can be read: {error}. Name "
+                f"{self.path}: expected the files of `jaxexport reduce`, found none that can be read: {error}. Name "
                 "the folder of a reduction; to start one, leave out --resume and name an empty folder."
             ) from None
         return Reduced(reduction, steps, program)

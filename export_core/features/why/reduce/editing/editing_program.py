@@ -253,7 +253,7 @@ def _with_size(program: Program, size: int, to: int) -> Program:
         changed = re.sub(pattern.replace(b"%d", b"%d" % size), b"%d" % to, text)
         with contextlib.suppress(ir.MLIRError):
             return Program(ir.Module.parse(changed), program.leading, program.tokens)
-    raise NotEditableError(f"what has the size {size} cannot have the size {to}")
+    raise NotEditableError(f"its dimensions of size {size} cannot have size {to}")
 
 
 # --- values and their types -------------------------------------------------------------------------------------------

@@ -1,0 +1,53 @@
+"""The settings of a jaxlib reader, which its name has in brackets: flags of jax and XLA, and versions of packages."""
+
+import re
+from collections.abc import Iterable
+
+from packaging.utils import canonicalize_name
+
+from export_core.releases.errors import ReleaseError
+from export_core.releases.names import X64, Titled
+
+_FLAG, _PACKAGE = r"JAX_[A-Z][A-Z0-9_]*|--xla_[a-z0-9_]+", r"[a-z][a-z0-9_.-]*"
+_SETTING = re.compile(rf"({_FLAG}|{_PACKAGE})=[\w.:+-]+", re.ASCII)
+"""No value has a path in it: the name of a reader is also a part of the names of folders."""
+_ELSEWHERE = {
+    "JAX_PLATFORMS": "a cell has its platform",
+    "jax": "the name of a reader has it, such as 0.11.2-jax0.12.0.1",
+    "jaxlib": "the name of a reader begins with it",
+}
+
+
+def jaxlib_settings(texts: Iterable[str]) -> str:
+    """Return settings of a jaxlib as the name of a reader has them, ``[NAME=VALUE;…]``; empty for none.
+
+    Raises `ReleaseError` for a text that is no setting, and for one that is given twice.
+    """
+    words = sorted(filter(None, texts))
+    names = [word.partition("=")[0] for word in words]
+    for name, word in zip(names, words, strict=True):
+        if name in _ELSEWHERE:
+            raise ReleaseError(f"Expected no setting {name}, found {word!r}: {_ELSEWHERE[name]}.")
+        if not _SETTING.fullmatch(word):
+            raise ReleaseError(
+                "Expected a setting of jaxlib: a flag of jax such as JAX_ENABLE_X64=true, one of XLA such as "
+                f"--xla_cpu_enable_fast_math=true, or a package such as scipy=1.14.1, found {word!r}."
+            )
+        if name == X64 and word not in (f"{X64}=true", f"{X64}=false"):
+            raise ReleaseError(f"Expected {X64}=true or {X64}=false, found {word!r}.")
+        if names.count(name) > 1:
+            raise ReleaseError(f"Expected one value of the setting {name}, found {words}.")
+    return f"[{';'.join(words)}]" if words else ""
+
+
+def variables_of(reader: Titled) -> dict[str, str]:
+    """Return the environment variables that the settings of a jaxlib reader are: those of jax, and XLA_FLAGS."""
+    of_jax = dict(setting.split("=", 1) for setting in reader.settings if setting.startswith("JAX_"))
+    flags = " ".join(setting for setting in reader.settings if setting.startswith("--"))
+    return {**of_jax, **({"XLA_FLAGS": flags} if flags else {})}
+
+
+def packages_of(reader: Titled) -> dict[str, str]:
+    """Return the requirements among the settings of a jaxlib reader, by the name of the package."""
+    named = (setting.split("=", 1) for setting in reader.settings if not setting.startswith(("JAX_", "--")))
+    return {canonicalize_name(name): f"{name}=={version}" for name, version in named}

@@ -1,0 +1,96 @@
+"""The example programs: each is in one group of programs.yaml, is found by its tags, and some export."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections import Counter
+from fnmatch import fnmatch
+
+import jax
+import pytest
+from jax import export
+
+from studies.corpus.choosing import EXPORTS_RECORDS, INDEX, ROOT, choose, groups, programs_at
+from studies.corpus.programs.planted import PROGRAMS
+
+FOLDER = INDEX.with_name("programs")
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in FOLDER.glob("*_programs.py"))
+PLAIN = next(group for group in choose("real") if not group.packages)
+
+
+def markers_of(path):
+    """Return the decorators of each test of a file, as text."""
+    tree = ast.parse((ROOT / path).read_text())
+    tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return [" ".join(map(ast.unparse, test.decorator_list)) for test in tests]
+
+
+def test_forty_real_programs_need_jax_alone_half_with_gradients():
+    markers = [marker for path in PLAIN.paths for marker in markers_of(path)]
+    assert all(marker.startswith("pytest.mark.export_compat") for marker in markers)
+    assert len(markers) >= 40
+    assert sum("vjp_order=1" in marker for marker in markers) * 2 >= len(markers)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_names_of_a_file_are_unique(path):
+    tests = programs_at(path)
+    assert tests
+    assert len(set(tests)) == len(tests)
+
+
+def test_each_file_is_listed_once_and_exists():
+    listed = Counter((path, "library" in group.tags) for group in groups() for path in group.paths if "::" not in path)
+    assert set(listed.values()) == {1}
+    listed = {path for path, _ in listed}
+    assert [path for path in listed if not (ROOT / path).exists()] == []
+    assert {*FILES} - {EXPORTS_RECORDS.partition("::")[0]} == listed & {*FILES}
+
+
+def test_records_are_listed_as_they_are_exported():
+    listed = [test for group in choose("planted") for test in group.tests]
+    assert sorted(listed) == sorted(f"{EXPORTS_RECORDS}[{name}]" for name in PROGRAMS)
+
+
+def test_a_single_test_of_a_group_is_in_a_file_of_another():
+    single = [path for group in groups() for path in group.paths if "::" in path]
+    assert set(single) <= {test for group in choose("real") for test in group.tests}
+
+
+def test_tags_that_no_group_has_are_an_error():
+    with pytest.raises(ValueError, match=r"programs.yaml.*held-out.*found atlas, held-out"):
+        choose("atlas", "held-out")
+
+
+def test_held_out_programs_measure_numbers_forecasts_and_remarks():
+    tags = set().union(*(group.tags for group in choose("held-out")))
+    assert tags == {"held-out", "planted", "numbers", "forecast", "remarks"}
+
+
+def test_every_package_has_one_version():
+    packages = [package for group in choose("real") for package in group.packages]
+    assert all("==" in package for package in packages)
+    assert len({package.partition("==")[0] for package in packages}) == len(set(packages))
+
+
+def test_a_plain_test_run_does_not_collect_them(pytestconfig):
+    patterns = pytestconfig.getini("python_files")
+    assert not [path for path in FILES if any(fnmatch(path.rpartition("/")[2], pattern) for pattern in patterns)]
+
+
+@pytest.mark.parametrize(
+    ("module", "test"), [("network_programs", "test_quantized_product"), ("numeric_programs", "test_sparse_product")]
+)
+def test_a_program_exports(module, test):
+    function = getattr(importlib.import_module(f"studies.corpus.programs.{module}"), test)
+    (marker,) = function.pytestmark
+    written = []
+
+    def export_golden(jitted, *arguments):
+        written.append(export.export(jitted)(*arguments).serialize(vjp_order=marker.kwargs.get("vjp_order", 0)))
+
+    function(export_golden=export_golden)
+    (artifact,) = written
+    assert export.deserialize(artifact).has_vjp() == bool(marker.kwargs)
+    assert jax.devices()[0].platform in export.deserialize(artifact).platforms

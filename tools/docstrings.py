@@ -17,8 +17,8 @@ READ = (
     *("studies/artifact", "studies/atlas", "studies/conversion", "studies/custom_calls", "studies/every_release"),
     *("studies/forecast_heldout", "studies/from_jax", "studies/known", "studies/numbers/*.py", "studies/runtimes"),
     *("studies/corpus", "studies/libraries", "studies/tests", "studies/why", "tests/compat"),
-    *("tests/features", "tests/judge", "tests/numbers", "tests/plugin", "tests/policy", "tests/readers"),
-    *("tests/releases", "tests/report"),
+    *("tests/features", "tests/judge", "tests/knowledge", "tests/matrix", "tests/misbehaving", "tests/numbers"),
+    *("tests/plugin", "tests/policy", "tests/readers", "tests/releases", "tests/report"),
     *("tests/run", "tests/runtimes", "tests/*.py"),
 )
 """The rooms that follow the rules: folders, files, or patterns of files."""

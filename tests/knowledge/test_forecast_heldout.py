@@ -58,20 +58,20 @@ def test_an_answer_is_false_where_the_cell_did_otherwise(answers, worked, false_
         (Stage.MODULE, Verdict.ERROR, 0),
     ],
 )
-def test_how_far_a_cell_got_answers_the_questions(stage, verdict, worked):
+def test_the_stage_of_a_cell_answers_the_questions(stage, verdict, worked):
     reader = Release(jax=READER.release.jax, jaxlib="0.12.0.1", built=day(READER.release.built))
     result = new_result(Cell(GOLDEN, reader, "cpu"), stage, verdict)
     (one,) = compared({(GOLDEN.id, "0.12.0.1"): known(YES, YES, YES, YES)}, [result])
     assert one.worked == worked
 
 
-def test_a_cell_that_did_not_run_says_nothing():
+def test_a_cell_that_did_not_run_does_not_count():
     reader = Release(jax=READER.release.jax, jaxlib="0.12.0.1", built=day(READER.release.built))
     result = new_result(Cell(GOLDEN, reader, "cpu"), Stage.ENVIRONMENT, Verdict.NOT_RUN)
     assert compared({}, [result]) == []
 
 
-def test_too_many_unknown_cells_are_not_good():
+def test_too_many_unknown_cells_fail():
     right, unknown = ("0.12.0.1", (YES,) * 4, 4), ("0.12.0.1", (UNKNOWN,) * 4, 4)
     few = [outcome(*right)] * 19 + [outcome(*unknown)]
     assert figures(few)["unknown"] == 1
@@ -81,7 +81,7 @@ def test_too_many_unknown_cells_are_not_good():
     assert not is_good([])
 
 
-def test_consumers_are_told_apart():
+def test_each_consumer_is_counted_separately():
     assert [consumer_of(name) for name in ("0.9.2", "iree==3.13.0")] == ["jaxlib", "iree"]
 
 

@@ -1,4 +1,4 @@
-"""One function says what a consumer will do with an artifact; each command that is asked says the same."""
+"""The forecast of what a consumer does with an artifact, in which all commands agree."""
 
 import dataclasses
 import functools
@@ -70,11 +70,11 @@ def answers(known: Forecast) -> tuple[str, str, str, str]:
 # --- the answers ------------------------------------------------------------------------------------------------------
 
 
-def test_what_loads_and_concerns_no_entry_runs():
+def test_an_artifact_without_an_entry_loads_and_runs():
     assert answers(of(newest("mlp"), "0.12.0.1")) == (YES, YES, YES, YES)
 
 
-def test_what_does_not_load_does_not_run():
+def test_an_artifact_that_does_not_load_does_not_run():
     known = of(newest("cholesky"), "0.9.2")
     assert answers(known) == (NO, NO, NO, NO)
     assert "custom_call_v2 came with" in known.runs.reasons[0].text
@@ -110,7 +110,7 @@ def test_calls_of_another_platform_do_not_compile():
     assert of(both.read_artifact(), "0.12.0.1", "cuda").compiles.answer == UNKNOWN
 
 
-def test_a_call_on_no_list_is_told_of_an_accelerator():
+def test_an_unlisted_call_is_named_for_an_accelerator():
     golden = golden_of("test_safety_checks.test_allowed_target")
     reasons = [str(reason) for reason in of(golden.read_artifact(), "0.12.0.1", "cuda").compiles.reasons]
     assert reasons == [
@@ -231,8 +231,8 @@ def planned_agree(golden: Golden, artifact: Artifact) -> None:
         return
     cells = [Cell(golden, release_of(reader), "cpu") for reader in READERS]
     planned = CellForecasts(cells, CALENDAR)
-    told = foreseen_readers([reader.release.name for reader in READERS], [golden], [], CALENDAR)
-    not_run = {each.reader for each in told if each.not_run}
+    forecast_lines = foreseen_readers([reader.release.name for reader in READERS], [golden], [], CALENDAR)
+    not_run = {each.reader for each in forecast_lines if each.not_run}
     is_for_cpu = "cpu" in golden.manifest.options.platforms
     for reader, cell in zip(READERS, cells, strict=True):
         known = forecast(artifact, reader, "cpu", MATRIX)
@@ -245,7 +245,7 @@ def planned_agree(golden: Golden, artifact: Artifact) -> None:
 
 @functools.cache
 def chosen() -> Choice:
-    """A cell that somebody asks about: of others, only the cell differs."""
+    """Return a cell that a user asks about, with all else as usual."""
     run = RunOptions(goldens=STORE.root, policy_file=str(ROOT / "export_compat.yaml"))
     of_the_cpu = "tests.compat.test_models.test_convolution/0.12.0.1-cpu"
     return choose(Asked(cell=of_the_cpu, reader="0.12.0.1", platform="cpu", run=run))
@@ -257,9 +257,9 @@ def explanation_agrees(cell: Cell, known: Forecast) -> None:
     failed = new_result(cell, Stage.RUN, Verdict.ERROR, "it failed")
     evidence = dict(explain(choice, judge(failed, cell.golden, choice.options.policy)).evidence)
     assert evidence.get("artifact", "") == "\n".join(known.load.reasons)
-    is_told = known.load.ok is True and known.spoiled.answer != YES
-    assert evidence.get("forecast", "").startswith(known.in_words if is_told else "") is True
-    assert bool(evidence.get("forecast")) == is_told
+    is_reported = known.load.ok is True and known.spoiled.answer != YES
+    assert evidence.get("forecast", "").startswith(known.in_words if is_reported else "") is True
+    assert bool(evidence.get("forecast")) == is_reported
 
 
 def release_of(reader: Reader) -> Release:
@@ -283,5 +283,5 @@ def test_a_golden_that_cannot_be_read_is_not_forecast():
 def test_what_is_only_compiled_is_forecast_to_compile():
     (golden,) = (one for one in STORE.goldens() if one.id == "tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu")
     cells = [Cell(golden, release_of(READERS[2]), "cpu", mode) for mode in (Mode.RUN, Mode.COMPILE)]
-    told = [CellForecasts([cell], CALENDAR).of(cell) for cell in cells]
-    assert told == ["no: LAPACK calls crash in a fresh process (lapack-cold-process)", "yes"]
+    answer = [CellForecasts([cell], CALENDAR).of(cell) for cell in cells]
+    assert answer == ["no: LAPACK calls crash in a fresh process (lapack-cold-process)", "yes"]

@@ -24,7 +24,7 @@ def test_the_compiled_entries_are_those_that_are_written():
     assert Path(FILE).read_bytes() == written(), "run `python -m tools.knowledge`"
 
 
-def test_each_thing_that_an_entry_can_be_about_is_asked():
+def test_each_kind_of_concern_has_a_question():
     assert {*HOLDS} == {*Concerns.__struct_fields__}
 
 
@@ -43,7 +43,7 @@ def test_what_a_shipped_entry_names_exists(issue):
 
 
 def path_of(fixture):
-    """The artifact of a golden, or another file of the tests."""
+    """Return the artifact of a golden, or another file of the tests."""
     own = [folder / fixture / "artifact.jaxexport" for folder in GOLDENS]
     return next((path for path in own if path.is_file()), ROOT / fixture)
 
@@ -52,7 +52,7 @@ WITH_FIXTURE = [issue for issue in shipped_issues() if issue.fixture is not None
 
 
 @pytest.mark.parametrize("issue", WITH_FIXTURE, ids=lambda issue: issue.id)
-def test_an_entry_is_about_its_fixture_and_not_about_the_neighbour(issue):
+def test_an_entry_matches_its_fixture_and_no_other_release(issue):
     for name, expected in ((issue.fixture.concerned, True), (issue.fixture.neighbour, False)):
         if name:
             about = About(read(path_of(name)))
@@ -84,5 +84,5 @@ def test_an_entry_is_about_its_fixture_and_not_about_the_neighbour(issue):
         ("mlp", {"attributes": ["sdy attribute 2"]}, False),
     ],
 )
-def test_what_an_entry_says_of_an_artifact_is_looked_for_in_it(file, concerns, expected):
+def test_the_concerns_of_an_entry_are_in_its_artifact(file, concerns, expected):
     assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / f"{file}.jaxexport")), concerns) is expected

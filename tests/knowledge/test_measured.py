@@ -1,4 +1,4 @@
-"""What other runtimes were seen to run: the table is what the records say, and a forecast asks it."""
+"""The table of operations that other runtimes ran: it equals the records, and forecasts use it."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def ahead(name, reader):
     return forecast(golden(name), find_reader(reader, Terms(shipped_entries())))
 
 
-def test_the_table_is_what_the_records_say():
+def test_the_table_equals_the_records():
     assert Path(MEASURED).read_text(encoding="utf-8") == text_of(*recorded_runs()), (
         "run `python -m tools.measured_operations`"
     )
@@ -46,11 +46,11 @@ def test_the_table_is_what_the_records_say():
         ({"stablehlo.while": set()}, "1.2", {"stablehlo.while": {""}}),
     ],
 )
-def test_what_nobody_saw_in_a_release(needed, release, unseen):
+def test_an_operation_not_measured_in_a_release_is_unknown(needed, release, unseen):
     assert TABLE.unseen(needed, TABLE.places(release)) == unseen
 
 
-def test_operations_of_a_runtime_that_computes_all_types_alike_count_for_each():
+def test_types_share_results_in_runtimes_without_types():
     table = TABLE._replace(types={"f32": [0, 1, 2], "i8": [1]})
     needed = {"stablehlo.add": frozenset({"i8->f32"})}
     assert table.unseen(needed, table.places("1.2")) == {}
@@ -59,7 +59,7 @@ def test_operations_of_a_runtime_that_computes_all_types_alike_count_for_each():
     assert table.unseen(other, table.places("1.2")) == other  # nobody saw the operation
 
 
-def test_what_fails_in_other_forms_is_a_condition():
+def test_an_operation_failing_in_some_forms_is_conditional():
     table = TABLE._replace(some={"stablehlo.add": {"f32->f32": [1]}})
     needed = {"stablehlo.add": frozenset({"f32->f32", "i8->i8"}), "stablehlo.while": frozenset[str]()}
     assert table.in_some_forms(needed, table.places("1.2")) == ["stablehlo.add"]
@@ -79,7 +79,7 @@ def test_a_use_is_an_operation_with_its_types(uses, expected):
     assert is_concerned(About(read(ARTIFACTS / "0.12.0.1" / "mlp.jaxexport")), {"uses": uses}) is expected
 
 
-def test_an_operation_that_nobody_saw_is_unknown_and_not_yes():
+def test_an_operation_never_measured_is_unknown():
     assert ahead("test_dtypes.test_tiny_dtype[float4_e2m1fn]", "tensorflow==2.21.0").runs.answer == UNKNOWN
     assert ahead("test_models.test_convolution", "tensorflow==2.21.0").runs.answer == YES
 

@@ -1,4 +1,4 @@
-"""What has the same content is run once: in one run, and from one run to the next."""
+"""Cells with equal content: they are run once, in one run and from one run to the next."""
 
 import dataclasses
 import functools
@@ -68,7 +68,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_whatever_decides_an_outcome_gives_it_another_key(what):
+def test_what_decides_an_outcome_changes_its_key(what):
     assert OTHERS[what] != key()
 
 
@@ -81,7 +81,7 @@ def test_whatever_decides_an_outcome_gives_it_another_key(what):
     ],
     ids=["processors", "packages that compare", "code"],
 )
-def test_another_machine_or_code_gives_an_outcome_another_key(monkeypatch, module, name, other):
+def test_another_machine_or_code_changes_the_key(monkeypatch, module, name, other):
     before = key()
     monkeypatch.setattr(module, name, other)
     monkeypatch.setattr(cache_keys, "machine", cache_keys.machine.__wrapped__)
@@ -98,11 +98,11 @@ def test_another_machine_or_code_gives_an_outcome_another_key(monkeypatch, modul
     ],
     ids=["name", "files for the eye", "timeout and jobs", "other variables"],
 )
-def test_what_decides_nothing_leaves_the_key(same):
+def test_what_decides_no_outcome_leaves_the_key(same):
     assert same == key()
 
 
-def test_goldens_that_expect_something_else_still_run_the_same():
+def test_other_expected_outputs_leave_the_key():
     runs = ExecutionKeys(LIMITS)
     first, *others = (
         runs.of(Cell(golden(case, files=files, comparison=how), READER, "cpu"))
@@ -116,7 +116,7 @@ def test_goldens_that_expect_something_else_still_run_the_same():
     assert [other == first for other in others] == [True, False, False]
 
 
-def test_a_file_that_no_manifest_lists_is_shared_with_nobody():
+def test_goldens_with_an_unlisted_file_share_no_outcome():
     runs = ExecutionKeys(LIMITS)
     unlisted = [golden(case, files={INPUTS: "i", OUTPUTS: "o"}) for case in ("t.a", "t.b")]
     assert len({runs.of(Cell(made, READER, "cpu")) for made in unlisted}) == 2
@@ -156,7 +156,7 @@ class Counting:
         return SimpleNamespace(submit=submit, close=worker.close)
 
 
-def test_equal_cells_run_once_and_compare_with_their_own_outputs(twins, goldens, here, kept):
+def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, kept):
     start = Counting(kept.start)
     cells = [Cell(each, here, "cpu") for each in (*twins, goldens["both"])]
     found = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
@@ -178,7 +178,7 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Result], list[s
         options = ReplayOptions(load_calendar(), Policy(allow=dict.fromkeys(allow, "why")), LIMITS, cache=True)
         start = Counting(kept.start)
         built: list[str] = []
-        said: list[str] = []
+        notes: list[str] = []
 
         def stands(placement: Placement) -> Environment:
             return dataclasses.replace(this_interpreter(placement.reader), content_hash=lock)
@@ -187,20 +187,20 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Result], list[s
             built.append(placement.reader.jaxlib)
             return stands(placement)
 
-        cache = OutcomeCache(tmp_path / "cache", said.append)
+        cache = OutcomeCache(tmp_path / "cache", notes.append)
         cells = [Cell(each, here, "cpu") for each in goldens]
         environments = StubEnvironments(stands if standing else lambda placement: None, build)
         run = functools.partial(replay, options=options, start=start)
         outcomes = list(replay_unknown(cells, cache, environments, options, run))
         cache.close()
-        assert not said
+        assert not notes
         assert sorted(outcome.golden for _, outcome in outcomes) == sorted(each.id for each in goldens)
         return {outcome.case: outcome for _, outcome in outcomes}, start.requests, built
 
     return run
 
 
-def test_the_same_again_runs_nothing_and_builds_nothing(again, twins, goldens):
+def test_an_unchanged_second_run_runs_and_builds_nothing(again, twins, goldens):
     cells = (*twins, goldens["both"], goldens["other_count"])
     first, requests, built = again(*cells)
     assert (len(requests), len(built)) == (3, 1)
@@ -210,7 +210,7 @@ def test_the_same_again_runs_nothing_and_builds_nothing(again, twins, goldens):
     assert second["wrong"].verdict is Verdict.NUMERICS
 
 
-def test_only_what_is_new_is_run(again, twins, goldens):
+def test_only_new_cells_are_run(again, twins, goldens):
     again(*twins)
     found, requests, _ = again(*twins, goldens["both"])
     assert requests == [str(goldens["both"].artifact.resolve())]
@@ -222,14 +222,14 @@ def test_only_what_is_new_is_run(again, twins, goldens):
     [({}, {"lock": "other"}, 1), ({"standing": False}, {}, 0), ({"lock": ""}, {"lock": ""}, 1)],
     ids=["other packages run everything anew", "a missing environment is built", "without a lock nothing is cached"],
 )
-def test_what_is_installed_decides_what_is_run_again(again, twins, first, then, requests):
+def test_installed_packages_decide_which_cells_rerun(again, twins, first, then, requests):
     _, requested, built = again(twins[0], **first)
     assert (len(requested), len(built)) == (1, 1)
     assert len(again(twins[0], **then)[1]) == requests
 
 
-def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
-    """Whether an outcome is kept that ends when its environment has been asked for so many times."""
+def is_stored(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
+    """Return whether an outcome is stored if its environment is asked for this many times until it ends."""
 
     def ends(cells, equipped):
         for _ in range(asked):
@@ -262,7 +262,7 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
         pytest.param((None,), "allclose", True, False, id="its module is gone"),
     ],
 )
-def test_user_code_outside_the_golden_is_run_each_time(tmp_path, registered, compare, listed, kept):
+def test_cells_with_user_code_outside_a_golden_always_run(tmp_path, registered, compare, listed, kept):
     names = tuple(f"nodes_{number}" for number in range(len(registered)))
     for name, text in zip(names, registered, strict=True):
         if text:
@@ -272,23 +272,23 @@ def test_user_code_outside_the_golden_is_run_each_time(tmp_path, registered, com
         "t.a", files=content, options=Options(("cpu",), register=names), comparison=Comparison(compare=compare)
     )
     cache = OutcomeCache(tmp_path)
-    assert kept_of(dataclasses.replace(made, folder=tmp_path), cache) is kept
+    assert is_stored(dataclasses.replace(made, folder=tmp_path), cache) is kept
     cache.close()
 
 
-def test_another_module_to_register_is_another_key():
+def test_another_registered_module_changes_the_key():
     registers = Options(("cpu",), register=("nodes",))
     one, other = (golden("t.a", files={**FILES, "nodes.register.py": content}, options=registers) for content in "mn")
     assert key(one) != key(other)
 
 
-def test_nothing_is_cached_of_an_environment_requested_again(tmp_path):
+def test_an_environment_requested_again_is_not_cached(tmp_path):
     cache = OutcomeCache(tmp_path)
-    assert not kept_of(PLAIN, cache, asked=2)
+    assert not is_stored(PLAIN, cache, asked=2)
     cache.close()
 
 
-def test_an_audit_refusal_follows_what_is_allowed_now(again, tmp_path):
+def test_audits_use_the_allowances_of_today(again, tmp_path):
     content = {**files(), ARTIFACT: (ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport").read_bytes()}
     older = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.cholesky", "0.4.24"), content)
     for allow, audited in (((), True), (("lapack_spotrf_ffi", "lapack_strsm_ffi"), False), ((), True)):
@@ -296,7 +296,7 @@ def test_an_audit_refusal_follows_what_is_allowed_now(again, tmp_path):
         assert (found["t.cholesky"].stage is Stage.AUDIT) is audited, found["t.cholesky"].message
 
 
-def test_what_was_not_run_is_run_the_next_time(again, twins, goldens):
+def test_a_cell_that_was_not_run_is_run_the_next_time(again, twins, goldens):
     first, *_ = again(goldens["wrong_comparator"])
     assert first["wrong_comparator"].verdict is Verdict.NOT_RUN
     assert len(again(goldens["wrong_comparator"])[1]) == 1

@@ -1,4 +1,4 @@
-"""What may not be compiled anywhere: the audit stage of a cell."""
+"""The audit stage of a cell, which stops artifacts that must not be compiled."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_a_golden_with_promised_calls_has_no_problem(tmp_path):
 
 
 @pytest.mark.parametrize("dialect", [b"mhlo", b"func"])
-def test_another_dialect_stops_a_cell_whatever_is_allowed(tmp_path, dialect):
+def test_an_unknown_dialect_always_stops_a_cell(tmp_path, dialect):
     for allow in ({}, {dialect.decode(): "we trust it"}):
         text = problem(tmp_path, "cholesky", b"vhlo\0", dialect + b"\0", **allow)
         assert f"{dialect.decode()} (dialect) is not read" in text
@@ -37,7 +37,7 @@ def test_an_unknown_operation_stops_a_cell_unless_allowed(tmp_path):
 
 
 @pytest.mark.parametrize(("jax", "jaxlib", "is_promised"), [("0.4.31", "0.4.30", True), ("0.4.30", "0.4.31", False)])
-def test_the_stable_list_of_a_mixed_pair_is_that_of_its_jax(tmp_path, jax, jaxlib, is_promised):
+def test_jax_decides_the_stable_list_of_a_mixed_pair(tmp_path, jax, jaxlib, is_promised):
     """lapack_spotrf_ffi is on the list of jax 0.4.31 and not on that of 0.4.30, lapack_strsm_ffi on neither."""
     pair = msgspec.structs.replace(writer(jaxlib), jax=jax)
     data = (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()
@@ -47,7 +47,7 @@ def test_the_stable_list_of_a_mixed_pair_is_that_of_its_jax(tmp_path, jax, jaxli
     assert f"lapack_strsm_ffi (LAPACK routine) is not guaranteed stable by jax {jax} on jaxlib {jaxlib}" in text
 
 
-def test_only_a_jaxlib_that_an_artifact_was_converted_for_promises_calls(tmp_path, monkeypatch):
+def test_a_converted_artifact_is_audited_for_its_reader(tmp_path, monkeypatch):
     asked: list[str] = []
     monkeypatch.setattr(outcome, "stable_targets", lambda version: asked.append(version) or frozenset())
     for number, reader in enumerate(("0.9.2", "tensorflow==2.18.1")):
@@ -56,7 +56,7 @@ def test_only_a_jaxlib_that_an_artifact_was_converted_for_promises_calls(tmp_pat
     assert asked == ["0.9.2"]
 
 
-def test_a_platform_other_than_the_cpu_has_what_is_foreseen_of_it(tmp_path):
+def test_other_platforms_use_the_forecast(tmp_path):
     data = (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()
     golden = write_golden(GoldenStore(tmp_path), manifest(), {**files(), ARTIFACT: data})
     notes = {platform: foreseen_note(Cell(golden, release(NEWEST), platform)) for platform in ("cpu", "cuda")}

@@ -1,4 +1,4 @@
-"""What the calls of a cell gave, all of them together."""
+"""The comparison of all calls of a cell, and the request that its worker gets."""
 
 import msgspec
 import numpy as np
@@ -28,7 +28,7 @@ OPTIONS = ReplayOptions(load_calendar())
 
 @pytest.fixture
 def check(tmp_path):
-    """What comes of a golden with three calls whose outputs are ones, where a reader gave these numbers."""
+    """Compare a golden with three calls, whose outputs are ones, with these numbers of a reader."""
     calls = [Check(name, inputs=INPUTS, outputs=f"{name}.npz") for name in ("second", "third")]
     calls.append(Check("last", inputs=INPUTS, refused="no"))
     outputs = [leaf_of(ONES)]
@@ -47,14 +47,14 @@ def check(tmp_path):
     return run
 
 
-def test_equal_bits_are_as_written_by_the_rule_that_is_named(check):
+def test_equal_bits_are_as_written(check):
     results = check(ONES, ONES)
     assert (results.problem, results.as_written) == ("", True)
     assert results.outputs
     assert results.difference.tolerance == "8 times the noise of each"
 
 
-def test_a_call_that_was_not_moved_inside_is_judged_by_its_inputs_alone(tmp_path):
+def test_noise_without_runs_inside_uses_inputs_only(tmp_path):
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
     outputs = [leaf_of(ONES)]
     names = ("vjp1", "vjp2")
@@ -84,7 +84,7 @@ def test_the_error_in_units_of_noise_is_the_largest_of_all_calls(check):
     assert check(large, small).difference.max_noise_error == pytest.approx(1.0)
 
 
-def test_calls_after_one_that_looks_like_rounding_decide_too(check, monkeypatch):
+def test_later_calls_count_after_one_like_rounding(check, monkeypatch):
     def diagnosed(expected, actual, limit, dtype):
         return Diagnosis("rounding: both signs" if actual[0] == 2 else "garbage")
 
@@ -95,7 +95,7 @@ def test_calls_after_one_that_looks_like_rounding_decide_too(check, monkeypatch)
     assert found.problem.startswith("output 0 "), "the first call that differs is reported"
 
 
-def test_what_was_only_compiled_has_no_bits(check):
+def test_a_compiled_cell_has_no_bits(check):
     assert check(mode=Mode.COMPILE) == CallResults(Difference(True))
 
 
@@ -108,11 +108,11 @@ def test_a_golden_without_outputs_is_not_as_written(tmp_path):
 
 
 def cell_of(platform="cpu", mode=Mode.RUN, target=None, *, options=None, **changes):
-    """A cell of a golden with these properties."""
+    """Return a cell of a golden with these properties."""
     return Cell(golden(options=options or Options(("cpu",)), **changes), release("0.12.0.1"), platform, mode, target)
 
 
-def test_a_golden_is_only_refused_on_a_platform_that_it_was_not_exported_for():
+def test_other_platforms_must_refuse_a_golden():
     options = Options(("tpu",), refused_on=("cpu",))
     more = Check("vjp1", vjp=1, inputs="vjp1.npz", outputs="vjp1-out.npz")
     on_cpu, on_tpu = (cell_of(platform, options=options, checks=(more,)).checks for platform in ("cpu", "tpu"))
@@ -132,14 +132,14 @@ OTHER_REFUSALS = [
 
 
 @pytest.mark.parametrize("message", OTHER_REFUSALS)
-def test_no_other_refusal_is_taken_for_that_of_the_platform(message, tmp_path):
+def test_only_a_refusal_of_the_platform_counts_as_one(message, tmp_path):
     cell = cell_of(options=Options(("tpu",), refused_on=("cpu",)))
     (check,) = cell.checks
     results = check_calls(cell, Reply(Stage.RUN, "ok", refusals={check.name: message}), tmp_path, OPTIONS)
     assert results.problem == f"expected a refusal with {WRONG_PLATFORM!r} in its message, found {message}"
 
 
-def test_a_golden_without_outputs_has_a_call_without_them():
+def test_a_golden_without_outputs_has_a_call_without_any():
     options = Options(("cpu",), without_outputs="no TPU here")
     assert cell_of(options=options).checks == (Check("", inputs=INPUTS),)
 
@@ -148,12 +148,12 @@ def test_a_golden_without_outputs_has_a_call_without_them():
     ("vjp", "how", "compared"),
     [(0, "svd", "svd"), (1, "svd", "allclose"), (1, "shape", "shape"), (0, "shape", "shape"), (1, "exact", "allclose")],
 )
-def test_derivatives_are_compared_as_numbers_unless_only_their_shapes_are(vjp, how, compared):
+def test_derivatives_compare_numbers_or_only_shapes(vjp, how, compared):
     found = comparison_of(Check("c", vjp=vjp), Comparison(compare=how, rtol=0.5))
     assert (found.compare, found.rtol) == (compared, 0.5)
 
 
-def test_a_worker_is_told_where_each_call_takes_and_puts_its_arrays(tmp_path):
+def test_a_request_has_the_files_of_each_call(tmp_path):
     mesh, other = {"x": 2}, {"x": 2, "y": 4}
     calls = (
         Check("same", inputs="same.npz", outputs="s.npz", mesh=mesh),
@@ -181,7 +181,7 @@ def test_a_worker_is_told_where_each_call_takes_and_puts_its_arrays(tmp_path):
 
 
 @pytest.mark.parametrize(("mode", "is_described"), [(Mode.COMPILE, True), (Mode.RUN, False)])
-def test_a_worker_compiles_for_a_described_device_and_runs_where_it_is(mode, is_described, tmp_path):
+def test_a_request_compiles_for_described_devices(mode, is_described, tmp_path):
     target = Target("cuda", "cuda12", "h100")
     described = request_of(cell_of("cuda", mode, target, options=Options(("cuda",))), tmp_path, CellLimits()).described
     assert (described is not None) == is_described
@@ -198,7 +198,7 @@ def test_a_worker_compiles_for_a_described_device_and_runs_where_it_is(mode, is_
         (Mode.RUN, ("cpu",), (), ""),
     ],
 )
-def test_outputs_are_sharded_as_their_writer_saw(mode, refused_on, shardings, problem, tmp_path):
+def test_the_sharding_of_outputs_is_compared(mode, refused_on, shardings, problem, tmp_path):
     options = Options(("tpu",), refused_on=refused_on, without_outputs="they are not compared")
     cell = cell_of("cpu", mode, options=options, out_shardings=("x", "y"))
     reply = Reply(Stage.RUN, "ok", shardings=shardings, refusals={"": "was exported for platforms tpu"})
@@ -208,7 +208,7 @@ def test_outputs_are_sharded_as_their_writer_saw(mode, refused_on, shardings, pr
 
 
 @pytest.mark.parametrize("arrays", [(ONES, ONES * 3), (ONES * 3, ONES), (ONES * 3, ONES * 3)])
-def test_the_errors_of_a_cell_are_the_largest_of_all_its_calls(arrays, check):
+def test_a_cell_has_the_largest_errors_of_its_calls(arrays, check):
     found = check(*arrays).difference
     assert not found.ok
     assert (found.max_abs_error, found.max_rel_error) == (2.0, 2.0)
@@ -217,7 +217,7 @@ def test_the_errors_of_a_cell_are_the_largest_of_all_its_calls(arrays, check):
     assert (same.max_abs_error, same.max_rel_error, same.max_ulp) == (0.0, 0.0, 0)
 
 
-def test_a_worker_is_told_the_files_of_a_golden_and_where_to_put_text(tmp_path):
+def test_a_request_has_the_files_of_golden_and_dump(tmp_path):
     content = files() | {"my_types.register.py": b""}
     own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), content)
     cell = Cell(own, release("0.12.0.1"), "cpu")
@@ -228,7 +228,7 @@ def test_a_worker_is_told_the_files_of_a_golden_and_where_to_put_text(tmp_path):
     assert (request.checks[0].dump or "").startswith(str(tmp_path / "dump"))
 
 
-def test_derivatives_are_no_factors(monkeypatch):
+def test_derivatives_are_not_compared_as_factors(monkeypatch):
     factors = (FactorGroup("svd", (0, 1, 2)),)
     monkeypatch.setattr(compare, "compare_leaves", lambda *_, factors, **__: factors)
     monkeypatch.setattr(compare, "call_noise", lambda _: {})

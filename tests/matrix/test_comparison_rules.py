@@ -43,7 +43,7 @@ QUIRK = Quirk(
         (("t.f", "t.g*"), ("0.8.*",), []),
     ],
 )
-def test_a_rule_holds_for_its_cases_by_its_writers(cases, writers, matched):
+def test_a_rule_applies_to_its_cases_and_writers(cases, writers, matched):
     goldens = [golden("t.f", "0.9.2"), golden("t.f", "0.12.0.1"), golden("t.g[x]", "0.9.2")]
     rule = msgspec.structs.replace(RULE, cases=cases, writers=writers)
     changed = under_policy(goldens, Policy(numbers=(rule,)))
@@ -63,13 +63,13 @@ def test_a_rule_holds_for_its_cases_by_its_writers(cases, writers, matched):
     ],
     ids=["the first one", "one without tolerances"],
 )
-def test_a_rule_replaces_the_recorded_comparison_whole(numbers, now):
+def test_a_rule_replaces_the_whole_recorded_comparison(numbers, now):
     recorded = golden("t.f", comparison=Comparison("eigh", rtol=0.1, atol=0.2))
     (changed,) = under_policy([recorded], Policy(numbers=numbers))
     assert changed.compared_as.comparison == now
 
 
-def test_a_quirk_is_on_top_of_a_rule_and_each_is_named():
+def test_a_quirk_widens_a_rule_and_both_are_named():
     by_dtype = msgspec.structs.replace(RULE, rtol={"float32": 1e-3, "float64": 1e-6}, atol=1e-9)
     (changed,) = under_policy([golden("t.f")], Policy(numbers=(by_dtype,), quirks=(QUIRK,)))
     assert changed.compared_as.comparison == Comparison(rtol={"float32": 0.5, "float64": 1e-6}, atol=1e-9)
@@ -78,7 +78,7 @@ def test_a_quirk_is_on_top_of_a_rule_and_each_is_named():
     assert changed.compared_as.sources["atol"] == rule
 
 
-def test_a_quirk_names_itself_beside_what_the_golden_recorded():
+def test_a_quirk_beside_a_recorded_tolerance_is_named():
     recorded = golden("t.f", comparison=Comparison(rtol={"float16": 0.1}))
     (changed,) = under_policy([recorded], Policy(quirks=(QUIRK,)))
     assert changed.compared_as.sources["rtol"] == {"float16": "golden", "float32": "export_compat.yaml:30"}
@@ -123,7 +123,7 @@ def test_a_rule_and_its_line_are_part_of_the_key_of_an_outcome(goldens, here):
 
 @pytest.fixture
 def store(goldens, tmp_path) -> GoldenStore:
-    """Goldens whose outputs are off by 1e-3: two generations of `waves`, and one that was adopted."""
+    """A store whose outputs are off by 1e-3: two generations of `waves`, and an adopted golden."""
     own, store = goldens["waves"], GoldenStore(tmp_path / "golden")
     files = {name: own.content(name) for name in (ARTIFACT, INPUTS)}
     files[OUTPUTS] = to_npz([leaf_of(leaf.numpy() + np.float32(1e-3)) for leaf in from_npz(own.folder / OUTPUTS)])
@@ -142,7 +142,7 @@ def store(goldens, tmp_path) -> GoldenStore:
 
 @pytest.fixture
 def replay(store, here, kept):
-    """Replays all of them in this interpreter, under rules; the verdict and the message of each."""
+    """A function that replays the goldens under rules and returns the verdict and message of each."""
 
     def run(*numbers: NumbersRule) -> dict[str, tuple[Verdict, str]]:
         before = {path: path.read_bytes() for path in store.root.rglob("*.yaml")}
@@ -174,5 +174,5 @@ def test_a_stricter_rule_turns_a_pass_into_numerics_and_is_named(replay):
 
 def test_a_rule_that_says_exact_is_named(replay):
     exact = NumbersRule(("*",), "bits", compare="exact", location="export_compat.yaml:7")
-    told = {message.splitlines()[0] for _, message in replay(exact).values()}
-    assert told == {"allowed equal bits (export_compat.yaml:7))"}
+    messages = {message.splitlines()[0] for _, message in replay(exact).values()}
+    assert messages == {"allowed equal bits (export_compat.yaml:7))"}

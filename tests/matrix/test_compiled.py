@@ -77,7 +77,7 @@ def test_broken_artifacts_fail_to_compile_and_sound_ones_do_not(planted, platfor
 
 @pytest.mark.matrix
 @pytest.mark.skipif(HERE != NEWEST, reason="the writer's own reader is compared, and only the newest one is fetched")
-def test_what_the_compiler_for_cuda_does_in_no_release_breaks_no_promise(planted):
+def test_a_limit_of_the_cuda_compiler_is_not_broken(planted):
     (golden,) = GoldenStore(planted).generations("whole_numbers")
     outcome = replay(planted, "cuda", "whole_numbers")["whole_numbers"]
     alone = judge(outcome, golden, Policy())
@@ -139,7 +139,7 @@ def test_another_device_can_be_named(planted):
 
 @pytest.mark.matrix
 @pytest.mark.gpu
-def test_cells_run_on_the_gpu_that_is_here_and_say_what_drove_it():
+def test_cells_run_on_a_gpu_and_record_its_driver():
     if lack := missing_hardware("cuda"):
         pytest.skip(f"no CUDA device answers here: {lack}")
     cases = ("test_cholesky", "test_lu", "test_any_batch_with_derivative")

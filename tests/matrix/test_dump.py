@@ -24,7 +24,7 @@ def test_every_cell_dumps_its_exported_and_compiled_modules(run, goldens, here, 
         assert "func.func public @main" in lowered.read_text()
 
 
-def test_the_module_by_its_writer_lies_above_those_by_readers(run, goldens, tmp_path):
+def test_the_writers_module_is_above_those_of_readers(run, goldens, tmp_path):
     golden = goldens["waves"]
     (golden.folder / "module.mlir").write_text("as its writer printed it")
     run("waves", dump=tmp_path)
@@ -41,7 +41,7 @@ def test_a_dump_that_cannot_be_written_changes_no_verdict(run, goldens, here, tm
 
 
 @pytest.mark.parametrize("place", ["golden", "golden/t.f", "golden/t.f/0.12.0.1-cpu", "golden/t.f/0.12.0.1-cpu/new"])
-def test_nothing_is_dumped_into_goldens(tmp_path, place):
+def test_a_folder_of_goldens_is_refused_for_dumps(tmp_path, place):
     folder = tmp_path / "golden" / "t.f" / "0.12.0.1-cpu"
     folder.mkdir(parents=True)
     (folder / "golden.yaml").write_text("")

@@ -1,4 +1,4 @@
-"""What fails around a cell is tried once more, and then the cell is not run; what the cell does is its verdict."""
+"""Faults around a cell: it is tried once more, and then not run. What the cell itself does is its verdict."""
 
 import contextlib
 import dataclasses
@@ -50,17 +50,17 @@ def is_garbage(outcome) -> bool:
     return len(outcome.message) < 250
 
 
-def test_garbage_in_the_pipe_of_a_cell_is_no_verdict(run):
-    said: list[str] = []
-    found = run(*GARBAGE, "waves", notify=said.append)
+def test_a_cell_whose_pipe_has_garbage_is_not_run(run):
+    notes: list[str] = []
+    found = run(*GARBAGE, "waves", notify=notes.append)
     assert all(is_garbage(found[case]) for case in GARBAGE)
     assert found["waves"].verdict is Verdict.PASS
-    assert any(f"trying {len(GARBAGE)} cells again" in text for text in said)
+    assert any(f"trying {len(GARBAGE)} cells again" in text for text in notes)
 
 
 # Blanks before a message are part of its JSON.
 @given(st.binary(max_size=60).filter(lambda noise: not noise or noise.strip(b" \t\r")), st.data())
-def test_whatever_a_cell_writes_is_read_whole_or_is_garbage(noise, data):
+def test_output_of_a_cell_is_a_message_or_garbage(noise, data):
     stages = b'{"stage": "deserialize"}\n{"stage": "run", "check": "vjp1"}\n'
     whole = stages + noise + b'{"end": "ok"}\n'
     transcript = Transcript()
@@ -92,7 +92,7 @@ def test_an_endless_line_takes_no_more_memory_than_a_message():
 
 @pytest.fixture
 def speaking(tmp_path, here):
-    """An interpreter that says it is ready, and from then on what the test says; it is told the number of each cell."""
+    """Write an interpreter that reports ready, and answers the number of each cell as the test wants."""
 
     def speaks(script: str) -> Environment:
         file = tmp_path / "python"
@@ -146,7 +146,7 @@ def test_a_worker_that_replies_with_garbage_is_ended(speaking, script, answered)
 # --- a cell that says no more, and does not end -----------------------------------------------------------------------
 
 
-def test_a_cell_that_closes_its_pipes_and_goes_on_times_out(run, flaky):
+def test_a_cell_that_closes_its_pipes_and_runs_times_out(run, flaky):
     run("waves")
     flaky.touch()
     found = run("closes_its_pipes", "is_flaky", "waves", timeout=2.0)
@@ -159,7 +159,7 @@ def test_a_cell_that_closes_its_pipes_and_goes_on_times_out(run, flaky):
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
-def test_of_megabytes_on_stdout_and_stderr_the_end_is_stored(run, fork):
+def test_only_the_end_of_long_output_is_stored(run, fork):
     found = run("floods", "garbage_text", fork=fork)
     assert found["floods"].verdict is Verdict.PASS
     assert len(found["floods"].stderr) <= LONGEST_STDERR
@@ -167,7 +167,7 @@ def test_of_megabytes_on_stdout_and_stderr_the_end_is_stored(run, fork):
     assert is_garbage(found["garbage_text"])
 
 
-def test_what_the_system_refuses_a_cell_is_no_verdict(run):
+def test_a_cell_that_the_system_refuses_is_not_run(run):
     found = run("finds_a_full_disk", "keeps_nothing", "waves")
     for case, why in {
         "finds_a_full_disk": "OSError: [Errno 28] No space left on device",
@@ -183,7 +183,7 @@ def test_what_the_system_refuses_a_cell_is_no_verdict(run):
 
 
 class Sniper(threading.Thread):
-    """Kills the next cells of a worker, each in the second that it sleeps."""
+    """A killer of the next cells of a worker, each in the second that it sleeps."""
 
     def __init__(self, worker: int, *signals: signal.Signals) -> None:
         super().__init__(daemon=True)
@@ -200,23 +200,23 @@ class Sniper(threading.Thread):
                 os.kill(int(pid), number)
             self.seen |= found
 
-    def asleep(self) -> set[str]:
-        """The cells that sleep; others wait for theirs."""
-        asleep = set()
+    def sleeping_cells(self) -> set[str]:
+        """Return the processes of the cells that sleep, not those that wait."""
+        sleeping_cells = set()
         for pid in Path(f"/proc/{self.worker}/task/{self.worker}/children").read_text().split():
             with contextlib.suppress(OSError):  # it has just ended
-                if Path(f"/proc/{pid}/comm").read_text().strip() == "asleep":
-                    asleep.add(pid)
-        return asleep
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "sleeping_cells":
+                    sleeping_cells.add(pid)
+        return sleeping_cells
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_a_cell_that_is_killed_from_outside_is_run_once_more(run, kept, number):
     run("waves")
     Sniper(kept._worker._process.pid, number).join(timeout=0)
-    said: list[str] = []
-    assert run("sleeps_a_second", notify=said.append)["sleeps_a_second"].verdict is Verdict.PASS
-    assert [text for text in said if f"killed from outside, by signal {number.value} ({number.name})" in text]
+    notes: list[str] = []
+    assert run("sleeps_a_second", notify=notes.append)["sleeps_a_second"].verdict is Verdict.PASS
+    assert [text for text in notes if f"killed from outside, by signal {number.value} ({number.name})" in text]
 
 
 def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
@@ -232,7 +232,7 @@ def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
 # --- a verdict that is not always the same ----------------------------------------------------------------------------
 
 
-def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, tmp_path, flaky):
+def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, kept, tmp_path, flaky):
     run("waves")  # from now on the kept worker is one whose cells misbehave
     assert kept._environment
     requests: list[str] = []
@@ -266,8 +266,8 @@ def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, 
 # --- and nothing is left of it ----------------------------------------------------------------------------------------
 
 
-def open_here() -> dict[str, set[str]]:
-    """The processes, threads and descriptors of this process."""
+def open_resources() -> dict[str, set[str]]:
+    """Return the child processes, threads and open descriptors of this process."""
     children, files = set(), set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # a thread that has just ended
@@ -281,11 +281,11 @@ def open_here() -> dict[str, set[str]]:
 def test_after_faults_no_process_thread_file_or_folder_is_left(run, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cases = ("kills_its_worker", "garbage_half", "dies_by_segv", "waves")
-    before = open_here()
+    before = open_resources()
     found = run(*cases, start=pool.start_worker)
     assert [found[case].verdict for case in cases] == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CRASH, Verdict.PASS]
     assert found["kills_its_worker"].message.startswith("infrastructure: tried twice")
-    after = open_here()
+    after = open_resources()
     assert not any(after[what] - before[what] for what in before), after
     assert list(tmp_path.iterdir()) == []
 
@@ -365,8 +365,8 @@ def site(environment: Environment) -> Path:
     return folder
 
 
-def in_place(file: Path, text: str) -> None:
-    """Also in the installer's cache, which has the same file."""
+def damage_in_cache_too(file: Path, text: str) -> None:
+    """Rewrite a file in place, which changes the cache of the installer too."""
     assert file.stat().st_nlink > 1
     file.write_text(text)
 
@@ -378,10 +378,10 @@ def planted(file: Path, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "text"),
-    [(in_place, SPOILED), (planted, NEVER_STARTS)],
+    [(damage_in_cache_too, SPOILED), (planted, NEVER_STARTS)],
     ids=["in the cache too", "a file of no package, and no worker starts"],
 )
-def test_damage_that_no_size_shows_is_healed(run, here, environment_of, damage, text):
+def test_damage_of_equal_size_is_repaired(run, here, environment_of, damage, text):
     before = environment_of(here)
     file = site(before) / "sitecustomize.py"
     assert len(text) == len(MODULES[file.name]) == file.stat().st_size
@@ -410,7 +410,7 @@ def test_a_worker_of_another_release_runs_no_cell(run, here, environment_of, for
 
 
 @pytest.mark.parametrize("imported", [7, ["jax"], {"jax": 1}, {"jax": "\x1b[31m0.9.2", "jaxlib": "0.9.2"}])
-def test_whatever_a_worker_says_that_it_imported_is_shown(imported, here, tmp_path):
+def test_the_version_that_a_worker_imported_is_shown(imported, here, tmp_path):
     built = Environment(here, Path(sys.executable), {}, folder=tmp_path)
     problem = problem_of_imported(built, imported)
     assert problem.startswith(f"{tmp_path}: expected jax {here.jax} and jaxlib {here.jaxlib}, found ")
@@ -418,7 +418,7 @@ def test_whatever_a_worker_says_that_it_imported_is_shown(imported, here, tmp_pa
     assert problem_of_imported(dataclasses.replace(built, folder=None), imported) == ""
 
 
-def test_a_sound_environment_is_looked_at_once_and_stays(run, here, environment_of, monkeypatch):
+def test_a_sound_environment_is_checked_once(run, here, environment_of, monkeypatch):
     from export_core.readers import environment as environments
 
     looks: list[Path] = []

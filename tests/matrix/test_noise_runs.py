@@ -41,7 +41,7 @@ OK = Reply(Stage.RUN, "ok")
 
 
 class FakeWorker:
-    """Writes what each variant gives; before that, answers with the replies that it was told."""
+    """A worker that gives the replies of the test, then writes the outputs of each variant."""
 
     def __init__(self, outputs_of: Callable[[str], object] = lambda name: PLAIN, *replies: Reply) -> None:
         self.outputs_of = outputs_of
@@ -66,7 +66,7 @@ class FakeWorker:
         return future
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ INSIDE_NAMES = [UNOPTIMIZED, *(f"inside {n}" for n in range(24)), *(f"amplified 
 
 
 def own_variants(request: Request) -> dict[str, VariantRequest]:
-    """The variants that noise is measured by; those with other inputs come before them."""
+    """Return the variants that measure noise, which follow those with other inputs."""
     variants = request.checks[0].variants
     count = sum(variant.limited for variant in variants)
     assert all(variant.limited for variant in variants[:count]), "the compiled program is there only at first"
@@ -115,7 +115,7 @@ def test_each_run_has_moved_inputs_or_moves_inside(golden):
     assert record.failed == {}
 
 
-def test_without_float_inputs_only_what_is_inside_moves_and_the_record_says_so(tmp_path):
+def test_without_float_inputs_only_values_inside_move(tmp_path):
     content = {**files(), INPUTS: to_npz([leaf_of(np.arange(3))])}
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(), content)
     worker = FakeWorker()
@@ -135,7 +135,7 @@ def test_without_float_inputs_only_what_is_inside_moves_and_the_record_says_so(t
     ],
     ids=["nothing is rounded", "all fail alike"],
 )
-def test_runs_inside_that_fail_are_recorded_once_unless_nothing_is_rounded(golden, why, recorded):
+def test_failing_runs_inside_are_recorded_once(golden, why, recorded):
     failed = Reply(Stage.RUN, "ok", failed=dict.fromkeys(INSIDE_NAMES, why))
     record = measured(golden, FakeWorker(lambda name: PLAIN, failed)).record
     assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 0, 0, ())
@@ -143,7 +143,7 @@ def test_runs_inside_that_fail_are_recorded_once_unless_nothing_is_rounded(golde
 
 
 @pytest.mark.parametrize("failing", ["all", "none rounded", "only inside", "of a derivative"])
-def test_outputs_of_which_nothing_was_measured_are_compared_by_tolerances(tmp_path, failing):
+def test_outputs_without_noise_use_tolerances(tmp_path, failing):
     """Whole numbers only, and no run of the rewritten program ends: it is not known that nothing moves."""
     outputs = files() | {"vjp1-outputs.npz": files()[OUTPUTS]}
     content = {**outputs, INPUTS: to_npz([leaf_of(np.arange(3.0 if failing == "only inside" else 3))])}
@@ -161,15 +161,15 @@ def test_outputs_of_which_nothing_was_measured_are_compared_by_tolerances(tmp_pa
     written = write_golden(GoldenStore(tmp_path / "with"), *with_noise(golden.manifest, golden.files(), found))
     by_noise = {name or "plain" for name in ("", "vjp1") if name not in unmeasured}
     assert {check.name or "plain" for file, check in written.calls.items() if file in call_noise(written)} <= by_noise
-    said = [text for text in outputs_to_name(found.record) if "nothing was measured" in text]
-    assert len(said) == len(unmeasured)
+    named = [text for text in outputs_to_name(found.record) if "nothing was measured" in text]
+    assert len(named) == len(unmeasured)
     check = written.calls["vjp1-outputs.npz" if prefix else OUTPUTS]
     expected = from_npz(written.folder / (check.outputs or ""))
     near = [leaf_of(np.asarray(leaf.numpy() * np.float32(1 + 2e-6))) for leaf in expected]
     assert GoldenOutputs(written, "cpu", {}).compare(check, expected, near).ok is bool(unmeasured)
 
 
-def test_a_rewritten_program_that_gives_other_numbers_measures_nothing(golden):
+def test_a_rewrite_with_other_numbers_measures_no_noise(golden):
     """A release may compile it to something else: its runs agree with each other, and not with the plain one."""
     moved = {name: np.float32(1e-6 * number) for number, name in enumerate(INSIDE_NAMES)}
     record = measured(
@@ -181,7 +181,7 @@ def test_a_rewritten_program_that_gives_other_numbers_measures_nothing(golden):
     assert (rounded.failed, rounded.inside) == ({}, 24)
 
 
-def test_elements_that_jump_have_their_jump_as_noise_and_are_counted(golden, tmp_path):
+def test_elements_that_jump_are_counted_as_noise(golden, tmp_path):
     """64 units move the second element by 0.5, one unit by nothing."""
     jump = np.asarray([0.0, 0.5], np.float32)
     worker = FakeWorker(lambda name: PLAIN + jump * name.startswith("amplified"))
@@ -190,7 +190,7 @@ def test_elements_that_jump_have_their_jump_as_noise_and_are_counted(golden, tmp
     assert noise_in(golden, found, tmp_path) == pytest.approx([0, 0.25])
 
 
-def test_noise_is_stored_a_little_too_large_and_never_too_small(golden, tmp_path):
+def test_stored_noise_is_never_too_small(golden, tmp_path):
     worker = FakeWorker(lambda name: PLAIN + np.float32([0.001, 0.0]) if name == "inside 1" else PLAIN)
     noise, zero = noise_in(golden, measured(golden, worker), tmp_path)
     assert 0.001 <= noise <= 0.001 * 2 ** (1 / 8) * 1.001
@@ -231,14 +231,14 @@ INSIDE = ["amplified", "inside", UNOPTIMIZED]
     ],
     ids=["a run that dies", "a program that dies is compiled once", "only what was before a timeout"],
 )
-def test_what_ends_the_process_is_left_out_of_another_try(golden, reply, failed, moved, inside, again):
+def test_a_second_try_leaves_out_what_ended_the_process(golden, reply, failed, moved, inside, again):
     worker = FakeWorker(lambda name: PLAIN, reply)
     record = measured(golden, worker).record
     assert (record.failed, record.moved, record.inside) == (failed, moved, inside)
     assert [variant.name for variant in worker.requests[1].checks[0].variants] == again
 
 
-def test_other_inputs_say_nothing_of_the_noise(golden):
+def test_runs_with_other_inputs_are_not_noise(golden):
     died = Reply(Stage.RUN, "crash", variant="other 3", signal=14)
     worker = FakeWorker(lambda name: PLAIN + name.startswith(("other", "small", "alone")), died)
     found = measured(golden, worker)
@@ -247,7 +247,7 @@ def test_other_inputs_say_nothing_of_the_noise(golden):
 
 
 @pytest.mark.parametrize("raised", [{}, {"other 5": "ValueError: no"}], ids=["all run", "one raises"])
-def test_an_output_that_is_the_same_with_other_inputs_is_named(golden, raised):
+def test_an_output_equal_for_other_inputs_is_named(golden, raised):
     found = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=raised)))
     count = 16 - len(raised)
     text = f"its 2 elements are the same with all of {count} other inputs too: choose inputs on which it depends"
@@ -255,7 +255,7 @@ def test_an_output_that_is_the_same_with_other_inputs_is_named(golden, raised):
     assert found.record.failed == {}
 
 
-def test_where_a_cold_process_dies_a_warm_one_runs_the_other_inputs_too(golden):
+def test_a_warm_process_replaces_a_cold_one_that_dies(golden):
     worker = FakeWorker()
     worker.dies_cold = True
     found = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, first_runs=FirstRuns())
@@ -310,7 +310,7 @@ def test_calls_with_the_same_outputs_have_one_noise(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", sorted(FLOATS))
-def test_the_noise_of_no_dtype_takes_more_than_its_outputs(dtype, tmp_path):
+def test_noise_takes_no_more_room_than_outputs(dtype, tmp_path):
     import ml_dtypes
 
     values = np.linspace(0.5, 4, 64).astype(getattr(ml_dtypes, dtype, None) or dtype)
@@ -329,7 +329,7 @@ def test_the_noise_of_no_dtype_takes_more_than_its_outputs(dtype, tmp_path):
 
 
 def stored_with_noise(golden: Golden, tmp_path: Path, **fields: object) -> GoldenStore:
-    """A store with this golden and its noise, whose record has other fields."""
+    """Return a store with this golden and its noise, whose record has these fields."""
     found = measured(golden, FakeWorker())
     found = replace(found, record=msgspec.structs.replace(found.record, **fields))
     store = GoldenStore(tmp_path / "stored")
@@ -343,7 +343,7 @@ def written(tmp_path) -> Golden:
     return write_golden(GoldenStore(tmp_path / "golden"), manifest(instruction_set=instruction_set()))
 
 
-def test_the_noise_of_the_same_golden_is_known(written, tmp_path):
+def test_noise_of_an_equal_golden_is_reused(written, tmp_path):
     known = known_noise(stored_with_noise(written, tmp_path), written.manifest)
     assert known == replace(measured(written, FakeWorker()), remarks=())
 
@@ -362,12 +362,12 @@ ANOTHER_PROCESSOR = {"instruction_set": "x86_64 SSE4_2"}
         ({}, ANOTHER_PROCESSOR),
     ],
 )
-def test_noise_of_another_golden_or_by_others_is_not_known(written, tmp_path, changes, measured_by):
+def test_noise_of_another_golden_is_not_reused(written, tmp_path, changes, measured_by):
     store = stored_with_noise(written, tmp_path, **measured_by)
     assert known_noise(store, msgspec.structs.replace(written.manifest, **changes)) is None
 
 
-def test_damaged_noise_is_not_known(written, tmp_path):
+def test_damaged_noise_is_not_reused(written, tmp_path):
     store = stored_with_noise(written, tmp_path)
     (stored,) = store.goldens()
     (stored.folder / NOISE).write_bytes(b"damaged")
@@ -376,7 +376,7 @@ def test_damaged_noise_is_not_known(written, tmp_path):
 
 
 @pytest.mark.parametrize(("call", "kernel"), [("lapack_spotrf_ffi", "Haswell"), ("tpu_custom_call", "")])
-def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, call, kernel):
+def test_calls_of_lapack_also_run_on_another_kernel(tmp_path, monkeypatch, call, kernel):
     monkeypatch.setattr(measuring_noise, "other_openblas_core", lambda variables: "Haswell")
     started: list[str] = []
     kernel_worker = FakeWorker(lambda name: PLAIN + np.float32([0.0, 0.5]))
@@ -387,7 +387,7 @@ def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, ca
             return kernel_worker
 
         def close(self):
-            """Nothing to close."""
+            """Do nothing: there is nothing to close."""
 
     monkeypatch.setattr(measuring_noise, "WarmWorkers", Kernels)
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(custom_calls=(call,)))
@@ -405,7 +405,7 @@ def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, ca
 
 class Worker:
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def in_these_readers(monkeypatch, noise, build=lambda _, placement: this_interpreter(placement.reader)) -> None:
@@ -453,16 +453,16 @@ def measured_in(tmp_path, monkeypatch):
     ],
     ids=["its writer", "nobody else where its writer fails", "the oldest later release", "that runs it"],
 )
-def test_the_oldest_release_from_its_writer_on_that_runs_it_measures_it(unbuilt, not_run, tried, by, measured_in):
+def test_the_oldest_release_that_runs_it_measures_noise(unbuilt, not_run, tried, by, measured_in):
     assert measured_in(unbuilt, not_run) == (tried, by)
 
 
-def test_where_nothing_can_be_built_the_reason_is_that_of_its_writer(measured_in):
+def test_without_environments_the_writers_reason_is_given(measured_in):
     tried, reason = measured_in({*measuring_noise.Policy().calendar().versions()}, set())
     assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")
 
 
-def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatch):
+def test_noise_of_a_golden_is_ready_before_the_next_ends(tmp_path, monkeypatch):
     """An interruption loses no noise that was measured."""
     is_first_known = threading.Event()
 
@@ -479,7 +479,7 @@ def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatc
     assert next(found)[0] is goldens[1]
 
 
-def test_a_line_says_which_golden_is_measured(tmp_path, monkeypatch):
+def test_a_progress_line_names_the_measured_golden(tmp_path, monkeypatch):
     in_these_readers(monkeypatch, lambda *_: "not now")
     store, lines = GoldenStore(tmp_path / "golden"), []
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]

@@ -40,14 +40,14 @@ def test_promised_cells_of_all_readers_come_before_the_others():
     ]
 
 
-def test_a_cell_that_runs_the_same_as_a_promised_one_goes_with_it():
+def test_a_cell_equal_to_a_promised_one_runs_with_it():
     cells = [cell("twin"), cell("twin", NEW), cell("other"), cell("b", promised=True)]
     same = {"twin": "x", "b": "x", "other": "y"}
     groups = deciding_first(cells, lambda each: same[each.golden.manifest.case])
     assert shown(groups) == ["twin in 0.9.2 b in 0.9.2", "twin in 0.12.0.1", "other in 0.9.2"]
 
 
-def test_readers_with_one_jax_do_not_follow_each_other():
+def test_readers_with_one_jax_alternate_with_others():
     first, second = release("0.10.1"), release("0.10.2")
     assert first.jax == second.jax != OLD.jax
     cells = [cell(case, reader, promised=case == "b") for reader in (first, second, OLD) for case in ("a", "b")]

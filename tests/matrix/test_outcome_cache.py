@@ -1,4 +1,4 @@
-"""Kept outcomes are read back as they were, by several processes at once, and a broken file never stops a run."""
+"""Stored outcomes: several processes read them back as written, and a broken file never stops a run."""
 
 import contextlib
 import datetime
@@ -33,11 +33,11 @@ CRASH = new_result(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)"
 
 @contextlib.contextmanager
 def cache_in(folder: Path) -> Iterator[OutcomeCache]:
-    """A cache that has nothing to say."""
-    said: list[str] = []
-    with contextlib.closing(OutcomeCache(folder, said.append)) as cache:
+    """Open a cache, use it, and check that it reported nothing."""
+    notes: list[str] = []
+    with contextlib.closing(OutcomeCache(folder, notes.append)) as cache:
         yield cache
-    assert not said
+    assert not notes
 
 
 def kept(folder: Path, *keys: str) -> dict[str, Result]:
@@ -100,18 +100,18 @@ NOT_RUN = new_result(CELL, Stage.ENVIRONMENT, Verdict.NOT_RUN, "no wheel")
 
 
 @pytest.mark.parametrize("outcome", [NOT_RUN, TIMEOUT], ids=["not_run", "timeout"])
-def test_outcomes_that_depend_on_the_moment_are_not_cached(tmp_path, outcome):
+def test_outcomes_that_may_change_are_not_cached(tmp_path, outcome):
     keep(tmp_path, key=outcome)
     assert kept(tmp_path, "key") == {}
 
 
-def test_a_timeout_replaces_a_cached_outcome_not_run_does_not(tmp_path):
+def test_a_timeout_replaces_an_outcome_and_not_run_does_not(tmp_path):
     keep(tmp_path, hung=PASS, missed=PASS)
     keep(tmp_path, hung=TIMEOUT, missed=NOT_RUN)
     assert set(kept(tmp_path, "hung", "missed")) == {"missed"}
 
 
-def test_a_verdict_that_differs_is_flaky_and_says_since_when(tmp_path):
+def test_a_changed_verdict_is_flaky_with_its_date(tmp_path):
     today = datetime.datetime.now(datetime.UTC).date()
     assert put(tmp_path, CRASH) == ""
     assert put(tmp_path, msgspec.structs.replace(CRASH, signal=6, message="died by signal 6 (SIGABRT)")) == ""
@@ -136,7 +136,7 @@ def test_a_timeout_differs_only_from_runs_with_as_much_time(tmp_path, first, the
     assert bool(put(tmp_path, after)) is flaky
 
 
-def test_several_processes_keep_at_once(tmp_path):
+def test_several_processes_store_at_once(tmp_path):
     script = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from making import golden, release\n"
         "from export_core.matrix import Cell, Verdict\n"
@@ -166,22 +166,22 @@ def test_several_processes_keep_at_once(tmp_path):
     ],
     ids=["something else", "cut", "emptied"],
 )
-def test_a_broken_file_is_removed_and_a_new_one_begun(tmp_path, damage):
+def test_a_broken_file_is_replaced_by_a_new_one(tmp_path, damage):
     keep(tmp_path, **{f"key{number}": NUMERICS for number in range(100)})
     path = tmp_path / FILE
     path.write_bytes(damage(path.read_bytes()))
-    said: list[str] = []
-    cache = OutcomeCache(tmp_path, said.append)
+    notes: list[str] = []
+    cache = OutcomeCache(tmp_path, notes.append)
     assert cache.get(["key1"]) == {}
     cache.put("key", PASS)
     assert set(cache.get(["key"])) == {"key"}
     cache.close()
-    assert len(said) == 1
-    assert "was broken" in said[0]
+    assert len(notes) == 1
+    assert "was broken" in notes[0]
     assert set(kept(tmp_path, "key", "key1")) == {"key"}
 
 
-def test_a_row_that_is_not_as_it_was_written_is_never_an_outcome(tmp_path):
+def test_a_changed_row_is_never_an_outcome(tmp_path):
     keep(tmp_path, key=NUMERICS, other=PASS)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as database:
         (data,) = database.execute("SELECT outcome FROM cached_outcomes WHERE key = 'key'").fetchone()
@@ -195,16 +195,16 @@ def test_a_row_that_is_not_as_it_was_written_is_never_an_outcome(tmp_path):
 
 def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path):
     (tmp_path / "file").write_text("")
-    said: list[str] = []
-    cache = OutcomeCache(tmp_path / "file", said.append)
+    notes: list[str] = []
+    cache = OutcomeCache(tmp_path / "file", notes.append)
     cache.put("key", PASS)
     assert cache.get(["key"]) == {}
     cache.close()
-    assert len(said) == 1
-    assert said[0].startswith("outcomes are not cached, and those of earlier runs are not used: ")
+    assert len(notes) == 1
+    assert notes[0].startswith("outcomes are not cached, and those of earlier runs are not used: ")
 
 
-def test_what_is_old_is_dropped(tmp_path):
+def test_old_outcomes_are_deleted(tmp_path):
     keep(tmp_path, old=PASS, new=PASS)
     changed(tmp_path, "UPDATE cached_outcomes SET day = day - ? WHERE key = 'old'", (STORED_DAYS + 1,))
     assert set(kept(tmp_path, "old", "new")) == {"new"}

@@ -1,4 +1,4 @@
-"""What a worker's reply says of a cell."""
+"""The verdict that follows from the reply of a worker."""
 
 from pathlib import Path
 
@@ -24,14 +24,14 @@ OPTIONS = ReplayOptions(load_calendar(), limits=CellLimits(jobs=1, timeout=7, me
 
 
 def ended(stage, end, *, reader="0.12.0.1", mode=Mode.RUN, calls=(), without_outputs="", **reply):
-    """The outcome of a cell whose process ended so."""
+    """Return the outcome of a cell whose process ended in this way."""
     options = Options(("cpu",), without_outputs=without_outputs)
     cell = Cell(golden(custom_calls=calls, options=options), release(reader), "cpu", mode)
     return outcome_of(cell, Reply(stage, end, **reply), Path("nowhere"), OPTIONS)
 
 
 def ran(monkeypatch, results, **changes):
-    """The outcome of a cell whose calls all ended, and were compared with this result."""
+    """Return the outcome of a cell whose calls all ended, with this result of the comparison."""
 
     def check_calls(*_):
         if isinstance(results, Exception):
@@ -57,7 +57,7 @@ def test_a_verdict_says_whether_the_cell_works_fails_and_was_compared():
         ("tpu", Mode.COMPILE, NO_DRIVER, Verdict.ERROR),
     ],
 )
-def test_what_a_compiler_cannot_do_without_a_driver_says_nothing_of_the_artifact(platform, mode, message, verdict):
+def test_a_compiler_without_its_driver_is_not_run(platform, mode, message, verdict):
     cell = Cell(golden(), release("0.12.0.1"), platform, mode)
     reply = Reply(Stage.COMPILE, "error", type="XlaRuntimeError", message=message)
     outcome = outcome_of(cell, reply, Path("nowhere"), ReplayOptions(load_calendar(), limits=CellLimits(jobs=1)))
@@ -91,7 +91,7 @@ def test_a_cell_without_its_device_was_not_run(reply, reason):
         ({"end": "error", "type": "ValueError", "message": "no"}, Verdict.ERROR, "ValueError: no"),
     ],
 )
-def test_what_ends_a_cell_is_its_verdict(reply, verdict, message):
+def test_each_end_of_a_cell_has_its_verdict(reply, verdict, message):
     outcome = ended(Stage.RUN, **reply)
     assert (outcome.verdict, outcome.stage, outcome.message) == (verdict, Stage.RUN, message)
 
@@ -99,16 +99,16 @@ def test_what_ends_a_cell_is_its_verdict(reply, verdict, message):
 @pytest.mark.parametrize(("number", "is_fault"), [(0, 0), (1, 1), (2, 1), (3, 0), (8, 0), (9, 1), (10, 0), (11, 0),
                                                   (14, 0), (15, 1), (16, 0), (None, 0)])  # fmt: skip
 def test_only_signals_that_come_from_outside_are_faults_of_the_machine(number, is_fault):
-    said = machine_fault(Reply(Stage.RUN, "crash", signal=number))
-    assert said.startswith(f"killed from outside, by signal {number} (") == bool(is_fault)
-    assert bool(said) == bool(is_fault)
+    fault = machine_fault(Reply(Stage.RUN, "crash", signal=number))
+    assert fault.startswith(f"killed from outside, by signal {number} (") == bool(is_fault)
+    assert bool(fault) == bool(is_fault)
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"), [({"type": "OSError", "message": "full"}, "OSError: full"), ({"message": "full"}, "full")]
+    ("reply", "message"), [({"type": "OSError", "message": "full"}, "OSError: full"), ({"message": "full"}, "full")]
 )
-def test_a_fault_of_the_machine_is_said_as_the_worker_says_it(reply, said):
-    assert machine_fault(Reply(Stage.RUN, "fault", **reply)) == said
+def test_a_machine_fault_has_the_message_of_the_worker(reply, message):
+    assert machine_fault(Reply(Stage.RUN, "fault", **reply)) == message
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_fault_of_the_machine_is_said_as_the_worker_says_it(reply, said):
         (CallResults(Difference(ok=False), "too far"), Verdict.NUMERICS),
     ],
 )
-def test_what_was_compared_decides_the_verdict(results, verdict, monkeypatch):
+def test_the_comparison_decides_the_verdict(results, verdict, monkeypatch):
     outcome = ran(monkeypatch, results)
     assert (outcome.verdict, outcome.stage, outcome.message) == (verdict, Stage.COMPARE, results.problem)
     assert {name: getattr(outcome, name) for name in results.found} == results.found
@@ -134,14 +134,14 @@ def test_what_was_compared_decides_the_verdict(results, verdict, monkeypatch):
         ("it is not refused", "no TPU here", Verdict.ERROR, "it is not refused"),
     ],
 )
-def test_what_was_only_compiled_says_so(problem, reason, verdict, message, monkeypatch):
+def test_a_cell_that_only_compiled_is_compiled(problem, reason, verdict, message, monkeypatch):
     results = CallResults(Difference(ok=True), problem)
     outcome = ran(monkeypatch, results, mode=Mode.COMPILE, without_outputs=reason)
     assert (outcome.verdict, outcome.stage, outcome.message) == (verdict, Stage.COMPILE, message)
     assert (outcome.max_abs_error, outcome.outputs, outcome.as_written) == (None, "", False)
 
 
-def test_a_comparator_that_fails_says_nothing_of_the_reader(monkeypatch):
+def test_a_failing_comparator_does_not_blame_the_reader(monkeypatch):
     outcome = ran(monkeypatch, CompareError("no such comparator"))
     assert (outcome.verdict, outcome.stage, outcome.message) == (Verdict.NOT_RUN, Stage.COMPARE, "no such comparator")
 
@@ -166,7 +166,7 @@ def test_a_cell_whose_modules_cannot_be_imported_was_not_run(reply, message):
     assert ("reader_packages installs what readers need" in outcome.message) == message.endswith("pol")
 
 
-def test_the_days_of_a_refusal_are_those_of_jax():
+def test_the_date_of_jax_decides_on_a_refusal():
     reply = Reply(Stage.DESERIALIZE, "error", type="NotImplementedError", message="deserialize unsupported version 3")
     old = release("0.8.1")
     cells = [Cell(golden(), msgspec.structs.replace(old, jax=jax), "cpu") for jax in ("0.8.1", "0.8.2", "unknown")]
@@ -187,7 +187,7 @@ def test_the_days_of_a_refusal_are_those_of_jax():
         (Stage.RUN, ("kernel_a", "kernel_b"), "unknown attribute", False),
     ],
 )
-def test_what_does_not_compile_names_its_custom_calls(end, stage, calls, message, are_named):
+def test_a_failure_to_compile_names_its_custom_calls(end, stage, calls, message, are_named):
     outcome = ended(stage, end, calls=calls, type="ValueError", message=message)
     assert outcome.message.endswith("\nIts custom calls: kernel_a, kernel_b.") == are_named
     assert ("custom calls" in outcome.message) == are_named

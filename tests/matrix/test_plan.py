@@ -1,4 +1,4 @@
-"""Which cells are there to run, what is said when there are none, and how a plan is cut into shards."""
+"""The cells of a plan, the errors of an empty plan, and how a plan is cut into shards."""
 
 import datetime
 import functools
@@ -55,7 +55,7 @@ def test_the_readers_of_a_selection_are_ordered_by_build_date(asked, expected):
     assert readers(planned([golden(jaxlib="0.9.2")], **asked)) == expected
 
 
-def test_only_backward_has_the_own_release_of_a_converted_golden_which_is_promised_to_nobody():
+def test_a_converted_golden_meets_its_release_unpromised():
     old = [golden(jaxlib="0.9.2", converted_from=CONVERTED)]
     assert readers(planned(old, readers="0.9.1,0.9.2,0.12.0.1", only="backward")) == ["0.9.2", "0.12.0.1"]
 
@@ -67,7 +67,7 @@ def test_the_reader_just_before_a_writer_is_included():
 
 
 def with_own_jax(**selection) -> set[tuple[str, str]]:
-    """The cells of jaxlib 0.12.0, which goes with jax 0.12.0.1 since that is there: cases by the jax of the reader."""
+    """Return the cases of the cells of jaxlib 0.12.0 by the jax of their reader, also with jax 0.12.0.1."""
     plan = planned([golden("a"), golden("b", jaxlib="0.11.0")], **selection)
     return {(cell.golden.manifest.case, cell.reader.jax) for cell in plan.cells if cell.reader.jaxlib == "0.12.0"}
 
@@ -77,11 +77,11 @@ def with_own_jax(**selection) -> set[tuple[str, str]]:
     [("window", {"a"}), ("window,0.12.0-jax0.12.0", {"a", "b"}), ("0.12.0", set())],
     ids=["goldens of the writer after it", "a pair that is named runs all", "a name brings no pair"],
 )
-def test_goldens_meet_the_release_before_with_its_own_jax(readers, own):
+def test_a_release_reads_older_goldens_with_its_own_jax(readers, own):
     assert with_own_jax(readers=readers) == {("a", "0.12.0.1"), ("b", "0.12.0.1"), *((case, "0.12.0") for case in own)}
 
 
-def test_touching_leaves_the_cells_of_a_release_as_writer_or_reader():
+def test_touching_selects_cells_of_a_writer_or_reader():
     goldens = [golden("a", jaxlib="0.9.2"), golden("b", jaxlib="0.10.2"), golden("c", jaxlib="0.11.0")]
     plan = planned(goldens, readers="0.9.2,0.10.2,0.11.0", touching="0.10.2")
     assert {(cell.golden.manifest.case, cell.reader.jaxlib) for cell in plan.cells} == {
@@ -90,7 +90,7 @@ def test_touching_leaves_the_cells_of_a_release_as_writer_or_reader():
     }
 
 
-def test_an_old_writer_still_meets_the_newest():
+def test_an_old_writer_is_read_by_the_newest_release():
     assert readers(planned([golden(jaxlib="0.4.31")]))[-1] == NEWEST
 
 
@@ -100,7 +100,7 @@ def test_an_old_writer_still_meets_the_newest():
     st.integers(0, 60),
     st.dates(datetime.date(2026, 1, 1), datetime.date(2026, 11, 21)),
 )
-def test_the_window_rule_holds_for_any_writers_windows_and_day(writers, backward, forward, as_of):
+def test_all_readers_in_the_window_are_planned(writers, backward, forward, as_of):
     windows, then = Windows(backward, forward), CALENDAR.as_of(as_of)
     dates = [CALENDAR.built(version) for version in writers]
     versions = then.versions()
@@ -113,7 +113,7 @@ def test_the_window_rule_holds_for_any_writers_windows_and_day(writers, backward
     assert window_readers(dates, then, windows) == [version for version in versions if version in expected]
 
 
-def test_longer_windows_of_a_policy_bring_more_readers():
+def test_longer_windows_add_readers():
     shorter, longer = (planned([golden(jaxlib="0.9.2")], windows=Windows(days, days)) for days in (10, 300))
     assert set(readers(shorter)) < set(readers(longer))
 
@@ -129,7 +129,7 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
 
 
 @pytest.mark.parametrize(
-    ("goldens", "asked", "error", "said"),
+    ("goldens", "asked", "error", "message"),
     [
         *((ONE, {"readers": none}, MatrixError, READERS) for none in ("", " ", ",", " , ,")),
         (ONE, {"readers": "0.9.2,windows"}, MatrixError, "found 'windows'. Did you mean 'window'?"),
@@ -153,8 +153,8 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
         ((golden(comparison=Comparison("close")),), {}, CompareError, "compare='close'"),
     ],
 )
-def test_what_cannot_be_planned_is_an_error_that_says_why(goldens, asked, error, said):
-    with pytest.raises(error, match=re.escape(said)):
+def test_an_empty_plan_is_an_error_with_the_reason(goldens, asked, error, message):
+    with pytest.raises(error, match=re.escape(message)):
         planned(goldens, **asked)
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_planned_is_an_error_that_says_why(goldens, asked, error,
         ("tests/test_a.py::test_", ""),
     ],
 )
-def test_a_test_named_as_a_case_is_answered_with_its_patterns(named, patterns):
+def test_a_test_name_as_case_suggests_its_patterns(named, patterns):
     tests = {
         "tests.test_a.test_f[a]": "tests/test_a.py::test_f[a]",
         "tests.test_a.test_f[b]": "tests/test_a.py::test_f[b]",
@@ -216,7 +216,7 @@ def test_a_golden_has_cells_on_its_exported_platforms_only():
     assert len({cell.key for cell in plan.cells}) == 4
 
 
-def test_a_plan_says_how_many_goldens_have_no_cell_on_each_platform_and_at_all():
+def test_a_plan_counts_goldens_without_a_cell():
     cpu, both, tpu = exported_for("cpu", case="a"), exported_for("cpu", "tpu", case="b"), exported_for("tpu", case="c")
     every = planned([cpu, both, tpu], readers=NEWEST, platforms=("cpu", "tpu"))
     assert (dict(every.unexported), every.without_cells) == ({"cpu": 1, "tpu": 1}, "")
@@ -240,7 +240,7 @@ def test_a_golden_without_outputs_is_compiled_where_it_could_run(platform):
 # --- cases and writers ------------------------------------------------------------------------------------------------
 
 
-def test_writers_are_those_that_are_named():
+def test_only_named_writers_are_planned():
     goldens = [golden(), golden(jaxlib="0.9.2"), golden(jaxlib="0.10.2")]
     chosen = planned(goldens, writers=("0.9.2", "0.10.2"), readers=NEWEST).goldens
     assert [found.manifest.writer.jaxlib for found in chosen] == ["0.9.2", "0.10.2"]
@@ -258,13 +258,13 @@ def test_writers_are_those_that_are_named():
         ((), ["t.test_f[x-2]", "t.test_f[y]", "t.test_fx", "t.test_fy", "u.test_g"]),
     ],
 )
-def test_cases_are_ids_or_globs_also_with_brackets(patterns, chosen):
+def test_cases_are_ids_or_globs_even_with_brackets(patterns, chosen):
     goldens = [golden(case) for case in ("t.test_f[x-2]", "t.test_f[y]", "t.test_fx", "t.test_fy", "u.test_g")]
     plan = planned(goldens, cases=patterns, readers=NEWEST)
     assert sorted(cell.golden.manifest.case for cell in plan.cells) == chosen
 
 
-def test_a_plan_is_ordered_by_reader_and_holds_each_cell_once():
+def test_a_plan_has_each_cell_once_ordered_by_reader():
     plan = planned([golden("b"), golden("a"), golden("a", "0.9.2")], readers="0.12.0.1,0.9.2")
     assert len({cell.key for cell in plan.cells}) == len(plan.cells) == 6
     built = [cell.reader.built for cell in plan.cells]
@@ -296,7 +296,7 @@ sizes = st.dictionaries(
 
 
 @given(sizes, st.data())
-def test_shards_have_each_cell_once_and_share_a_reader_only_if_they_must(sizes, data):
+def test_shards_split_all_cells_and_few_readers(sizes, data):
     every = cells(sizes)
     count = data.draw(st.integers(1, len(every)))
     parts = split(every, count)
@@ -328,7 +328,7 @@ def test_the_cut_is_the_same_on_every_machine():
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", "1/3/2", ""])
-def test_what_is_no_shard_is_refused_with_an_example(text):
+def test_a_wrong_shard_is_refused_with_an_example(text):
     with pytest.raises(OptionError, match="--shard: expected I/N with I from 1 to N, such as 3/16, found"):
         parse_shard(text)
 

@@ -1,4 +1,4 @@
-"""A message is a refusal only where a release is known to say it."""
+"""Messages that are refusals, each only in the releases that are known to print it."""
 
 import datetime
 
@@ -21,7 +21,7 @@ PLATFORM = ("lower", "ValueError", "Function 'f' was exported for platforms '('t
 
 
 @pytest.mark.parametrize(
-    ("said", "jax", "refused"),
+    ("failure", "jax", "refused"),
     [
         (VERSION, "0.4.30", True),
         (VERSION, "0.8.1", True),
@@ -36,14 +36,14 @@ PLATFORM = ("lower", "ValueError", "Function 'f' was exported for platforms '('t
         (PLATFORM, "0.12.0.1", True),
     ],
 )
-def test_a_message_is_a_refusal_only_in_the_listed_releases(said, jax, refused):
-    assert (find_refusal(*said, CALENDAR.jax[jax].built) is not None) == refused
+def test_a_message_is_a_refusal_only_in_the_listed_releases(failure, jax, refused):
+    assert (find_refusal(*failure, CALENDAR.jax[jax].built) is not None) == refused
 
 
 @pytest.mark.parametrize("entry", load_refusals(), ids=lambda entry: entry.meaning)
-def test_each_entry_ends_with_the_day_it_says(entry):
+def test_each_entry_ends_on_its_day(entry):
     examples = {"^deserialize": VERSION, "seems to": AGE, "^Cannot": CHECK, "was (exp": PLATFORM}
-    (message,) = (said[2] for start, said in examples.items() if entry.message.startswith(start))
+    (message,) = (failure[2] for start, failure in examples.items() if entry.message.startswith(start))
     one = datetime.timedelta(days=1)
     for edge, outside in ((entry.since, -one), (entry.until, one)):
         if edge is not None:
@@ -53,7 +53,7 @@ def test_each_entry_ends_with_the_day_it_says(entry):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "failure",
     [
         ("compile", "NotImplementedError", VERSION[2]),  # another stage
         ("deserialize", "ValueError", VERSION[2]),  # another exception
@@ -64,11 +64,11 @@ def test_each_entry_ends_with_the_day_it_says(entry):
         ("deserialize", "ValueError", ""),
     ],
 )
-def test_what_only_resembles_a_refusal_is_an_error(said):
-    assert find_refusal(*said, CALENDAR.jax["0.8.1"].built) is None
-    assert find_refusal(*said, CALENDAR.jax["0.12.0.1"].built) is None
+def test_a_message_like_a_refusal_is_an_error(failure):
+    assert find_refusal(*failure, CALENDAR.jax["0.8.1"].built) is None
+    assert find_refusal(*failure, CALENDAR.jax["0.12.0.1"].built) is None
 
 
-def test_every_entry_is_about_a_stage_that_exists():
+def test_every_entry_has_a_known_stage():
     assert {entry.stage for entry in load_refusals()} <= set(Stage)
     assert all(entry.meaning for entry in load_refusals())

@@ -29,7 +29,7 @@ BOTH = pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
 
-def told(outcome: Result) -> tuple[Verdict, Stage, int | None]:
+def ending(outcome: Result) -> tuple[Verdict, Stage, int | None]:
     return outcome.verdict, outcome.stage, outcome.signal
 
 
@@ -39,7 +39,7 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeyp
     cases = WELL if fork else ("x64",)  # without fork each imports jax anew
     found = run(*cases, fork=fork, environment_of=this_interpreter)
     for case, outcome in found.items():
-        assert told(outcome) == (Verdict.PASS, Stage.COMPARE, None), (case, outcome.message, outcome.stderr)
+        assert ending(outcome) == (Verdict.PASS, Stage.COMPARE, None), (case, outcome.message, outcome.stderr)
         assert outcome.max_abs_error is not None
         assert outcome.as_written, "this interpreter wrote it"
         assert len(outcome.outputs) == 16
@@ -48,7 +48,7 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeyp
         assert outcome.timings.run > 0
 
 
-def test_other_numbers_name_the_processor_that_wrote_and_that_reads(run, goldens):
+def test_other_numbers_name_both_processors(run, goldens):
     golden = goldens["other_numbers"]
     made = msgspec.structs.replace(golden.manifest, instruction_set="x86_64 SSE")
     goldens = {"other_numbers": dataclasses.replace(golden, manifest=made)}
@@ -58,10 +58,10 @@ def test_other_numbers_name_the_processor_that_wrote_and_that_reads(run, goldens
     assert outcome.processors == "", "nobody knows which processor wrote it"
 
 
-def test_other_numbers_are_reported_with_the_place_and_the_size(run):
+def test_other_numbers_have_their_index_and_error(run):
     found = run("other_numbers", "other_count")
     outcome = found["other_numbers"]
-    assert told(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
+    assert ending(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
     first = (
         "output 0 float32[2]: 2 of 2 elements differ (max abs error 1.91, max rel error 1.91, max ulp 2129184695; "
         "allowed rtol 1e-05, atol 1e-05 (default of float32))"
@@ -70,7 +70,7 @@ def test_other_numbers_are_reported_with_the_place_and_the_size(run):
     assert outcome.message.splitlines()[1] == "  largest error at [1]: expected -1.0, got 0.9092974"
     assert outcome.outputs
     assert not outcome.as_written
-    assert told(found["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)
+    assert ending(found["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)
     assert found["other_count"].message == "expected 2 outputs, got 1"
 
 
@@ -79,17 +79,17 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
     found = run(
         "dies_by_segv", "exits_silently", "prints_on_stdout", "reads_stdin", "says_on_stderr", "waves", fork=fork
     )  # fmt: skip
-    assert told(found["dies_by_segv"]) == (Verdict.CRASH, Stage.DESERIALIZE, 11)
+    assert ending(found["dies_by_segv"]) == (Verdict.CRASH, Stage.DESERIALIZE, 11)
     assert found["dies_by_segv"].message == "died by signal 11 (SIGSEGV)"
-    assert told(found["exits_silently"]) == (Verdict.CRASH, Stage.DESERIALIZE, None)
+    assert ending(found["exits_silently"]) == (Verdict.CRASH, Stage.DESERIALIZE, None)
     assert found["exits_silently"].message == "the process ended without a word, with status 3"
-    assert told(found["prints_on_stdout"]) == (Verdict.PASS, Stage.COMPARE, None)
+    assert ending(found["prints_on_stdout"]) == (Verdict.PASS, Stage.COMPARE, None)
     assert '{"ready": true}' in found["prints_on_stdout"].stderr
-    assert told(found["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None), found["reads_stdin"].message
-    assert told(found["says_on_stderr"]) == (Verdict.ERROR, Stage.DESERIALIZE, None)
+    assert ending(found["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None), found["reads_stdin"].message
+    assert ending(found["says_on_stderr"]) == (Verdict.ERROR, Stage.DESERIALIZE, None)
     assert found["says_on_stderr"].message == "ValueError: jax says little"
     assert "error: native code says why" in found["says_on_stderr"].stderr
-    assert told(found["waves"]) == (Verdict.PASS, Stage.COMPARE, None)
+    assert ending(found["waves"]) == (Verdict.PASS, Stage.COMPARE, None)
 
 
 # Without fork the import of jax is part of the time. One computes for ever, the other sleeps.
@@ -100,19 +100,19 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
 )
 def test_a_cell_that_hangs_is_killed_and_the_others_continue(run, flaky, fork, case, stage, limit):
     flaky.touch()
-    said: list[str] = []
-    found = run(case, "waves", timeout=limit, fork=fork, notify=said.append)
-    assert told(found[case]) == (Verdict.TIMEOUT, stage, None), found[case].message
+    notes: list[str] = []
+    found = run(case, "waves", timeout=limit, fork=fork, notify=notes.append)
+    assert ending(found[case]) == (Verdict.TIMEOUT, stage, None), found[case].message
     assert found[case].message == f"still in stage {stage} after {limit} s, killed"
     assert limit <= found[case].seconds
-    assert not [text for text in said if "again" in text], "a verdict is not tried again"
+    assert not [text for text in notes if "again" in text], "a verdict is not tried again"
     assert found["waves"].verdict is Verdict.PASS
 
 
 @BOTH
 def test_a_cell_that_eats_memory_is_killed_with_a_reason(run, fork):
     found = run("eats_memory", "waves", memory=900 << 20, fork=fork)
-    assert told(found["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
+    assert ending(found["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
     assert found["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
     assert found["eats_memory"].cost.instructions, "it was compiled"
     assert found["eats_memory"].timings.run is None
@@ -123,11 +123,11 @@ def test_a_refusal_counts_only_in_releases_known_for_it(run, here):
     found = run("refused_by_age", "refused_by_version")
     says_so = load_calendar().jax[here.jax].built >= load_calendar().jax["0.11.1"].built
     by_age = Verdict.REFUSED if says_so else Verdict.ERROR
-    assert told(found["refused_by_age"]) == (by_age, Stage.DESERIALIZE, None), "0.11.1 and later say so"
-    assert told(found["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
+    assert ending(found["refused_by_age"]) == (by_age, Stage.DESERIALIZE, None), "0.11.1 and later say so"
+    assert ending(found["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
 
 
-def test_what_is_no_artifact_never_reaches_a_worker(run):
+def test_a_file_that_is_no_artifact_reaches_no_worker(run):
     def no_worker(*_, **__):
         raise AssertionError("a worker was started")
 
@@ -143,7 +143,7 @@ def test_a_comparator_that_does_not_fit_is_an_error_not_numerics(run):
 
 
 class Killer:
-    """Starts real workers and kills the first `times` of them from outside, a moment after their cells have begun."""
+    """A starter of real workers that kills the first `times` of them soon after their cells have begun."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -158,11 +158,11 @@ class Killer:
 
 
 def test_cells_of_a_worker_that_was_killed_are_run_once_more(run):
-    said: list[str] = []
+    notes: list[str] = []
     killer = Killer(1)
-    found = run("sleeps_a_second", "waves", "both", "keys", start=killer, notify=said.append)
+    found = run("sleeps_a_second", "waves", "both", "keys", start=killer, notify=notes.append)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
-    assert sum(" again: " in text for text in said) == 1
+    assert sum(" again: " in text for text in notes) == 1
     # The sleeper was out; the others may have ended by then, where the worker knew what to import.
     assert 2 <= killer.started <= 4, "the cells that were out each get a worker of their own, the rest a new one"
 
@@ -179,7 +179,7 @@ def test_cells_whose_worker_is_killed_twice_are_not_run(run):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_cell_that_kills_its_worker_harms_no_other_cell(run, jobs):
     found = run("waves", "kills_its_worker", "both", "keys", jobs=jobs)
-    assert {told(found[case]) for case in ("waves", "both", "keys")} == {(Verdict.PASS, Stage.COMPARE, None)}
+    assert {ending(found[case]) for case in ("waves", "both", "keys")} == {(Verdict.PASS, Stage.COMPARE, None)}
     assert found["kills_its_worker"].verdict is Verdict.NOT_RUN
     assert "exit status -9" in found["kills_its_worker"].message
 
@@ -232,25 +232,25 @@ def _wait_for(what):
     raise AssertionError("waited 10 s for nothing")
 
 
-def test_without_an_environment_cells_are_not_run_and_say_why(run):
+def test_cells_without_an_environment_give_the_reason(run):
     def fails(release):
         raise EnvironmentFailed("installing jax==9 failed with status 1:\nno such wheel")
 
     def none(release):
         return dataclasses.replace(this_interpreter(release), python=Path("/nowhere/python"))
 
-    for build, said in ((fails, "installing jax==9 failed with status 1:\nno such wheel"), (none, "/nowhere/python")):
+    for build, reason in ((fails, "installing jax==9 failed with status 1:\nno such wheel"), (none, "/nowhere/python")):
         for outcome in run("waves", "both", environment_of=build).values():
             assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-            assert said in outcome.message
+            assert reason in outcome.message
 
 
-def test_the_audit_stops_a_cell_also_without_an_environment(run):
+def test_the_audit_needs_no_environment(run):
     def fails(release):
         raise EnvironmentFailed("no such wheel")
 
     found = run("no_artifact", "waves", environment_of=fails)
-    assert told(found["no_artifact"]) == (Verdict.ERROR, Stage.AUDIT, None)
+    assert ending(found["no_artifact"]) == (Verdict.ERROR, Stage.AUDIT, None)
     assert found["waves"].verdict is Verdict.NOT_RUN
 
 
@@ -289,7 +289,7 @@ def test_the_next_cell_runs_while_outputs_are_compared(run, monkeypatch):
     given, waited = threading.Semaphore(0), []
     submit, compare = ForkingWorker.submit, matrix_run.outcome_of
 
-    def told_and_submit(worker, request):
+    def note_and_submit(worker, request):
         given.release()
         return submit(worker, request)
 
@@ -298,7 +298,7 @@ def test_the_next_cell_runs_while_outputs_are_compared(run, monkeypatch):
             waited.append(all(given.acquire(timeout=60) for _ in range(2)))
         return compare(*arguments, **options)
 
-    monkeypatch.setattr(ForkingWorker, "submit", told_and_submit)
+    monkeypatch.setattr(ForkingWorker, "submit", note_and_submit)
     monkeypatch.setattr(matrix_run, "outcome_of", wait_and_compare)
     found = run("waves", "both", jobs=1, start=start_worker)
     assert waited == [True]
@@ -336,7 +336,7 @@ def test_no_more_new_interpreters_run_than_there_are_slots(here, goldens, tmp_pa
     worker.close()
 
 
-def test_an_outcome_says_with_which_kernels_of_openblas_and_on_which_other_cpython_it_ran(run):
+def test_an_outcome_names_openblas_kernels_and_cpython(run):
     def forced(release):
         return with_variables(misbehaving(release), OPENBLAS_CORETYPE="Haswell", OPENBLAS_L2_SIZE="0x100")
 

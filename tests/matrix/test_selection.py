@@ -1,4 +1,4 @@
-"""Readers are named by release, with the jax to go with it, by wheel file; a candidate by what it touches."""
+"""Readers named by release, by a pair of jaxlib and jax, or by wheel file; cells that a candidate touches."""
 
 import re
 from pathlib import Path
@@ -49,12 +49,12 @@ def test_a_pair_that_jax_refuses_is_not_planned():
         ({"touching": NEWEST, "readers": "0.11.2,0.10.2"}, [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]),
     ],
 )
-def test_newest_is_of_the_day_and_a_candidate_joins_groups_only(asked, expected):
+def test_newest_depends_on_the_day_and_the_candidate(asked, expected):
     assert pairs(planned(**asked)) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "said"),
+    ("asked", "error", "message"),
     [
         ({"readers": "0.11.2-jax0.12.0.1", "as_of": day("2026-10-17")}, ReleaseError,
          "jax 0.12.0.1 is not in the release calendar as of 2026-10-17"),
@@ -69,8 +69,8 @@ def test_newest_is_of_the_day_and_a_candidate_joins_groups_only(asked, expected)
         ({"indexes": ("user:secret@nightlies.example/simple",)}, MatrixError, "in 'nightlies.example/simple'"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_had_is_an_error_without_passwords(asked, error, said):
-    with pytest.raises(error, match=re.escape(said)) as raised:
+def test_an_unavailable_reader_is_an_error_without_passwords(asked, error, message):
+    with pytest.raises(error, match=re.escape(message)) as raised:
         planned(**asked)
     assert "secret" not in str(raised.value)
 
@@ -90,7 +90,7 @@ def test_a_range_names_all_releases_in_it():
     assert comma_separated("window,>=0.11, <0.12,iree>=3,<4,all") == ("window", ">=0.11,<0.12", "iree>=3,<4", "all")
 
 
-def test_what_is_narrowed_is_not_whole():
+def test_a_narrowed_selection_is_not_whole():
     assert Selection().whole
     assert Selection("all").whole
     for narrow in (Selection("0.9.2"), Selection(cases=("a",)), Selection(writers=("a",)), Selection(touching="0.9.2")):
@@ -152,7 +152,7 @@ def test_a_wheel_file_with_a_published_jax(wheel, wheels, tmp_path):
         planned(readers=f"{wheel}-jax0.12.0.1")
 
 
-def test_a_wheel_that_no_jax_goes_with_or_that_came_later_is_no_reader(wheel, wheels):
+def test_a_wheel_without_a_jax_or_too_new_is_no_reader(wheel, wheels):
     with pytest.raises(ReleaseError, match=rf"No jax release goes with jaxlib {NIGHTLY}.*--wheels"):
         planned(readers=str(wheel))
     with pytest.raises(ReleaseError, match="is not in the release calendar as of 2026-11-19"):
@@ -175,8 +175,8 @@ def test_a_wheel_with_the_name_of_another_release_is_refused(tmp_path):
     same = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-09-17",))
     assert pairs(planned(readers=str(same))) == [("0.11.2", NEWEST)]
     other = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-11-01",))
-    said = r"built on 2026-11-01, and jaxlib 0\.11\.2 of the release calendar on 2026-09-17"
-    with pytest.raises(MatrixError, match=said):
+    message = r"built on 2026-11-01, and jaxlib 0\.11\.2 of the release calendar on 2026-09-17"
+    with pytest.raises(MatrixError, match=message):
         planned(readers=str(other))
 
 
@@ -196,7 +196,7 @@ def test_a_nightly_of_an_index_is_dated_by_its_version():
     assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]
 
 
-def test_a_selection_is_written_down_without_what_nobody_asked_for():
+def test_a_stored_selection_has_only_what_was_asked_for():
     usual = {"readers", "platforms", "cases", "writers", "whole"}
     assert Selection().as_recorded().keys() == usual
     assert Selection(cases=("a",)).as_recorded().keys() == usual
@@ -204,7 +204,7 @@ def test_a_selection_is_written_down_without_what_nobody_asked_for():
 
 
 def dated(folder: Path, *days: str) -> None:
-    """Wheels of jaxlib 0.11.2, which was built on 2026-09-17, for one CPython after another."""
+    """Write wheels of jaxlib 0.11.2, built on 2026-09-17, each for another CPython."""
     folder.mkdir()
     for number, stamp in enumerate(days, 10):
         make_wheel(folder, "jaxlib", "0.11.2", stamps=(stamp,), python=f"cp3{number}")
@@ -219,7 +219,7 @@ def test_a_folder_may_have_wheels_of_a_release_that_were_built_later(days, tmp_p
 
 
 @pytest.mark.parametrize("days", [["2026-09-19"], ["2026-11-01", "2026-11-02"]])
-def test_a_folder_in_which_no_wheel_has_the_date_of_its_release_is_refused(days, tmp_path):
+def test_a_folder_without_a_wheel_of_its_date_is_refused(days, tmp_path):
     dated(tmp_path / "w", *days)
     make_wheel(tmp_path / "w", "jax", "0.12.0.1", needs="jaxlib>=0.11.2")
     with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, and jaxlib 0.11.2 of the rel"):

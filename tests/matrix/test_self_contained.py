@@ -1,4 +1,4 @@
-"""What a registration module may do and still be known by its content."""
+"""Registration modules that are known by their content, since they import nothing else."""
 
 from pathlib import Path
 

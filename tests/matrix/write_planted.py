@@ -27,14 +27,14 @@ def missing(x):
 
 
 def unreadable(x):
-    """The target of a real kernel of TPUs, which refuse a payload that is none."""
+    """Call the target of real TPU kernels with a payload that TPUs refuse."""
     shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
     mosaic = jax.ffi.ffi_call("tpu_custom_call", shape, custom_call_api_version=1, legacy_backend_config="no kernel")
     return lax.platform_dependent(x, tpu=mosaic, default=lambda x: x * 3)
 
 
 def whole_numbers(x):
-    """A convolution of whole numbers, which no compiler for CUDA does."""
+    """Return a convolution of whole numbers, which no compiler for CUDA supports."""
     image = jnp.broadcast_to(x.astype(jnp.int32), (1, 3, 8, 2))
     return lax.conv(image, jnp.ones((4, 3, 3, 1), jnp.int32), (1, 1), "SAME")
 
@@ -66,13 +66,13 @@ def main(root: Path) -> None:
     kernel = jax.jit(lambda x: jax.ffi.ffi_call("planted_target", jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
     unchecked = [jax.export.DisabledSafetyCheck.custom_call("planted_target")]
     artifact = bytes(jax.export.export(kernel, platforms=["cpu"], disabled_checks=unchecked)(x).serialize())
-    told = msgspec.structs.replace(
+    manifest = msgspec.structs.replace(
         calls.manifest,
         options=msgspec.structs.replace(calls.manifest.options, allow=WHY),
         custom_calls=("planted_target",),
         files={**calls.manifest.files, ARTIFACT: sha256(artifact)},
     )
-    store.write(told, {**calls.files, ARTIFACT: artifact})
+    store.write(manifest, {**calls.files, ARTIFACT: artifact})
     strange = made("foreign_to_cpu", jnp.cos, platforms=OTHERS)
     options = msgspec.structs.replace(strange.manifest.options, platforms=("cpu", *OTHERS))
     store.write(msgspec.structs.replace(strange.manifest, options=options), strange.files)

@@ -1,6 +1,6 @@
-"""On PYTHONPATH of a worker: its cells misbehave, each as the name of its exported function says.
+"""A module on PYTHONPATH of a worker that makes each cell misbehave as its exported function is named.
 
-Nothing of the worker is replaced. What misbehaves is jax, as a native library or a wheel gone wrong would.
+No code of the worker is replaced: jax misbehaves, as with a faulty native library or wheel.
 """
 
 import fcntl
@@ -87,7 +87,7 @@ def keeps_nothing():
 
 
 def says(data):
-    """Writes to whatever pipe is open here: those that the cell speaks through."""
+    """Write to each open pipe, since the cell sends its messages through one of them."""
     printed = os.fstat(2).st_ino
     for file in pathlib.Path("/proc/self/fd").iterdir():
         try:

@@ -11,7 +11,7 @@ import pytest
 from making import ARTIFACTS, NEWEST, day, golden, manifest, result, write_golden
 
 from export_core.artifact import read
-from export_core.features.deploy.answers import Answer, Question, Subject, deployability
+from export_core.features.deploy.answers import DeployAnswer, Question, Subject, deployability
 from export_core.goldens import GoldenStore
 from export_core.judge import judge_again
 from export_core.judge.causes import cell_signature, is_own_writer
@@ -197,7 +197,7 @@ def test_the_result_of_the_plain_reader_is_no_answer_for_other_settings(tmp_path
     plain, wide = (
         DeploymentTarget("serving", jaxlib=NEWEST, settings=settings) for settings in ((), ("JAX_ENABLE_X64=true",))
     )
-    for target, answer in ((plain, Answer.YES), (wide, Answer.UNKNOWN)):
+    for target, answer in ((plain, DeployAnswer.YES), (wide, DeployAnswer.UNKNOWN)):
         (given,) = deployability([(subject, target)], question, day("2026-11-21")).answers
         assert given.answer is answer
     assert WIDE in given.run

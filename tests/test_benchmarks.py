@@ -69,7 +69,7 @@ def test_a_pages_table_has_budgets_and_its_csv_all_lines(tmp_path):
 def test_a_page_without_a_table_is_refused(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN}no end\n")
-    with pytest.raises(ValueError, match="found no such table"):
+    with pytest.raises(ValueError, match="found none"):
         PageTable.of(page)
 
 

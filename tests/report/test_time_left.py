@@ -111,8 +111,11 @@ def test_the_time_left_moves_while_no_cell_ends():
 @pytest.mark.parametrize(
     ("spoiled", "expected"),
     [
-        (lambda run: [(0.0, "a", True, 1.0), *run, (900.0, "0", True, 1.0)], "s are left"),
-        (lambda run: [*[event for event in run if event[0] < 4], (90.0, "0", True, 1.0)], "shows nothing"),
+        (lambda run: [(0.0, "a", True, 1.0), *run, (900.0, "0", True, 1.0)], "s left, found"),
+        (
+            lambda run: [*[event for event in run if event[0] < 4], (90.0, "0", True, 1.0)],
+            "expected a time left, found none",
+        ),
     ],
     ids=["a cell that takes ten minutes", "one cell"],
 )

@@ -1,4 +1,4 @@
-"""The folder of the cache: what a commit brought is not run, and not believed."""
+"""A cache folder with files of a commit is refused: they are neither run nor believed."""
 
 import subprocess
 from pathlib import Path
@@ -44,13 +44,13 @@ def test_a_cache_folder_behind_a_link_of_a_commit_is_refused(project):
         cache_path()
 
 
-def test_a_cache_folder_of_which_git_says_nothing_is_refused(project, monkeypatch):
+def test_a_cache_folder_is_refused_without_git(project, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CacheFolderError, match="git does not say"):
         cache_path()
 
 
-def test_git_is_asked_once_and_nowhere_else(tmp_path, project, monkeypatch):
+def test_git_is_asked_once_and_only_in_a_repository(tmp_path, project, monkeypatch):
     asked, run_git = [], committed_files.run_git
     monkeypatch.setattr(committed_files, "run_git", lambda *words: asked.append(words) or run_git(*words))
     assert cache_path("a") != cache_path("b")

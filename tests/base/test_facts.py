@@ -1,4 +1,4 @@
-"""Facts that features add to results: read by the feature's own type, and kept as they are where it is absent."""
+"""Facts that features add to results: read by the feature's own type, and stored unchanged where it is absent."""
 
 import enum
 
@@ -46,7 +46,7 @@ def test_a_fact_is_read_as_it_was_put():
     assert WEIGHT.of(result().facts) is None
 
 
-def test_a_report_says_a_fact_whose_feature_is_here():
+def test_a_report_shows_facts_of_known_features():
     assert labelled_facts(weighed(grams=5).facts) == [("heavy", ["5 g"])]
     assert labelled_facts(result().facts) == []
 
@@ -61,23 +61,23 @@ def test_facts_are_the_same_after_writing_and_reading(tmp_path):
     (after,) = read_results(tmp_path)
     assert after == before
     assert WEIGHT.of(after.facts) == Weight(5)
-    assert after.facts["height"] == 3, "nobody here knows it"
+    assert after.facts["height"] == 3, "a fact of no feature here"
 
 
-def test_a_fact_of_another_type_is_no_result(tmp_path):
+def test_a_fact_of_a_wrong_type_is_an_error(tmp_path):
     line = msgspec.json.encode(weighed(grams=5)).replace(b'"grams":5', b'"grams":"5"')
     (tmp_path / RESULTS).write_bytes(line + b"\n")
     with pytest.raises(RunError, match=r"results.jsonl:1: not a result: `facts.weight.grams`: expected"):
         read_results(tmp_path)
 
 
-def test_no_module_is_imported_for_facts_that_nobody_has_said(monkeypatch):
+def test_absent_facts_import_no_module(monkeypatch):
     monkeypatch.setattr(facts.pkgutil, "resolve_name", lambda name: pytest.fail(f"{name} was imported"))
     check_facts({})
     check_facts({"height": 3})
 
 
-def test_the_schema_says_what_each_fact_is():
+def test_the_schema_describes_each_fact():
     found = schema("result")
     assert found["$defs"]["Result"]["properties"]["facts"]["properties"] == {
         "weight": {"description": "What the cell weighs.", "$ref": "#/$defs/Weight"}

@@ -1,4 +1,4 @@
-"""The hooks of features: what a feature names is checked against what the kernel asks for when it is registered."""
+"""The functions that a feature names for its hooks are checked against the types that the kernel declares."""
 
 import ast
 import sys
@@ -37,18 +37,19 @@ KINDS = {
     "remedy": SayRemedy,
     "converted": ConvertCell,
 }
+"""The type of each hook that a feature may name."""
 
 
 class Judge(Protocol):
     """A hook as the kernel declares one."""
 
     def __call__(self, results: list[str], policy: str, *baselines: str, strict: bool) -> list[str]:
-        """Return the results as they are judged."""
+        """Return the judged results."""
 
 
 @pytest.fixture
-def named(monkeypatch) -> Callable[[object], object]:
-    """Registers a feature `mine` whose rule is an object, and asks for it."""
+def registered_rule(monkeypatch) -> Callable[[object], object]:
+    """A function that makes an object the rule of a feature `mine`, and returns the rule that `hooks` finds."""
 
     def ask(value: object, kind: type = Judge) -> object:
         module = ModuleType(f"{feature.FOLDER}.mine.rules")
@@ -68,7 +69,7 @@ def test_all_functions_of_features_fit_their_hooks():
     assert [words for words, _ in feature_commands(click.Command)] == commands
 
 
-def test_a_class_is_no_protocol_whatever_protocols_libraries_have():
+def test_a_class_is_not_taken_for_a_protocol():
     @runtime_checkable
     class Callback(Protocol):
         def __call__(self, *args): ...
@@ -81,19 +82,19 @@ def test_a_class_is_no_protocol_whatever_protocols_libraries_have():
         hooks("picture", Command)
 
 
-def test_mypy_sees_every_function_of_a_feature():
+def test_typed_hooks_lists_every_function_of_a_feature():
     typed = ast.parse(Path(__file__).with_name("typed_hooks.py").read_text()).body
     seen = {part.id for line in typed if isinstance(line, ast.AnnAssign) for part in getattr(line.value, "elts", ())}
     of_functions = [hook for hook, kind in KINDS.items() if kind is not FeatureKey]
-    named = [getattr(feature, hook) for feature in features().values() for hook in of_functions]
-    assert seen == {where.partition(":")[2] for where in named if where}
+    listed = [getattr(feature, hook) for feature in features().values() for hook in of_functions]
+    assert seen == {where.partition(":")[2] for where in listed if where}
 
 
-def test_a_function_that_fits_is_returned(named):
+def test_a_hook_with_the_right_arguments_is_returned(registered_rule):
     def judge(results, policy, *baselines, strict, notify=print): ...
 
-    assert named(judge) is judge
-    assert named(contextmanager(judge)).__wrapped__ is judge
+    assert registered_rule(judge) is judge
+    assert registered_rule(contextmanager(judge)).__wrapped__ is judge
 
 
 @pytest.mark.parametrize(
@@ -108,12 +109,12 @@ def test_a_function_that_fits_is_returned(named):
         ("judge", "expected a function, found a str"),
     ],
 )
-def test_an_argument_that_does_not_fit_is_named(named, function, problem):
+def test_a_hook_with_wrong_arguments_is_refused(registered_rule, function, problem):
     with pytest.raises(FeatureError) as raised:
-        named(function)
+        registered_rule(function)
     assert str(raised.value) == f"feature 'mine', hook 'rule', rules:judge: {problem}."
 
 
-def test_an_object_of_another_class_is_refused(named):
+def test_an_object_of_another_class_is_refused(registered_rule):
     with pytest.raises(FeatureError, match="feature 'mine', hook 'rule', rules:judge: expected a FeatureKey, found a"):
-        named("key", FeatureKey)
+        registered_rule("key", FeatureKey)

@@ -1,7 +1,7 @@
-"""Every place where a file that somebody else made enters: what is no such file is one clear error, at once.
+"""Files from outside: each function that reads one refuses a wrong file at once, with one clear error.
 
-`PLACES` has them all: a call that opens a file in any other way than `export_core.base.untrusted` is
-found in the source.
+`FILE_READERS` has all these functions. A test finds any other call in the source that opens a file without
+`export_core.base.untrusted`.
 """
 
 import ast
@@ -64,7 +64,7 @@ def arrays() -> list[np.ndarray[Any, Any]]:
 
 
 def listed(path: Path) -> object:
-    """An entry of a list of artifacts for this file, as `goldens add --from` takes it."""
+    """Read a file as an entry of a list of artifacts, as `goldens add --from` does."""
     (path.parent / "list.yaml").write_text(f"artifacts: [{{file: {path.name!r}, register: [{path.name!r}]}}]")
     (candidate,) = Archive(path.parent, path.parent / "list.yaml").candidates(LeftOut())
     if isinstance(candidate, Candidate):
@@ -78,17 +78,17 @@ def inventory_row(path: Path) -> None:
         raise ExportCompatError(f"{file.path}: {file.error}")
 
 
-def beside(path: Path) -> None:
-    """The record of a conversion, which is called by its artifact."""
+def conversion_record(path: Path) -> None:
+    """Read the record of a conversion, whose name follows from that of its artifact."""
     read_record(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
 
 
-def no_plan(path: Path) -> None:
+def plan_of(path: Path) -> None:
     if recorded_plan(path.parent) is None:
         raise ExportCompatError(f"{path}: none")
 
 
-PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
+FILE_READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "an artifact": ("a.jaxexport", read),
     "export_core.check": ("a.jaxexport", export_core.check),
     "a file of an archive": ("a.jaxexport", lambda path: artifact_in(Found(str(path), named=True))),
@@ -108,13 +108,13 @@ PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "arrays of a golden": ("inputs.npz", from_npz),
     "a summary": ("summary.json", lambda path: read_summary(path.parent)),
     "results": ("results.jsonl", lambda path: read_results(path.parent)),
-    "a plan": ("plan.json", no_plan),
-    "the record of a conversion": ("a.jaxexport.converted.json", beside),
+    "a plan": ("plan.json", plan_of),
+    "the record of a conversion": ("a.jaxexport.converted.json", conversion_record),
 }
-"""By what it is: the name that such a file may have, and what reads it."""
+"""For each kind of file: a name that such a file may have, and the function that reads it."""
 
 IN_A_FOLDER = ("manifest", "summary", "results", "plan", "record", "an entry", "arrays of a golden")
-"""Places whose files are called by a name in a folder that exists: no NUL can come in by them."""
+"""Kinds of files that are read by a fixed name in a folder, so that no user writes their path."""
 
 
 def inputs_beside(path: Path) -> Path:
@@ -125,10 +125,10 @@ def inputs_beside(path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _in_time() -> Iterator[None]:
-    """Nothing here takes longer than some seconds, and what waits for a FIFO is interrupted."""
+    """An alarm that fails a test after 20 seconds, such as one that waits for a FIFO."""
 
     def late(*_: object) -> None:
-        raise AssertionError("it was waited for")
+        raise AssertionError("expected no waiting for a file, found a test of more than 20 seconds")
 
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(20)
@@ -159,11 +159,11 @@ def other_bytes(path: Path) -> None:
 
 
 def nothing(path: Path) -> None:
-    """No file at all."""
+    """Make no file at all."""
 
 
 def bomb(path: Path) -> None:
-    """A small file that is much larger when it is unpacked: an array, and the metadata of a wheel."""
+    """Write a small file that is much larger when it is unpacked: an array, and the metadata of a wheel."""
     path.write_bytes(packed())
 
 
@@ -177,10 +177,10 @@ def packed() -> bytes:
 
 
 @pytest.mark.parametrize("make", [fifo, device, folder, huge, other_bytes, nothing, bomb])
-@pytest.mark.parametrize("place", PLACES)
-def test_what_is_no_such_file_is_one_error_at_once(cwd, monkeypatch, place, make):
+@pytest.mark.parametrize("file_kind", FILE_READERS)
+def test_a_wrong_file_is_one_error_at_once(cwd, monkeypatch, file_kind, make):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
-    name, enters = PLACES[place]
+    name, enters = FILE_READERS[file_kind]
     make(cwd / name)
     with pytest.raises(ExportCompatError) as raised:
         enters(cwd / name)
@@ -188,16 +188,18 @@ def test_what_is_no_such_file_is_one_error_at_once(cwd, monkeypatch, place, make
 
 
 @pytest.mark.parametrize("letter", ["\0", "\ud800"], ids=["NUL", "surrogate"])
-@pytest.mark.parametrize("place", [place for place in PLACES if not any(part in place for part in IN_A_FOLDER)])
-def test_a_path_that_no_file_can_have_is_one_error(cwd, place, letter):
-    name, enters = PLACES[place]
+@pytest.mark.parametrize(
+    "file_kind", [file_kind for file_kind in FILE_READERS if not any(part in file_kind for part in IN_A_FOLDER)]
+)
+def test_an_impossible_path_is_one_error(cwd, file_kind, letter):
+    name, enters = FILE_READERS[file_kind]
     path = cwd / f"{letter}{name}"
     with pytest.raises(ExportCompatError):
         enters(path)
 
 
 @pytest.mark.parametrize("follow", [True, False])
-def test_what_takes_the_place_of_a_file_meanwhile_is_not_waited_for(tmp_path, monkeypatch, follow):
+def test_a_fifo_that_replaces_a_file_is_refused(tmp_path, monkeypatch, follow):
     fifo(tmp_path / "a")
     regular = Path(__file__).stat()
     with monkeypatch.context() as seen:
@@ -208,13 +210,13 @@ def test_what_takes_the_place_of_a_file_meanwhile_is_not_waited_for(tmp_path, mo
 
 
 @pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="no such file here")
-def test_a_regular_file_that_never_ends_is_not_waited_for():
+def test_an_endless_regular_file_is_read_without_waiting():
     assert Path("/proc/kmsg").is_file(), "the kernel's messages: reading waits for the next one"
     assert untrusted.read_named("/proc/kmsg") == b""
 
 
 @pytest.mark.parametrize("make", [fifo, device, folder, huge])
-def test_the_test_file_that_a_golden_names_is_not_waited_for(tmp_path, make):
+def test_a_test_file_of_a_golden_is_read_without_waiting(tmp_path, make):
     make(tmp_path / "test_a.py")
     assert not is_named_in(tmp_path / "test_a.py", "test_a.py::test_f")
     assert not is_named_in(tmp_path / "\0", "\0::test_f")
@@ -222,7 +224,7 @@ def test_the_test_file_that_a_golden_names_is_not_waited_for(tmp_path, make):
 
 @pytest.mark.parametrize("make", [fifo, device, huge])
 @pytest.mark.parametrize("name", ["artifact.jaxexport", "inputs.npz", "outputs.npz", "golden.yaml"])
-def test_a_file_of_a_golden_is_not_waited_for(tmp_path, jaxexport, name, make):
+def test_a_wrong_file_in_a_golden_is_an_error(tmp_path, jaxexport, name, make):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     (golden.folder / name).unlink()
     make(golden.folder / name)
@@ -230,7 +232,7 @@ def test_a_file_of_a_golden_is_not_waited_for(tmp_path, jaxexport, name, make):
     assert (ended.code, str(golden.folder / name) in ended.err) == (2, True), ended
 
 
-def test_a_named_file_may_be_a_link(tmp_path):
+def test_a_file_given_by_name_may_be_a_link(tmp_path):
     (tmp_path / "a.jaxexport").symlink_to(MLP)
     assert read(tmp_path / "a.jaxexport").sha256 == read(MLP).sha256
     np.savez(tmp_path / "there.npz", *arrays())
@@ -238,19 +240,19 @@ def test_a_named_file_may_be_a_link(tmp_path):
     assert adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 
-def test_a_small_file_of_huge_arrays_is_refused_before_they_are_unpacked(tmp_path, monkeypatch):
+def test_an_npz_of_huge_arrays_is_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
     np.savez_compressed(tmp_path / "a.npz", np.zeros(1 << 20, np.float32))
     with pytest.raises(ExportCompatError, match=r"4,194,432 bytes\. Save them without compression"):
         adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 
-def test_arrays_may_be_compressed_as_far_as_numbers_are(tmp_path):
+def test_given_arrays_may_be_compressed(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", *arrays())
     assert adopt_artifact(read(MLP), tmp_path / "a.npz", None, "t.a", WRITER)
 
 
-def test_no_array_of_a_golden_is_compressed(tmp_path):
+def test_compressed_arrays_of_a_golden_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", **{"0000.float32": np.zeros(9, np.float32)})
     with pytest.raises(ExportCompatError, match="expected an array that is not compressed"):
         from_npz(tmp_path / "a.npz")
@@ -268,17 +270,17 @@ def test_no_array_of_a_golden_is_compressed(tmp_path):
     ],
     ids=["artifacts.yaml", "golden.yaml", "releases", "calendar", "known issues", "policy"],
 )
-def test_a_file_with_a_key_twice_is_an_error_with_its_line(read, text, tmp_path):
+def test_a_duplicate_key_is_an_error_with_its_line(read, text, tmp_path):
     path = tmp_path / "file.yaml"
     path.write_text(text)
-    with pytest.raises(ExportCompatError) as told:
+    with pytest.raises(ExportCompatError) as raised:
         read(path)
-    message = str(told.value)
+    message = str(raised.value)
     assert str(path) in message
     assert re.search(r"expected each key once, found '\w+' again in line 4|:4: .*duplicate key", message), message
 
 
-def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
+def test_a_key_may_be_in_several_tables(tmp_path):
     path = tmp_path / "artifacts.yaml"
     path.write_text("artifacts:\n  - {file: a, dims: {file: 2}}\n  - {file: b, dims: {b: 2}}\n")
     assert len(read_artifact_list(path).artifacts) == 2
@@ -308,22 +310,22 @@ OWN = {
     "a page that it has written, in a browser": "cli/report",
     "pyproject.toml, which pytest itself has read": "../pytest_jaxexport/options",
     "the terminal": "../pytest_jaxexport/reviewing",
-    "the way in": "base/untrusted base/yaml_text base/atomic",
+    "the modules that open files for all others": "base/untrusted base/yaml_text base/atomic",
 }
-"""What is opened otherwise, and the modules of export_core/ that open it."""
+"""What is opened without `untrusted`, and the modules of export_core/ that open it."""
 
 READS = ("read_bytes", "read_text", "open", "load", "loadtxt", "fromfile", "memmap", "ZipFile", "mmap", "File")
 WRITES = ("'w'", "'wb'", "'x'", "'ab'", "O_WRONLY", "O_CREAT", "devnull", "os.dup", "fdopen", "ZIP_STORED", "dir_fd")
 
 
 def opens(text: str) -> bool:
-    """Whether a module opens a file to read it."""
+    """Return whether a module opens a file to read it."""
     # Most have no such call: parsing all of them takes two seconds.
     return any(f"{name}(" in text for name in READS) and any(map(is_opening, ast.walk(ast.parse(text))))
 
 
 def is_opening(node: ast.AST) -> bool:
-    """Whether this is a call that opens a file to read it."""
+    """Return whether a node is a call that opens a file to read it."""
     if not isinstance(node, ast.Call):
         return False
     is_ours = isinstance(node.func, ast.Name) and node.func.id in ("read_bytes", "read_text")
@@ -331,7 +333,7 @@ def is_opening(node: ast.AST) -> bool:
     return name in READS and not is_ours and not any(mark in ast.unparse(node) for mark in WRITES)
 
 
-def test_no_other_module_opens_a_file_otherwise():
+def test_only_listed_modules_open_files_themselves():
     modules = [path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py")]
     opening = {path for path in modules if opens(path.read_text("utf-8"))}
     named = {(ROOT / "export_core" / f"{name}.py").resolve() for names in OWN.values() for name in names.split()}
@@ -344,7 +346,7 @@ DEEP = ["[\n" * LEVELS, "a: " + "{a: " * LEVELS, "- " * LEVELS + "x", "a: &a [1]
 
 
 @pytest.mark.parametrize("text", DEEP, ids=["lists", "tables", "blocks", "aliases"])
-def test_a_deep_calendar_is_an_error(tmp_path, text):
+def test_a_deeply_nested_calendar_is_an_error(tmp_path, text):
     path = tmp_path / "releases.yaml"
     path.write_text(text)
     with pytest.raises(
@@ -354,7 +356,7 @@ def test_a_deep_calendar_is_an_error(tmp_path, text):
 
 
 @pytest.mark.parametrize("text", DEEP[:3], ids=["lists", "tables", "blocks"])
-def test_a_deep_policy_or_file_of_releases_is_an_error(tmp_path, text):
+def test_a_deeply_nested_policy_is_an_error(tmp_path, text):
     path = tmp_path / "export_compat.yaml"
     path.write_text(text)
     for read_file in (load_policy, read_releases):
@@ -365,7 +367,7 @@ def test_a_deep_policy_or_file_of_releases_is_an_error(tmp_path, text):
 @pytest.mark.parametrize(
     "text", ["[" * LEVELS, '{"x":' + '{"a":' * LEVELS, '"\udcff"'], ids=["lists", "tables", "utf-8"]
 )
-def test_deep_results_are_an_error(tmp_path, text):
+def test_deeply_nested_results_are_an_error(tmp_path, text):
     data = text.encode(errors="surrogateescape")
     for name in ("results.jsonl", "summary.json", "plan.json"):
         (tmp_path / name).write_bytes(data)
@@ -384,20 +386,20 @@ def socket(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "kind"), [(fifo, "FIFO"), (device, "symbolic link"), (folder, "folder"), (socket, "socket")]
 )
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path, make, kind):
+def test_a_special_file_is_refused_with_its_kind(tmp_path, make, kind):
     make(tmp_path / "x")
     with pytest.raises(OSError, match=f"expected a regular file, found a {kind}"):
         read_regular(tmp_path / "x")
 
 
-def test_infinity_and_nan_have_keys_of_their_own():
+def test_infinity_and_nan_have_cache_keys_of_their_own():
     amounts = (None, math.inf, math.nan, -math.inf, 0.0, "null", {})
     keys = {expected_content(golden(comparison=Comparison(rtol=amount)).manifest) for amount in amounts}
     assert len(keys) == len(amounts)
 
 
-def test_what_is_no_file_takes_what_is_written_and_stays(tmp_path):
-    """As root, ``report --html /dev/null`` would else make a file of the device."""
+def test_a_fifo_is_written_to_and_not_replaced(tmp_path):
+    """As root, ``report --html /dev/null`` would otherwise replace the device by a file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""Reading a checkout that somebody else may have made, by git: nothing runs that its configuration names."""
+"""Git reads a checkout that somebody else may have made, and runs no program that its configuration names."""
 
 import ast
 import subprocess
@@ -17,16 +17,16 @@ def repository(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
     folder = tmp_path / "repository"
     subprocess.run(["git", "init", "-q", folder], check=True)
-    tell = tmp_path / "tell"
-    tell.write_text(f"#!/bin/sh\nenv > {tmp_path}/told\n")
-    tell.chmod(0o755)
-    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", str(tell)], check=True)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nenv > {tmp_path}/started\n")
+    program.chmod(0o755)
+    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", str(program)], check=True)
     return folder
 
 
-def test_no_command_of_a_repository_runs(repository, tmp_path):
+def test_no_command_of_a_git_configuration_runs(repository, tmp_path):
     assert b"# branch.head" in run_git(STATUS, repository, 10)
-    assert not (tmp_path / "told").exists()
+    assert not (tmp_path / "started").exists()
 
 
 def test_a_bare_repository_in_a_folder_is_not_read(repository, tmp_path):
@@ -36,14 +36,14 @@ def test_a_bare_repository_in_a_folder_is_not_read(repository, tmp_path):
     bare = (repository / ".git").rename(tmp_path / "bare")
     with pytest.raises(subprocess.CalledProcessError):
         run_git(STATUS, bare, 10)
-    assert not (tmp_path / "told").exists()
+    assert not (tmp_path / "started").exists()
 
 
-def test_git_sees_no_secret(repository):
+def test_git_gets_no_secret_from_the_environment(repository):
     assert b"secret" not in run_git(("-c", "alias.tell=!env", "tell"), repository, 10)
 
 
-def test_one_function_starts_git():
+def test_only_one_module_starts_git():
     files = [path for name in ("export_core", "pytest_jaxexport") for path in (ROOT / name).rglob("*.py")]
     starting = [
         path.name

@@ -1,4 +1,4 @@
-"""The temporary folders of a run that was killed are removed by the next run, and no others."""
+"""The next run removes the temporary folders of a killed run, and no others."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def test_a_killed_owners_folder_is_removed_a_living_ones_is_not(parent):
+def test_only_folders_of_dead_processes_are_removed(parent):
     (killed, left), (living, used) = owner(), owner()
     end(killed)
     try:
@@ -55,7 +55,7 @@ def test_a_killed_owners_folder_is_removed_a_living_ones_is_not(parent):
         end(living)
 
 
-def test_what_is_not_of_a_run_is_left_alone(parent, tmp_path):
+def test_files_of_others_are_left_alone(parent, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "owner.lock").touch()
@@ -90,7 +90,7 @@ def test_a_link_in_an_abandoned_folder_is_not_followed(parent, tmp_path):
     assert (tmp_path / "mine" / "file").exists()
 
 
-def test_a_folder_is_gone_after_its_use(parent):
+def test_a_scratch_folder_is_removed_after_use(parent):
     with scratch_folder() as folder:
         assert folder.parent == parent
         remove_abandoned()
@@ -98,14 +98,14 @@ def test_a_folder_is_gone_after_its_use(parent):
     assert list(parent.iterdir()) == []
 
 
-def test_no_place_for_a_folder_is_no_verdict(parent, monkeypatch):
+def test_a_missing_temporary_folder_is_a_fault(parent, monkeypatch):
     parent.rmdir()
     monkeypatch.setattr(tempfile, "tempdir", str(parent))
     with pytest.raises(InfrastructureFault, match="no temporary folder"), scratch_folder():
         pass
 
 
-def test_a_run_removes_what_a_killed_one_left(parent, run):
+def test_a_run_removes_the_folder_of_a_killed_run(parent, run):
     process, left = owner()
     end(process)
     run("waves")

@@ -1,4 +1,4 @@
-"""URLs are shown without user, password and the values of queries, however they are written."""
+"""URLs are shown without user, password and the values of queries, in each way to write them."""
 
 import sys
 
@@ -44,7 +44,7 @@ HASH = "a" * 64
         ("no URL: a@b", "no URL: a@b"),
     ],
 )
-def test_a_url_is_shown_without_what_is_secret(url, shown):
+def test_a_url_is_shown_without_its_credentials(url, shown):
     assert without_credentials(url) == shown
     assert without_credentials(shown) == shown
 
@@ -53,21 +53,21 @@ SECRET = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), mi
 
 
 @given(SECRET)
-def test_no_password_is_shown_whatever_it_holds(secret):
+def test_any_password_is_hidden(secret):
     for text in (f"https://user:{secret}@host/simple", f"error: https://user:{secret}@host/simple?x=1 failed"):
         assert secret not in without_credentials(text)
 
 
 @given(st.text("abcXYZ0189-_.~%+/", min_size=8))
-def test_no_value_of_a_query_is_shown(secret):
+def test_the_values_of_a_query_are_hidden(secret):
     assert secret not in without_credentials(f"https://host/simple?token={secret}&x={secret}")
 
 
-def test_an_error_never_shows_a_password():
+def test_an_error_hides_passwords():
     assert str(ExportCompatError("cannot open https://me:s3cret@host/x")) == "cannot open https://host/x"
 
 
-def test_a_summary_holds_no_password_of_the_policy():
+def test_a_summary_hides_passwords_of_the_policy():
     url = "tools @ https://me:s3cret@host/tools.whl?token=s3cret"
     policy = Policy(backfill_install=(url,), reader_packages=(url, "optax"))
     made = summarize([result()], policy=policy)
@@ -76,7 +76,7 @@ def test_a_summary_holds_no_password_of_the_policy():
     assert b"s3cret" not in safe_json(made)
 
 
-def test_no_plan_holds_a_password_and_a_new_one_changes_nothing():
+def test_a_new_password_leaves_the_plan_hash_unchanged():
     first, second, other = (
         Policy(reader_packages=(f"tools @ https://me:{password}@host/{name}.whl",))
         for password, name in (("s3cret", "tools"), ("n3w", "tools"), ("n3w", "other"))
@@ -88,12 +88,12 @@ def test_no_plan_holds_a_password_and_a_new_one_changes_nothing():
     assert policy_hash(recorded_policy(first)) == policy_hash(recorded_policy(second))
 
 
-def test_what_is_printed_shows_no_password(capsys):
+def test_printed_text_hides_passwords(capsys):
     echo("from https://me:s3cret@host/simple")
     safe_console(sys.stdout).print("from https://me:s3cret@host/simple?token=s3cret")
     assert capsys.readouterr().out == "from https://host/simple\nfrom https://host/simple?token=***\n"
 
 
-def test_no_executor_of_a_command_has_a_password():
+def test_the_option_executor_hides_a_password():
     words = option_words(RunOptions(executor="dask:tls://me:s3cret@host:8786"))
     assert words == ["--executor", "dask:tls://host:8786"]

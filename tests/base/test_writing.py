@@ -1,6 +1,6 @@
 """Files are written by one module, never through a link, and never over what is not the program's own.
 
-`OTHERS` has every module that writes otherwise, and why: a call that writes a file is found in the source.
+`OTHERS` has every module that writes without it, and why. A test finds each call in the source that writes a file.
 """
 
 import ast
@@ -24,8 +24,8 @@ OTHERS = {
     "numbers/measuring_noise numbers/shows_nothing numbers/user_code readers/cell readers/worker/calls "
     "readers/worker/first_run "
     "run/golden_writing runtimes/stablehlo_worker runtimes/tensorflow_worker ../pytest_jaxexport/second_export",
-    "the same; texts of --dump-ir, no links followed": "readers/worker/jaxlib_worker",
-    "the same; what modules a reader imports, in the user's cache, under a name that must be free": (
+    "a scratch folder; texts of --dump-ir, no links followed": "readers/worker/jaxlib_worker",
+    "a scratch folder; what modules a reader imports, in the user's cache, under a name that must be free": (
         "readers/worker/program"
     ),
     "an environment in the user's cache": "readers/build readers/sharing readers/cached_environments",
@@ -39,7 +39,7 @@ OTHERS = {
     "the lock of a run, and renames of its files, after a check for links": "run/results",
     "a file that `goldens backfill` names in an environment variable": "../pytest_jaxexport/plugin",
 }
-"""What else writes, makes or renames files, and the modules of export_core/ that do it."""
+"""What is written, made or renamed without the writer, and the modules of export_core/ that do it."""
 
 WRITERS = {
     "write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "rename", "renames", "copyfile", "copy2",
@@ -50,12 +50,12 @@ FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}
 
 
 def writes(tree: ast.AST) -> bool:
-    """Whether a module has a call that writes, makes or renames a file; folders may be made anywhere."""
+    """Return whether a module has a call that writes, makes or renames a file; folders may be made anywhere."""
     return any(isinstance(node, ast.Call) and is_writing(node) for node in ast.walk(tree))
 
 
 def is_writing(call: ast.Call) -> bool:
-    """Whether this call may write, make or rename a file. A mode that is not spelled out counts as one that writes."""
+    """Return whether a call may write, make or rename a file. A mode that is computed counts as one that writes."""
     name = getattr(call.func, "id", "") or getattr(call.func, "attr", "")
     owner = getattr(getattr(call.func, "value", None), "id", "")
     if name in WRITERS:
@@ -75,18 +75,23 @@ def is_writing(call: ast.Call) -> bool:
 
 
 def is_method(call: ast.Call) -> bool:
-    """Whether this is the method of an object, and no function of a module."""
+    """Return whether a call is one of an object's method, and not of a function of a module."""
     return isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") not in ("io", "zipfile")
 
 
 def is_writing_mode(mode: ast.expr, *, known: bool) -> bool:
-    """Whether this is a mode that writes, or one that is not spelled out. With `known`, it may be no mode at all."""
+    """Return whether an argument is a mode that writes.
+
+    Args:
+        mode: the argument. One that is computed counts as a mode that writes, unless `known`.
+        known: whether the argument may be no mode at all.
+    """
     if not isinstance(mode, ast.Constant):
         return not known
     return isinstance(mode.value, str) and bool(re.fullmatch("[wax][bt+]*|r[bt]*[+][bt]*", mode.value))
 
 
-def test_no_other_module_writes_a_file():
+def test_only_listed_modules_write_files():
     modules = [path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py")]
     writing = {path for path in modules if writes(ast.parse(path.read_text("utf-8")))}
     named = {(ROOT / "export_core" / f"{name}.py").resolve() for names in OTHERS.values() for name in names.split()}
@@ -117,7 +122,7 @@ def test_a_call_that_writes_is_found_in_the_source(text, expected):
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A file of somebody's, beside the folder `here` that is written into."""
+    """A file of another owner, beside the folder `here` that is written into."""
     (tmp_path / "here").mkdir()
     (tmp_path / "outside").write_text("mine")
     return tmp_path / "outside"
@@ -144,13 +149,13 @@ def test_a_link_made_after_the_check_is_not_followed(outside, monkeypatch):
     assert outside.read_text() == "mine"
 
 
-def test_a_link_that_waits_at_a_hidden_name_is_not_followed(outside, monkeypatch):
-    place = outside.parent / "here" / "plan.json"
-    waiting = place.with_name("waiting")
+def test_a_link_at_a_hidden_name_is_not_followed(outside, monkeypatch):
+    path = outside.parent / "here" / "plan.json"
+    waiting = path.with_name("waiting")
     waiting.symlink_to(outside)
-    monkeypatch.setattr(atomic, "hidden_name", lambda prefix, path: waiting)
+    monkeypatch.setattr(atomic, "hidden_name", lambda prefix, file: waiting)
     with pytest.raises(FileExistsError):
-        write_whole(place, [b"ours"])
+        write_whole(path, [b"ours"])
     assert outside.read_text() == "mine"
 
 
@@ -159,7 +164,7 @@ def test_no_two_hidden_names_are_the_same(tmp_path):
     assert len(names) == 100
 
 
-def test_a_golden_is_not_written_where_a_link_is(outside):
+def test_a_golden_is_not_written_through_a_link(outside):
     folder = outside.parent / "elsewhere"
     folder.mkdir()
     link = outside.parent / "here" / "0.12.0.1-cpu"
@@ -170,13 +175,13 @@ def test_a_golden_is_not_written_where_a_link_is(outside):
     assert list(folder.iterdir()) == []
 
 
-def test_links_among_the_folders_above_are_the_users(outside):
+def test_a_linked_parent_folder_is_followed(outside):
     (outside.parent / "link").symlink_to("here")
     write_whole(outside.parent / "link" / "a.html", [b"ours"])
     assert (outside.parent / "here" / "a.html").read_bytes() == b"ours"
 
 
-def test_an_open_file_of_dev_is_written_to(tmp_path):
+def test_a_descriptor_under_dev_fd_is_written_to(tmp_path):
     with (tmp_path / "out").open("wb") as file:
         file.write(b"before ")
         file.flush()
@@ -185,7 +190,7 @@ def test_an_open_file_of_dev_is_written_to(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "out"]
 
 
-def test_a_file_that_is_new_has_the_modes_of_the_user(tmp_path):
+def test_a_new_file_has_the_modes_of_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
         write_whole(tmp_path / "a", [b""])

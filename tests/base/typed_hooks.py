@@ -1,6 +1,6 @@
-"""What features name for each hook, as values of the hook's type: mypy reads this, and nothing runs it.
+"""The functions that features name for each hook, as values of the hook's type: mypy checks them, nothing runs them.
 
-`tests/base/test_feature_hooks.py` asks that no function of a feature is missing here.
+`tests/base/test_feature_hooks.py` finds a function of a feature that is missing here.
 """
 
 from collections.abc import Sequence

@@ -341,7 +341,7 @@ def test_only_listed_modules_open_files_themselves():
 
 
 # Lists on lines of their own: on one line, PyYAML takes a second to look for the key that each may be.
-LEVELS = yaml_text.FEW_MARKS + 1  # that many are counted, and each program reads them
+LEVELS = yaml_text.FEW_MARKS + 1  # the fewest levels whose nesting is checked
 DEEP = ["[\n" * LEVELS, "a: " + "{a: " * LEVELS, "- " * LEVELS + "x", "a: &a [1]\nb: &b [*a, *a]"]
 
 

@@ -1,4 +1,4 @@
-"""The mesh of an artifact without its source: what it tells, what the user says, and what cannot be placed."""
+"""The mesh of an artifact without its source: read from its shardings, or given by the user and checked."""
 
 import contextlib
 import json
@@ -44,7 +44,7 @@ def stored(case: str, writer: str) -> Golden:
 
 
 def artifact_with(tmp_path: Path, **fields: object) -> Artifact:
-    """A stored artifact for four devices, by XLA's shardings, with other fields in its envelope."""
+    """Return a stored artifact for four devices, with XLA's shardings, and change fields of its envelope."""
     envelope = read(stored("test_four_devices", "0.6.2").artifact).envelope
     assert envelope is not None
     path = tmp_path / "changed.jaxexport"
@@ -53,7 +53,7 @@ def artifact_with(tmp_path: Path, **fields: object) -> Artifact:
 
 
 def proto(dims: list[int], devices: list[int], *, replicated: bool = False) -> bytes:
-    """A tiled OpSharding with its devices one by one, as older releases write it."""
+    """Return a tiled OpSharding that lists its devices one by one, as older releases write it."""
 
     def packed(field: int, values: list[int]) -> bytes:
         return bytes([field << 3 | 2, len(values), *values])
@@ -61,12 +61,12 @@ def proto(dims: list[int], devices: list[int], *, replicated: bool = False) -> b
     return bytes([8, 3]) + packed(3, dims) + packed(4, devices) + (bytes([6 << 3, 1]) if replicated else b"")
 
 
-def test_of_several_meshes_that_with_the_most_axes_is_taken():
+def test_the_mesh_with_the_most_axes_is_taken():
     assert [mesh_for(read(golden.artifact), {}) for golden in ON_TWO_MESHES] == [{"x": 2, "y": 2}] * 2
 
 
 @pytest.mark.parametrize("golden", SHARDED_GOLDENS, ids=lambda golden: golden.id.rpartition("test_shardings.")[2])
-def test_an_artifact_tells_its_mesh_or_one_that_is_finer(golden):
+def test_a_mesh_is_read_from_the_artifact(golden):
     expected, mesh = golden.manifest.options.mesh, mesh_for(read(golden.artifact), {})
     if golden.manifest.writer.jaxlib == "0.6.2":  # XLA's shardings, without names
         assert set(mesh.values()) == {2}
@@ -112,14 +112,14 @@ def test_a_mesh_with_other_names_than_the_artifacts_is_refused():
         mesh_for(read(stored("test_four_devices", "0.12.0.1").artifact), {"a": 2, "b": 2})
 
 
-def test_six_devices_are_factored_as_their_shardings_need(tmp_path):
+def test_six_devices_make_the_mesh_of_their_shardings(tmp_path):
     columns = np.arange(6).reshape(3, 2).T.ravel().tolist()
     artifact = artifact_with(tmp_path, nr_devices=6, in_shardings=(HloSharding(proto([2, 3], columns)), None))
     assert list(mesh_for(artifact, {}).values()) == [3, 2]
 
 
 MANY = bytes([0xC0, 0x84, 0x3D]) + b"\x01" * 1_000_000
-"""A million dimensions, below their number as a varint."""
+"""A million dimensions, after their number as a varint."""
 
 
 @pytest.mark.parametrize(
@@ -130,27 +130,27 @@ MANY = bytes([0xC0, 0x84, 0x3D]) + b"\x01" * 1_000_000
     ],
     ids=["no field", "cut", "too few devices", "no arrays", "many dimensions", "many devices"],
 )
-def test_a_sharding_that_is_damaged_or_no_arrays_is_refused(data):
+def test_a_damaged_sharding_is_refused(data):
     with pytest.raises(ArtifactError):
         tiles_of(data, "x")
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: b"\x08\x03\x1a\x02\x02\x02" + tail))
-def test_any_bytes_are_a_sharding_or_refused(data):
+def test_random_bytes_are_a_sharding_or_refused(data):
     with contextlib.suppress(ArtifactError):
         spec_on({"x": 2, "y": 2}, tiles_of(data, "x"))
 
 
 @given(st.data())
-def test_each_spec_on_a_mesh_is_found_again(data):
+def test_any_spec_is_recovered_from_its_tiles(data):
     sizes = data.draw(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3))
     mesh = {f"a{number}": size for number, size in enumerate(sizes)}
     order = data.draw(st.permutations([name for name in mesh if mesh[name] > 1]))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(order)), min_size=2, max_size=2)))
     spec = [order[: cuts[0]], order[cuts[0] : cuts[1]]]
     rest = [name for name in mesh if name not in order[: cuts[1]]]
-    places = [list(mesh).index(name) for name in [*order[: cuts[1]], *rest]]
-    devices = np.arange(math.prod(sizes)).reshape(sizes).transpose(places).ravel().tolist()
+    positions = [list(mesh).index(name) for name in [*order[: cuts[1]], *rest]]
+    devices = np.arange(math.prod(sizes)).reshape(sizes).transpose(positions).ravel().tolist()
     dims = [math.prod(mesh[name] for name in axes) for axes in spec]
     replicas = math.prod(mesh[name] for name in rest)
     tiles = tiles_of(proto([*dims, replicas], devices, replicated=True), "x")
@@ -159,14 +159,14 @@ def test_each_spec_on_a_mesh_is_found_again(data):
 
 
 def adopted(specs: tuple[str | None, ...]) -> Golden:
-    """A golden for four devices, as it would be without its source."""
+    """Return a golden for four devices, as it would be if it were adopted without its source."""
     golden = stored("test_four_devices", "0.6.2")
     options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
     writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
     return Golden(msgspec.structs.replace(golden.manifest, writer=writer, options=options), golden.folder)
 
 
-def test_specs_are_for_arguments_that_have_none(tmp_path):
+def test_given_specs_fill_in_missing_shardings(tmp_path):
     artifact = artifact_with(tmp_path, in_shardings=(None, None))
     specs = specs_for(artifact, {"data": 2, "model": 2}, parse_specs("P(('data', 'model')), None"))
     assert specs == ("PartitionSpec(('data', 'model'))", None)
@@ -176,7 +176,7 @@ def test_specs_are_for_arguments_that_have_none(tmp_path):
 
 
 @pytest.mark.parametrize("specs", [("__import__('os')", None), ("P('x')",)])
-def test_a_manifest_with_other_specs_is_refused(specs, tmp_path):
+def test_a_manifest_with_invalid_specs_is_refused(specs, tmp_path):
     (tmp_path / "golden.yaml").write_bytes(dump_manifest(adopted(specs).manifest))
     with pytest.raises(GoldenError, match=r"options\.in_specs: expected a PartitionSpec or null for each argument"):
         load_manifest(tmp_path / "golden.yaml")

@@ -1,4 +1,4 @@
-"""What a golden claims of itself: its own bytes, the listed record of a conversion and the calendar decide."""
+"""Claims of a manifest are checked against the bytes, the listed record of a conversion, and the calendar."""
 
 import functools
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def store(tmp_path, monkeypatch) -> GoldenStore:
 
 
 def converted(store: GoldenStore, artifact: bytes = REWRITTEN, **changes: object) -> Golden:
-    """A golden of a converted artifact with its record, of which some fields are changed."""
+    """Write a golden of a converted artifact with its record, of which some fields are changed."""
     record = ConversionRecord("converted", "", sha256(artifact), CONVERTED, "why")
     record = replace(record, **changes)
     content = {**files(jaxlib="0.9.2"), ARTIFACT: artifact, RECORD: dump_record(record)}
@@ -44,12 +44,13 @@ def converted(store: GoldenStore, artifact: bytes = REWRITTEN, **changes: object
 
 
 def refused(golden: Golden) -> str:
+    """Check the claims of a golden that must be refused, and return the message."""
     with pytest.raises(GoldenError) as raised:
         verify.check_claims([golden], load_calendar())
     return str(raised.value)
 
 
-def test_a_conversion_counts_with_a_record_that_can_be_read(store):
+def test_a_conversion_needs_a_readable_record(store):
     golden = converted(store)
     verify.check_claims([golden], load_calendar())
     content = golden.files()
@@ -69,7 +70,7 @@ def test_a_conversion_counts_with_a_record_that_can_be_read(store):
     ],
     ids=["another artifact", "another reader", "an artifact as its writer wrote it"],
 )
-def test_the_record_of_another_conversion_does_not_count(store, changes, message):
+def test_a_record_of_another_conversion_is_refused(store, changes, message):
     assert message in refused(converted(store, **changes))
 
 
@@ -98,7 +99,7 @@ def test_an_artifact_is_not_converted_from_itself(store):
     ],
     ids=["converted", "derived"],
 )
-def test_no_command_believes_what_the_bytes_contradict(store, jaxexport, tmp_path, words, claims, jaxlib, message):
+def test_every_command_refuses_a_claim_against_the_bytes(store, jaxexport, tmp_path, words, claims, jaxlib, message):
     write_golden(store, manifest("t.a", jaxlib, **claims), files(jaxlib="0.9.2"))
     (tmp_path / "export_compat.yaml").write_text("deployed: [{name: x, jaxlib: 0.10.2}]\n")
     ended = jaxexport(*words)
@@ -106,7 +107,7 @@ def test_no_command_believes_what_the_bytes_contradict(store, jaxexport, tmp_pat
 
 
 @pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
-def test_jaxs_own_golden_has_the_writer_that_stands_for_the_build_of_its_day(monkeypatch, jaxlib, is_known):
+def test_a_golden_of_jax_has_the_release_of_its_day(monkeypatch, jaxlib, is_known):
     artifact = read_bytes(ORIGINAL)
     day = load_calendar().built("0.9.0")
     monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: {sha256(artifact.module.serialized()): [day]})
@@ -121,16 +122,16 @@ def test_the_goldens_of_jax_are_listed_by_their_hashes():
 
 OWN = GoldenStore(Path(__file__).parents[2] / "golden")
 FIRST_ORDER, REDUCED = "test_derivatives.test_first_order", "test_collectives.test_reduced"
-ANYWHERE = "test_platforms.test_run_on_another_platform_all_the_same"
+ON_ANY_PLATFORM = "test_platforms.test_run_on_another_platform_all_the_same"
 
 
 def own(case: str) -> Golden:
-    """The newest golden of a case of this project."""
+    """Return the newest golden of a case of this project."""
     return OWN.generations(f"tests.compat.{case}")[-1]
 
 
 def changed(field: str = "", **changes: Any) -> Callable[[Manifest], Manifest]:
-    """What changes a manifest, or one of its fields."""
+    """Return a function that changes a manifest, or one of its fields."""
 
     def change(made: Manifest) -> Manifest:
         if not field:
@@ -161,27 +162,27 @@ def without_derivatives(made: Manifest) -> Manifest:
         (FIRST_ORDER, without_derivatives, "options.vjp_order: expected 1, as in artifact.jaxexport, found 0."),
         (FIRST_ORDER, changed(checks=()), "checks: expected calls of derivatives [1], as in artifact.jaxexport, found"),
         (REDUCED, changed(out_shardings=()), "out_shardings: expected 2, as in artifact.jaxexport, found 0."),
-        (ANYWHERE, options(disabled_checks={}), "options.disabled_checks: expected platform, as in"),
+        (ON_ANY_PLATFORM, options(disabled_checks={}), "options.disabled_checks: expected platform, as in"),
     ],
 )
-def test_what_a_golden_says_of_its_artifact_is_read_from_the_bytes(store, case, change, message):
+def test_a_manifest_must_agree_with_its_artifact(store, case, change, message):
     stored = own(case)
     verify.check_claims([stored], load_calendar())
     store.write(change(stored.manifest), stored.files())
     assert message in refused(*store.goldens())
 
 
-# --- the build date, wherever goldens are read to be judged -----------------------------------------------------------
+# --- the build date ---------------------------------------------------------------------------------------------------
 
 
 def built_on(store: GoldenStore, built: str, jaxlib: str = "0.9.2") -> Golden:
-    """A golden whose manifest claims a build date."""
+    """Write a golden whose manifest claims a build date."""
     made = manifest("t.a")
     by = replace(made.writer, jax=jaxlib, jaxlib=jaxlib, built=day(built))
     return write_golden(store, replace(made, writer=by))
 
 
-SAID = "golden/t.a/0.9.2-cpu/golden.yaml:8: writer.built: expected 2026-03-18, the build date of jaxlib 0.9.2"
+WRONG_DATE = "golden/t.a/0.9.2-cpu/golden.yaml:8: writer.built: expected 2026-03-18, the build date of jaxlib 0.9.2"
 
 
 @pytest.mark.parametrize(
@@ -196,12 +197,12 @@ def test_a_golden_cannot_claim_its_own_build_date(words, built, store, jaxexport
     built_on(store, built)
     write_golden(store, manifest("t.b"))
     ended = jaxexport(*words)
-    assert (ended.code, SAID in ended.err) == (2, True), ended
+    assert (ended.code, WRONG_DATE in ended.err) == (2, True), ended
     assert f"in the calendar, found {built}." in ended.err
     assert not (tmp_path / ".jaxexport").exists(), "nothing was run"
 
 
-def not_recorded(store: GoldenStore) -> None:
+def converted_without_record(store: GoldenStore) -> None:
     write_golden(store, manifest("t.a", "0.6.2", converted_from=CONVERTED), files(jaxlib="0.9.2"))
 
 
@@ -215,29 +216,29 @@ def on_another_platform(store: GoldenStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "said"),
+    ("write", "message"),
     [
-        (not_recorded, "converted_from: expected the record"),
+        (converted_without_record, "converted_from: expected the record"),
         (derived, "writer: expected an artifact"),
         (on_another_platform, "platforms: expected cpu"),
         (lambda store: built_on(store, "2024-01-01"), r"writer\.built: expected 2026-03-18"),
     ],
     ids=["converted", "derived", "platform", "date"],
 )
-def test_a_replay_by_pytest_refuses_a_golden_that_its_bytes_contradict(store, write, said):
+def test_a_pytest_replay_refuses_a_claim_against_the_bytes(store, write, message):
     write(store)
-    with pytest.raises(GoldenError, match=said):
+    with pytest.raises(GoldenError, match=message):
         plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))
 
 
 @pytest.mark.parametrize("words", [("goldens", "verify"), ("matrix", "--dry-run", "--readers", NEWEST)])
-def test_a_writer_that_nobody_can_date_is_an_error(words, store, jaxexport):
+def test_a_writer_without_a_build_date_is_an_error(words, store, jaxexport):
     built_on(store, "2026-11-20", "0.13.0")
     ended = jaxexport(*words, code=2)
     assert "golden.yaml:7: writer.jaxlib: jaxlib 0.13.0 is not in the release calendar" in ended.err
 
 
-def test_a_release_of_the_project_dates_its_goldens(store):
+def test_a_release_in_the_policy_dates_its_goldens(store):
     golden = built_on(store, "2026-11-20", "0.13.0")
     selection, options = Selection(readers=NEWEST), RunOptions(as_of=day("2026-11-22"))
 

@@ -1,4 +1,4 @@
-"""Inputs that are made for an artifact by its types alone."""
+"""Inputs that are made for an artifact from its types alone."""
 
 import hashlib
 
@@ -14,16 +14,16 @@ from export_core.goldens.made_inputs import RULES, made_inputs
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype_of_an_artifact_is_made(dtype):
+def test_inputs_of_every_dtype_are_made(dtype):
     for aval in (Aval(dtype, shape) for shape in ((), (3, 4), (0, 2))):
         (leaf,), sizes = made_inputs([aval], {})
         assert (str(leaf), sizes) == (str(aval), {})
-        assert _leaf("it", leaf, aval) is leaf
+        assert _leaf("argument", leaf, aval) is leaf
         (again,), _ = made_inputs([aval], {})
         assert again.data.tobytes() == leaf.data.tobytes()
 
 
-def test_numbers_follow_each_other_from_one_argument_to_the_next():
+def test_arguments_take_successive_random_numbers():
     (first, second), _ = made_inputs([Aval("float32", (2,)), Aval("complex64", (2,))], {})
     normal = np.random.RandomState(20261122).standard_normal(6).astype("float32")
     assert first.data.tolist() == normal[:2].tolist()
@@ -40,7 +40,7 @@ def test_square_matrices_may_be_made_positive_definite(dtype, size):
     assert (vector.numpy().real > 0).all()
 
 
-def test_positive_numbers_are_inside_most_domains():
+def test_positive_inputs_lie_in_fixed_ranges():
     (real, whole), _ = made_inputs([Aval("float32", (500,)), Aval("int32", (500,))], {}, "positive")
     assert (0.25 <= real.data.min() < 0.3, 0.7 < real.data.max() <= 0.75) == (True, True)
     assert set(whole.data) == set(range(1, 8))
@@ -76,12 +76,12 @@ def test_symbolic_dimensions_get_sizes_by_name():
         (["something that jax does not print"], {}, {"b": 2, "h": 3}),
     ],
 )
-def test_sizes_are_chosen_so_that_constraints_hold(constraints, given, sizes):
+def test_chosen_sizes_satisfy_the_constraints(constraints, given, sizes):
     assert made_inputs([Aval("float32", ("b", "h"))], given, constraints=constraints)[1] == sizes
 
 
 @pytest.mark.parametrize(("given", "found"), [({}, "found none. Give"), ({"b": 4}, "found none with b = 4.")])
-def test_constraints_that_hold_for_no_sizes_are_told(given, found):
+def test_constraints_that_no_size_satisfies_are_an_error(given, found):
     with pytest.raises(GoldenError) as raised:
         made_inputs([Aval("float32", ("b",))], given, constraints=["b >= 1000000"])
     assert "its constraints hold (b >= 1000000), " + found in str(raised.value)
@@ -107,6 +107,6 @@ def test_shapes_that_cannot_be_made_are_refused(dim, sizes, message):
     assert message in str(raised.value)
 
 
-def test_a_shape_that_numpy_cannot_have_is_refused_though_it_is_empty():
+def test_an_empty_shape_too_large_for_numpy_is_refused():
     with pytest.raises(GoldenError, match="expected at most 536,870,912 elements"):
         made_inputs([Aval("float32", (0, 1 << 70))], {})

@@ -1,4 +1,4 @@
-"""golden.yaml says the same thing when it is read again, or is refused."""
+"""A golden.yaml is read with the values that were written, or refused."""
 
 from pathlib import Path
 
@@ -60,14 +60,14 @@ def test_any_manifest_reads_as_it_was_written(tmp_path, made):
 @pytest.mark.parametrize(
     "text", ["yes", "null", "1e3", "2026-10-20", "0x1f", "=", "<<", "", " ", "a: b", "- x", "\u2028", "\x85"]
 )
-def test_text_that_means_something_to_yaml_stays_text(tmp_path, text):
+def test_text_with_a_meaning_in_yaml_stays_text(tmp_path, text):
     path = tmp_path / "golden.yaml"
     made = manifest(name=text, flags={text: text}, custom_calls=(text,))
     path.write_bytes(dump_manifest(made))
     assert load_manifest(path) == made
 
 
-def test_the_format_is_the_first_line():
+def test_a_manifest_begins_with_its_format():
     assert dump_manifest(manifest()).decode().splitlines()[0] == f"format: {FORMAT}"
 
 
@@ -79,14 +79,14 @@ def changed(tmp_path, old: str, new: str):
     return path
 
 
-def test_a_future_format_is_refused_and_says_to_upgrade(tmp_path):
+def test_a_future_format_is_refused_with_advice_to_upgrade(tmp_path):
     path = changed(tmp_path, f"format: {FORMAT}", f"format: {FORMAT + 1}\nsomething_new: 1")
     with pytest.raises(GoldenError, match=f"manifest format {FORMAT + 1}; .* reads up to {FORMAT}. Upgrade"):
         load_manifest(path)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "problem"),
     [
         ("case:", "sace: 1\ncase:", "`sace`: unknown key"),
         ("  jaxlib:", "  jaxlab: 1\n  jaxlib:", r"`writer\.jaxlab`: unknown key"),
@@ -99,22 +99,22 @@ def test_a_future_format_is_refused_and_says_to_upgrade(tmp_path):
         ("rtol: null", "rtol: 1.0e308", r"`comparison\.rtol`: expected a number or a table or nothing, found text"),
     ],
 )
-def test_a_bad_manifest_is_refused_in_one_line_with_its_field(tmp_path, old, new, said):
+def test_an_invalid_manifest_is_refused_with_its_field(tmp_path, old, new, problem):
     path = changed(tmp_path, old, new)
-    with pytest.raises(GoldenError, match=rf"^{path}: not a golden's manifest: .*{said}.*\. Restore") as told:
+    with pytest.raises(GoldenError, match=rf"^{path}: not a golden's manifest: .*{problem}.*\. Restore") as raised:
         load_manifest(path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"\x00", b"- 1", b"a\n  b: [", b"\x80abc"])
-def test_bytes_that_are_no_manifest_are_refused(tmp_path, data):
+def test_bytes_without_a_manifest_are_refused(tmp_path, data):
     path = tmp_path / "golden.yaml"
     path.write_bytes(data)
     with pytest.raises(GoldenError, match="not a golden's manifest"):
         load_manifest(path)
 
 
-def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path):
+def test_a_missing_or_unreadable_manifest_is_an_error(tmp_path):
     path = tmp_path / "golden.yaml"
     with pytest.raises(GoldenError, match=r"golden\.yaml: expected a golden's manifest, found no such file\. Restore"):
         load_manifest(path)
@@ -123,7 +123,7 @@ def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path):
         load_manifest(path)
 
 
-def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
+def test_a_writer_id_has_jaxlib_platform_and_another_jax():
     assert writer("0.9.2").id == "0.9.2-cpu"
     assert writer("0.11.2", "cuda").id == "0.11.2-jax0.12.0.1-cuda"
 
@@ -132,7 +132,7 @@ def test_a_writer_of_0_4_has_the_extension_version_of_xla():
     case = "tests.compat.test_safety_checks.test_without_shape_assertions"
     old = load_manifest(OLD_GOLDENS / case / "0.4.24-jax0.4.27-cpu" / "golden.yaml").writer
     assert (old.xla_extension_version, old.jaxlib_extension_version) == (237, None)
-    assert old.id == "0.4.24-jax0.4.27-cpu", "no part of who the writer is"
+    assert old.id == "0.4.24-jax0.4.27-cpu", "not a part of the writer's name"
 
 
 def test_no_manifest_depends_on_the_time():
@@ -144,12 +144,12 @@ def test_no_manifest_depends_on_the_time():
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 
 
-def test_a_refusal_is_not_looked_for_in_quoted_source():
+def test_a_refusal_is_not_searched_in_quoted_source():
     check = Check("refused1", refused="b >= 2")
-    said = (
+    message = (
         "Error refining shapes.\nx.py:3:4: error: does not fit\n    f(x, match='b >= 2')\n    ^\n"
         "x.py:5:1: note: called from\nf()\n^\n"
     )
-    assert not check.expects(said)
-    assert check.expects(said.replace("does not fit", "the constraint b >= 2"))
+    assert not check.expects(message)
+    assert check.expects(message.replace("does not fit", "the constraint b >= 2"))
     assert check.expects("ValueError: Input shapes do not match b >= 2. Expected")

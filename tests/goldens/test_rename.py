@@ -1,4 +1,4 @@
-"""Goldens of a renamed test get its new name: whatever kills the rename, each golden is there by one name or both."""
+"""A rename gives goldens the new name of their test. If it is killed, each golden still has one name or both."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def content(store: GoldenStore, case: str) -> dict[str, bytes]:
     }
 
 
-def test_only_case_and_test_change(store):
+def test_a_rename_changes_only_case_and_test(store):
     before, manifests = content(store, OLD), [golden.manifest for golden in store.goldens()]
     renamed = rename_case(store, OLD, NEW)
     assert [path.name for path in store.root.iterdir()] == [NEW]
@@ -75,7 +75,7 @@ def test_a_killed_rename_loses_nothing_and_is_completed(store, monkeypatch, step
         *((None, name, "expected the name of a case") for name in ("../out", ".hidden", "")),
     ],
 )
-def test_a_name_that_is_taken_or_none_is_refused(store, taken_by, new, why):
+def test_a_taken_or_invalid_new_name_is_refused(store, taken_by, new, why):
     if taken_by:
         write_golden(store, manifest(NEW, taken_by, custom_calls=("mine",)))
     before = store.goldens()
@@ -104,7 +104,7 @@ def test_a_damaged_golden_is_not_renamed(store):
     ],
     ids=["a class", "a call", "a call with parameters", "another file", "no such file", "a digest", "never had one"],
 )
-def test_the_new_test_follows_from_the_name(tmp_path, monkeypatch, test, name, new, expected):
+def test_the_renamed_test_follows_from_the_new_case(tmp_path, monkeypatch, test, name, new, expected):
     monkeypatch.chdir(tmp_path)
     Path("other").mkdir()
     Path("other/test_b.py").touch()
@@ -114,7 +114,7 @@ def test_the_new_test_follows_from_the_name(tmp_path, monkeypatch, test, name, n
     assert renamed.manifest.test == expected
 
 
-def test_the_command_says_what_it_did_and_what_it_leaves(store, jaxexport):
+def test_the_command_lists_policy_entries_of_the_old_name(store, jaxexport):
     entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
     Path("export_compat.yaml").write_text(
         f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"

@@ -1,4 +1,4 @@
-"""A golden on disk is whole: verified, written all or nothing, and found again."""
+"""A golden on disk is complete: it is verified, written wholly or not at all, and found again."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def test_a_written_golden_is_found_and_whole(store):
+def test_a_written_golden_is_found_and_verified(store):
     golden = write_golden(store, manifest())
     assert [found.id for found in store.goldens()] == ["tests.test_a.test_f/0.12.0.1-cpu"]
     golden.verify()
@@ -55,16 +55,18 @@ def with_extension_version(made: Manifest, version: int) -> Manifest:
     ],
     ids=["nothing new", "packages", "extension version"],
 )
-def test_writing_a_golden_again_touches_nothing_whatever_evidence_it_lacks(store, newer):
+def test_writing_a_golden_again_touches_no_file(store, newer):
     plain = write_golden(store, manifest())
     text = (plain.folder / "golden.yaml").read_text()
-    assert not any(word in text for word in ("packages", "extension_version")), "it has the bytes that it always had"
+    assert not any(word in text for word in ("packages", "extension_version")), (
+        "the text has no key for missing evidence"
+    )
     before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
     assert store.write(newer(plain.manifest), files()) is WriteStatus.UNCHANGED
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
 
 
-def test_packages_are_recorded_with_a_golden_and_then_stay(store):
+def test_recorded_packages_of_a_golden_are_not_removed(store):
     golden = write_golden(store, manifest(packages={"numpy": "2.3.1"}))
     assert golden.manifest.packages == {"numpy": "2.3.1"}
     assert store.write(structs.replace(golden.manifest, packages={}), files()) is WriteStatus.UNCHANGED
@@ -74,12 +76,12 @@ def test_packages_are_recorded_with_a_golden_and_then_stay(store):
 def test_another_build_of_the_same_jaxlib_replaces_its_golden(store):
     golden = write_golden(store, with_extension_version(manifest(), 505))
     assert golden.manifest.writer.jaxlib_extension_version == 505
-    assert golden.manifest.writer.id == manifest().writer.id, "no part of who the writer is"
+    assert golden.manifest.writer.id == manifest().writer.id, "not a part of the writer's name"
     assert store.write(golden.manifest, files()) is WriteStatus.UNCHANGED
     assert store.write(with_extension_version(golden.manifest, 506), files()) is WriteStatus.REPLACED
 
 
-def test_a_new_golden_replaces_its_writers_old_one_with_all_its_files(store):
+def test_a_new_golden_replaces_all_files_of_the_old_one(store):
     other = write_golden(store, manifest(jaxlib="0.9.2"), files(1))
     old = write_golden(store, manifest(jaxlib="0.11.0"), {**files(2), "jaxpr.txt": b"old"})
     before, content = tree(other.folder), files(3)
@@ -90,7 +92,7 @@ def test_a_new_golden_replaces_its_writers_old_one_with_all_its_files(store):
     assert list(store.root.rglob(".*")) == []
 
 
-def test_generations_are_ordered_by_their_writers_build_date(store):
+def test_generations_are_in_order_of_build_dates(store):
     for jaxlib in ("0.8.3", "0.12.0.1", "0.9.0"):
         write_golden(store, manifest(jaxlib=jaxlib))
     found = store.generations("tests.test_a.test_f")
@@ -103,13 +105,13 @@ def test_a_folder_that_does_not_exist_holds_no_golden(store):
 
 
 @pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])
-def test_a_flipped_bit_anywhere_is_found(store, name):
+def test_a_flipped_bit_or_a_missing_file_is_found(store, name):
     golden = write_golden(store, manifest())
     path = golden.folder / name
     good = path.read_bytes()
-    for place in {0, len(good) // 3, len(good) - 1}:
+    for where in {0, len(good) // 3, len(good) - 1}:
         damaged = bytearray(good)
-        damaged[place] ^= 1
+        damaged[where] ^= 1
         path.write_bytes(damaged)
         with pytest.raises(GoldenError, match=f"{name}: damaged: expected SHA-256 {sha256(good)}, found .* Restore"):
             golden.verify()
@@ -132,7 +134,7 @@ def test_a_flipped_bit_anywhere_is_found(store, name):
         ),
     ],
 )
-def test_what_git_did_to_a_file_is_named_with_the_way_out(store, data, message):
+def test_a_file_that_git_changed_is_an_error_with_a_remedy(store, data, message):
     golden = write_golden(store, manifest(), {**files(), "module.mlir": b"module {\n}\n"})
     (golden.folder / "module.mlir").write_bytes(data)
     with pytest.raises(GoldenError, match=rf"module\.mlir: {message}"):
@@ -148,7 +150,7 @@ def test_one_error_names_ten_goldens(store):
     assert ("test_00" in first, "test_09" in tenth, last) == (True, True, "and 2 more goldens")
 
 
-def test_a_manifest_lists_all_that_a_golden_needs(store):
+def test_a_manifest_must_list_every_file_of_a_golden(store):
     content = files()
     outputs = content.pop(OUTPUTS)
     write_golden(store, manifest(options=Options(("tpu",), without_outputs="no TPU here")), content).verify()
@@ -158,7 +160,7 @@ def test_a_manifest_lists_all_that_a_golden_needs(store):
         write_golden(store, manifest(), {INPUTS: outputs, OUTPUTS: outputs}).verify()
 
 
-def test_a_golden_in_the_wrong_place_is_refused(store):
+def test_a_golden_in_the_folder_of_another_is_refused(store):
     golden = write_golden(store, manifest())
     golden.folder.rename(golden.folder.with_name("0.9.2-cpu"))
     with pytest.raises(GoldenError, match=r"is the manifest of .*/0.12.0.1-cpu, but is in the folder .*/0.9.2-cpu"):
@@ -166,7 +168,7 @@ def test_a_golden_in_the_wrong_place_is_refused(store):
 
 
 @pytest.mark.parametrize(
-    "place",
+    "where",
     [
         "golden.yaml",
         "extra/golden.yaml",
@@ -178,9 +180,9 @@ def test_a_golden_in_the_wrong_place_is_refused(store):
         "tests.test_a.test_f/0.12.0.1-cpu/.x/deep/golden.yaml",
     ],
 )
-def test_a_golden_that_no_command_reads_is_an_error(store, jaxexport, place):
+def test_a_manifest_in_a_wrong_folder_is_an_error(store, jaxexport, where):
     golden = write_golden(store, manifest())
-    path = store.root / place
+    path = store.root / where
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes((golden.folder / MANIFEST).read_bytes())
     for words in (("matrix", "--dry-run"), ("goldens", "list"), ("goldens", "verify"), ("policy", "check")):
@@ -204,7 +206,7 @@ store = GoldenStore(Path(sys.argv[1]))
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A process that runs a script, with the folder of the store as its first argument."""
+    """Start a process that runs a script, with the folder of the store as its first argument."""
     command = [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -215,9 +217,9 @@ def output_of(process: subprocess.Popen[str]) -> str:
     return out
 
 
-# A process that has imported everything forks a writer, which kills itself before one of its operations on files, each
-# time a later one, and looks at what is left. The writer swaps a golden of zeros for one of ones and back. Not at a
-# random moment: on a busy machine, a writer gets nowhere in any number of milliseconds.
+# A process that has imported everything forks writers, and checks what each of them leaves. A writer replaces a golden
+# of zeros by one of ones and back. It kills itself before one of its operations on files, each writer at a later one.
+# The moment is no random time: on a busy machine, a writer may do nothing in any number of milliseconds.
 KILLER = """
     kills, exchange = int(sys.argv[2]), sys.argv[3] == "exchange"
     if not exchange:
@@ -229,7 +231,7 @@ KILLER = """
         hashes = {name: sha256(data) for name, data in content.items()}
         versions.append((structs.replace(manifest(), files=hashes), content))
     store.write(*versions[0])
-    told = {"kills": 0, "left": 0, "seen": []}
+    counts = {"kills": 0, "left": 0, "seen": []}
     for number in range(kills):
         pid = os.fork()
         if pid == 0:
@@ -242,31 +244,31 @@ KILLER = """
             sys.addaudithook(step)
             for made, content in itertools.cycle(versions):
                 store.write(made, content)
-        told["kills"] += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-        told["left"] += len(list(store.root.glob("*/.new-*"))) > 0
+        counts["kills"] += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+        counts["left"] += len(list(store.root.glob("*/.new-*"))) > 0
         (golden,) = store.goldens()
         golden.verify()
         found = {path.name: path.read_bytes() for path in golden.folder.iterdir()}
         found.pop("golden.yaml")
         (fill,) = {int(leaf.data[0]) for leaf in (*golden.inputs(), *golden.outputs())}
         assert found == versions[fill][1], "neither the old golden nor the new one"
-        told["seen"].append(fill)
+        counts["seen"].append(fill)
     store.write(*versions[0]); store.write(*versions[1])
-    told["left at the end"] = [path.name for path in store.root.glob("*/.*")]
-    print(json.dumps(told))
+    counts["left at the end"] = [path.name for path in store.root.glob("*/.*")]
+    print(json.dumps(counts))
 """
 
 
 @pytest.mark.parametrize("how", ["exchange", "two renames"])
 def test_a_killed_writer_leaves_the_old_golden_or_the_new_one(store, how):
-    told = json.loads(output_of(python(KILLER, store.root, KILLS, how)))
-    assert told["kills"] == KILLS
-    assert set(told["seen"]) == {0, 1}, "kills hit writers of both"
-    assert told["left"] >= 3, "kills hit writers in the middle"
-    assert told["left at the end"] == [], "what killed writers left is cleared"
+    counts = json.loads(output_of(python(KILLER, store.root, KILLS, how)))
+    assert counts["kills"] == KILLS
+    assert set(counts["seen"]) == {0, 1}, "kills left both the old and the new golden"
+    assert counts["left"] >= 3, "some kills interrupted a write"
+    assert counts["left at the end"] == [], "later writers remove what killed writers left"
 
 
-def test_folders_of_living_writers_and_of_users_are_left_alone(store):
+def test_folders_of_living_writers_and_users_are_left_alone(store):
     golden = write_golden(store, manifest())
     for name in (f".new-0.12.0.1-cpu-{os.getppid()}-abcd", ".new-0.12.0.1-cpu-mine-too"):
         golden.folder.with_name(name).mkdir()
@@ -282,15 +284,15 @@ def test_removing_the_last_golden_removes_its_case(store):
     assert list(store.root.iterdir()) == []
 
 
-def test_a_removal_that_is_refused_leaves_the_golden_whole(store):
+def test_a_failed_removal_leaves_the_golden_unchanged(store):
     golden = write_golden(store, manifest())
     shutil.rmtree(golden.folder)
     with pytest.raises(GoldenError, match=r"cannot delete this golden: No such file or directory\. It is as it was"):
         store.remove(golden)
 
 
-def test_a_killed_removal_leaves_a_whole_golden_or_none(store):
-    """The folder is renamed before the first file goes: what is left cannot be taken for a golden."""
+def test_a_killed_removal_leaves_no_part_of_a_golden(store):
+    """The folder is renamed before the first file is deleted: what is left cannot be taken for a golden."""
     golden = write_golden(store, manifest())
     killed = python("shutil.rmtree = lambda *_, **__: os._exit(9)\nstore.remove(store.goldens()[0])", store.root)
     killed.communicate(timeout=60)
@@ -320,20 +322,20 @@ FILLER = """
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["a small disk", "a file size limit"])
-def test_a_full_disk_leaves_the_old_golden_and_says_so(small_disk, tmp_path, limited):
-    place, limit = (tmp_path / "golden", 100_000) if limited else small_disk
-    store = GoldenStore(place)
+def test_a_full_disk_leaves_the_old_goldens_unchanged(small_disk, tmp_path, limited):
+    where, limit = (tmp_path / "golden", 100_000) if limited else small_disk
+    store = GoldenStore(where)
     for case in ("tests.test_a.test_f", "another"):
         write_golden(store, manifest(case), files(1))
-    before = tree(place)
+    before = tree(where)
     why = "File too large" if limit else "No space left on device"
     message = f"cannot write this golden: {why}. Nothing stored was changed"
-    assert output_of(python(FILLER, place, limit)).count(message) == 2
-    assert tree(place) == before
+    assert output_of(python(FILLER, where, limit)).count(message) == 2
+    assert tree(where) == before
     assert [golden.outputs()[0].numpy()[0] for golden in store.goldens()] == [1, 1]
 
 
-def test_a_place_where_nothing_can_be_written_is_an_error(tmp_path):
+def test_a_store_that_is_a_file_is_an_error(tmp_path):
     (tmp_path / "golden").write_text("a file")
     with pytest.raises(GoldenError, match="cannot write this golden"):
         GoldenStore(tmp_path / "golden").write(manifest(), files())
@@ -349,7 +351,7 @@ WRITER_AND_READER = """
 """
 
 
-def test_two_processes_write_and_read_one_case_at_once(store):
+def test_two_processes_write_and_read_a_case_at_once(store):
     both = [python(WRITER_AND_READER, store.root, jaxlib) for jaxlib in ("0.9.2", "0.11.0")]
     assert list(map(output_of, both)) == ["", ""]
     found = store.goldens()

@@ -1,4 +1,4 @@
-"""Nothing in a golden is believed that can be checked: names, numbers, patterns, nesting, kinds of files."""
+"""All that can be checked in a golden is checked: names, numbers, patterns, nesting, kinds of files."""
 
 import math
 import os
@@ -50,10 +50,10 @@ def converted(**fields: str) -> dict[str, object]:
 
 WITHOUT = {"options": Options(("tpu",), without_outputs="why")}
 
-NO_FILES = ("../outside", "/etc/passwd", "C:outside", "..\\outside", "..", "a\0b", "golden.yaml")
+NOT_FILE_NAMES = ("../outside", "/etc/passwd", "C:outside", "..\\outside", "..", "a\0b", "golden.yaml")
 
 BAD: dict[str, tuple[dict[str, object], str]] = {
-    **{f"the file {name!a}": ({"files": {name: HASH}}, "names of files beside") for name in NO_FILES},
+    **{f"the file {name!a}": ({"files": {name: HASH}}, "names of files beside") for name in NOT_FILE_NAMES},
     "no hash": ({"files": {INPUTS: "none"}}, "SHA-256 of 64"),
     "unlisted inputs": (check(inputs="more.npz", outputs=OUTPUTS), "inputs: expected one of `files`"),
     "unlisted outputs": (check(outputs="../o.npz"), "outputs: expected one of `files`"),
@@ -127,14 +127,14 @@ HALF = UndecidedOutput(1, 2, noise=0.25, largest=1.0, leaf="result")
 
 
 def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.25), **fields: object) -> Golden:
-    """A golden whose outputs are 1.0 and 1.0, with noise of these values; the second one says nothing."""
+    """Write a golden whose output is ones, with noise of these values: by default, its second element is undecided."""
     leaf = leaf_of(np.ones(len(values), np.float32))
     data = noise_to_npz([([leaf], (np.asarray(values),))])
     record = noise(**{"undecided_outputs": {"0": HALF}, **fields})["noise"]
     return write_golden(store, manifest(noise=record), {**files(), NOISE: data})
 
 
-def test_noise_that_follows_from_its_file_or_that_was_not_counted_is_fine(store):
+def test_noise_that_agrees_with_its_golden_is_accepted(store):
     check_noise([noisy(store)])
     assert verify_goldens(store, load_calendar())
     check_noise([noisy(store, undecided_outputs=None)])
@@ -149,7 +149,7 @@ def test_noise_that_follows_from_its_file_or_that_was_not_counted_is_fine(store)
         ({"values": (0.0, 0.0)}, "noise.undecided_outputs: expected {}, as its files have it"),
     ],
 )
-def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
+def test_noise_that_contradicts_its_golden_is_an_error(store, fields, problem):
     golden = noisy(store, **fields)
     with pytest.raises(GoldenError, match=re.escape(problem)) as raised:
         check_noise(store.goldens())
@@ -165,14 +165,14 @@ def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
     ],
     ids=["no arrays", "one too many"],
 )
-def test_a_noise_file_with_other_contents_is_found(store, data, problem):
+def test_a_noise_file_with_wrong_contents_is_an_error(store, data, problem):
     golden = noisy(store)
     write_golden(store, golden.manifest, {**golden.files(), NOISE: data})
     with pytest.raises(GoldenError, match=rf"noise\.npz: .*{problem}.*goldens verify --noise --again"):
         check_noise(store.goldens())
 
 
-def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
+def test_goldens_verify_checks_noise(jaxexport, store, monkeypatch):
     noisy(store, undecided_outputs={})
     monkeypatch.chdir(store.root.parent)
     ended = jaxexport("goldens", "verify")
@@ -183,7 +183,7 @@ def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
     )
 
 
-def test_all_own_goldens_that_run_on_a_cpu_have_noise_of_derivatives_and_sharded_outputs_too():
+def test_every_golden_of_this_project_on_a_cpu_has_noise():
     sharded = derivatives = 0
     for golden in GoldenStore(Path(__file__).parents[2] / "golden").goldens():
         made = golden.manifest
@@ -214,7 +214,7 @@ def test_a_manifest_that_breaks_a_rule_is_not_written(store, tmp_path):
 
 
 ALIASES = ["a: &a0 [x, x, x]", *(f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 5))]
-LEVELS = yaml_text.FEW_MARKS + 1  # that many are counted, and each program reads them
+LEVELS = yaml_text.FEW_MARKS + 1  # the fewest levels whose nesting is checked
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ LEVELS = yaml_text.FEW_MARKS + 1  # that many are counted, and each program read
     ],
     ids=["lists", "tables", "block lists", "keys", "block tables", "aliases"],
 )
-def test_what_expands_or_is_nested_deep_is_an_error_and_no_signal(tmp_path, text):
+def test_deeply_nested_or_aliased_yaml_is_an_error(tmp_path, text):
     path = tmp_path / "golden.yaml"
     path.write_text(text)
     started = time.monotonic()
@@ -260,7 +260,7 @@ def test_a_golden_behind_a_link_is_refused(store, tmp_path, which):
 
 @pytest.mark.parametrize("which", ["tests.test_a.test_f", "tests.test_a.test_f/0.12.0.1-cpu"], ids=["case", "writer"])
 @pytest.mark.parametrize("target", ["outside", "nowhere"])
-def test_no_case_that_is_a_link_is_written_into(store, tmp_path, which, target):
+def test_a_golden_is_not_written_into_a_linked_folder(store, tmp_path, which, target):
     (tmp_path / "outside" / ".old-0.9.2-cpu").mkdir(parents=True)
     linked = store.root / which
     linked.parent.mkdir(parents=True)
@@ -296,7 +296,7 @@ def test_no_golden_is_written_into_another(store):
         "a?" * 9,
     ],
 )
-def test_a_pattern_that_could_search_for_ever_is_refused(pattern):
+def test_a_pattern_of_unbounded_search_time_is_refused(pattern):
     assert "found " in problem_of_pattern(pattern)
 
 
@@ -313,11 +313,11 @@ def test_a_pattern_that_could_search_for_ever_is_refused(pattern):
         "colou?r .*?s",
     ],
 )
-def test_patterns_that_end_soon_are_accepted(pattern):
+def test_patterns_of_bounded_search_time_are_accepted(pattern):
     assert problem_of_pattern(pattern) == ""
 
 
-def test_a_write_that_only_the_disk_doubts_says_so(store, monkeypatch):
+def test_a_write_that_the_disk_did_not_confirm_is_an_error(store, monkeypatch):
     calls = iter(range(2))
 
     def fails_at_last(folder: Path) -> None:

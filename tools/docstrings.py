@@ -19,7 +19,7 @@ READ = (
     *("studies/corpus", "studies/libraries", "studies/tests", "studies/why", "tests/compat"),
     *("tests/features", "tests/judge", "tests/knowledge", "tests/matrix", "tests/misbehaving", "tests/numbers"),
     *("tests/plugin", "tests/policy", "tests/readers", "tests/releases", "tests/report"),
-    *("tests/run", "tests/runtimes", "tests/goldens", "tests/base", "tests/*.py"),
+    *("tests/run", "tests/runtimes", "tests/export", "tests/goldens", "tests/base", "tests/*.py"),
 )
 """The rooms that follow the rules: folders, files, or patterns of files."""
 UNREAD = ("tests",)

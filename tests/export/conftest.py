@@ -15,7 +15,7 @@ Exporting = Callable[..., ProducedGolden]
 
 @pytest.fixture
 def exported() -> Exporting:
-    """``exported(f, x, vjp_order=1)``: the jitted function as a golden of this writer would hold it."""
+    """``exported(f, x, vjp_order=1)``: the golden that this jax makes of a function, which it jits if needed."""
 
     def export(function: Any, *args: Any, kwargs: dict[str, Any] | None = None, **asked: Any) -> ProducedGolden:
         jitted = function if hasattr(function, "lower") else jax.jit(function)

@@ -1,4 +1,4 @@
-"""Arguments that are `jax.ShapeDtypeStruct`: exported for these types, with values made by a fixed rule or given."""
+"""Arguments that are `jax.ShapeDtypeStruct`: their values are made by a fixed rule, or given."""
 
 import hashlib
 from typing import Any
@@ -35,7 +35,7 @@ RULE = {
     "complex64": "e31f03ad",
     "float8_e4m3fn": "02146c3a",
 }
-"""The start of a digest of the values of each dtype. The rule is never to be changed: goldens hold its values."""
+"""The start of a digest of the values of each dtype. The rule must never change: goldens store its values."""
 
 
 @pytest.mark.parametrize("dtype", RULE)
@@ -46,20 +46,20 @@ def test_the_rule_gives_these_values(dtype: str):
 
 
 @pytest.mark.parametrize("implementation", ["threefry2x32", "rbg", "unsafe_rbg"])
-def test_random_keys_can_be_drawn_from(implementation: str):
+def test_made_random_keys_give_distinct_numbers(implementation: str):
     (keys,) = values(Struct((2,), jax.random.key(0, impl=implementation).dtype))
     draws = jax.vmap(lambda key: jax.random.uniform(key, (3,)))(keys)
     assert len(np.unique(draws)) == 6
 
 
-def test_arrays_beside_them_stay_as_they_are():
+def test_arrays_beside_abstract_inputs_are_unchanged():
     array = jnp.ones(3)
     made, given = values({"a": X, "b": array})
     assert made.shape == (2, 3)
     assert given is array
 
 
-def test_a_static_argument_beside_one_is_found(exported):
+def test_a_static_argument_beside_an_abstract_one_is_found(exported):
     golden = exported(jax.jit(lambda x, n: x * n, static_argnums=1), X, 3)
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
@@ -86,7 +86,7 @@ SQUARE = Struct((2, 3, 3), np.float32)
         (jnp.log, Struct((20,), jnp.bfloat16), "positive"),
     ],
 )
-def test_inputs_are_made_for_which_the_function_is_defined(exported, function: Any, struct: Any, rule: str):
+def test_made_inputs_lie_in_the_domain_of_the_function(exported, function: Any, struct: Any, rule: str):
     golden = exported(function, struct)
     assert (golden.manifest.inputs_rule, golden.outside) == (rule, ())
     assert all(np.isfinite(leaf.numpy().astype(complex)).all() for leaf in golden.outputs)
@@ -94,7 +94,7 @@ def test_inputs_are_made_for_which_the_function_is_defined(exported, function: A
     assert golden.inputs[0].data.tobytes() == leaf_from(made).data.tobytes()
 
 
-def test_without_such_inputs_others_are_asked_for(exported):
+def test_inputs_are_requested_if_all_made_ones_give_nan(exported):
     golden = add_checks(exported(lambda x: jnp.log(-x * x), X), [ExtraCall((X,), {})])
     assert (golden.manifest.inputs_rule, golden.outside) == ("", ("the first call", "call1"))
     message = r"NaN or infinities in the outputs of the first call and call1, .* inputs=\(array, ...\), one for each"
@@ -102,7 +102,7 @@ def test_without_such_inputs_others_are_asked_for(exported):
         require_values(golden)
 
 
-def test_given_inputs_may_give_infinities_and_a_further_call_gets_others(exported):
+def test_given_inputs_may_have_infinite_outputs(exported):
     golden = exported(jnp.log, X, kwargs={"inputs": np.eye(2, 3, dtype=np.float32)})
     assert np.isinf(golden.outputs[0].data).any()
     golden = add_checks(golden, [ExtraCall((X,), {})])
@@ -112,12 +112,12 @@ def test_given_inputs_may_give_infinities_and_a_further_call_gets_others(exporte
 
 
 @pytest.mark.parametrize("inputs", [X, jnp.ones((2, 3))])
-def test_inputs_may_be_an_argument_of_the_function(exported, inputs: Any):
+def test_a_function_may_have_an_argument_named_inputs(exported, inputs: Any):
     golden = exported(lambda inputs: inputs * 2, kwargs={"inputs": inputs})
     assert golden.manifest.signature.inputs == ("float32[2,3]",)
 
 
-def test_inputs_with_a_type_inside_belong_to_the_function():
+def test_inputs_that_hold_a_type_belong_to_the_function():
     assert take_inputs((X,), {"inputs": [X]}) == (None, {"inputs": [X]})
 
 
@@ -140,7 +140,7 @@ def test_inputs_with_a_type_inside_belong_to_the_function():
         ("a, b", ("a == b",), (2, 2)),
     ],
 )
-def test_symbolic_dimensions_get_the_first_sizes_that_fit(
+def test_symbolic_dimensions_get_the_smallest_valid_sizes(
     dimensions: str, constraints: tuple[str, ...], shape: tuple[int, ...]
 ):
     (made,) = values(Struct(symbolic_shape(dimensions, constraints=constraints), np.float32))
@@ -150,7 +150,7 @@ def test_symbolic_dimensions_get_the_first_sizes_that_fit(
 # --- shardings --------------------------------------------------------------------------------------------------------
 
 
-def test_a_mesh_without_devices_becomes_one_with_devices_and_its_axes(exported):
+def test_an_abstract_mesh_becomes_a_mesh_of_devices(exported):
     mesh = jax.sharding.AbstractMesh((4,), ("a",), axis_types=(jax.sharding.AxisType.Explicit,))
     whole = NamedSharding(mesh, PartitionSpec())
     struct = Struct((8,), np.float32, sharding=NamedSharding(mesh, PartitionSpec("a")))
@@ -173,12 +173,12 @@ def test_a_mesh_without_devices_becomes_one_with_devices_and_its_axes(exported):
         ((jax.eval_shape(lambda: 1.0),), None, "has a weak type, .* pass a Python number"),
     ],
 )
-def test_what_does_not_fit_is_refused(args: Any, inputs: Any, message: str):
+def test_inputs_of_a_wrong_number_or_type_are_refused(args: Any, inputs: Any, message: str):
     with pytest.raises(ExportError, match=message):
         values(*args, inputs=inputs)
 
 
-def test_without_fitting_sizes_inputs_are_asked_for(monkeypatch):
+def test_inputs_are_requested_if_no_sizes_are_valid(monkeypatch):
     monkeypatch.setattr(abstract_inputs, "_TRIED", 16)
     struct = Struct(symbolic_shape("a, b, c, d", constraints=("a >= 100",)), np.float32)
     with pytest.raises(ExportError, match=r"found no sizes for a, b, c, d .* pass inputs=\(array, ...\)"):

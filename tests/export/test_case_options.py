@@ -1,6 +1,6 @@
 """Options of a case: further calls and refusals, safety checks, modules to register.
 
-The writer itself must do what every reader must.
+The writer checks itself what every reader must do.
 """
 
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ def use(*args, refused=None, **kwargs):
     return ExtraCall(args, kwargs, refused)
 
 
-def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
+def test_calls_and_refusals_are_stored_in_order(symbolic):
     uses = [use(np.ones((5, 3), np.float32)), use(np.ones((1, 3), np.float32), refused="b >= 2")]
     produced = add_checks(symbolic, uses)
     call, refusal = produced.manifest.checks
@@ -51,7 +51,7 @@ def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
     ],
     ids=["no refusal", "an endless pattern", "another reason", "other arguments"],
 )
-def test_a_further_call_that_is_not_as_expected_fails_at_writing(symbolic, call, message):
+def test_an_unexpected_further_call_is_an_error_at_writing(symbolic, call, message):
     with pytest.raises(ExportError, match=message):
         add_checks(symbolic, [call])
 
@@ -72,12 +72,12 @@ def printing(x):
         (jnp.sin, X, {"register": ("builtins",)}, "register='builtins': expected the name of a module .* found None"),
     ],
 )
-def test_what_cannot_be_exported_is_reported(exported, function, argument, options, message):
+def test_a_function_that_cannot_be_exported_is_an_error(exported, function, argument, options, message):
     with pytest.raises((ExportError, ValueError), match=message):
         exported(function, argument, **options)
 
 
-def test_a_refusal_is_tried_on_the_artifact_as_it_is_read_back(exported):
+def test_a_refusal_is_tried_on_the_deserialized_artifact(exported):
     """Before serializing, jax names the constraint; deserialized, it refines shapes first and names the misfit."""
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2", "mod(b, 2) == 0")}
     halves = exported(lambda x: x.reshape(x.shape[0] // 2, 2).sum(1), X[:, 0], **symbolic)
@@ -87,7 +87,7 @@ def test_a_refusal_is_tried_on_the_artifact_as_it_is_read_back(exported):
     add_checks(halves, [use(X[:1, 0], refused="number of output elements")])
 
 
-def test_a_refusal_by_other_platforms_is_left_to_their_readers(exported):
+def test_a_refusal_on_another_platform_is_not_tried(exported):
     options = {"platforms": ("tpu",), "without_outputs": "no TPU here"}
     produced = exported(lambda x: x.sum(0), X, symbolic_shapes=("b, 3",), constraints=("b >= 2",), **options)
     (refusal,) = add_checks(produced, [use(X[:1], refused="b >= 2")]).manifest.checks
@@ -102,7 +102,7 @@ class OldChecks:
     custom_call = staticmethod(lambda target: f"custom_call:{target}")
 
 
-def test_shape_assertions_are_a_check_of_their_own_and_no_target(monkeypatch):
+def test_shape_assertions_are_not_a_custom_call_target(monkeypatch):
     given = []
 
     def export(function, *, platforms=None, disabled_checks=()):
@@ -116,14 +116,14 @@ def test_shape_assertions_are_a_check_of_their_own_and_no_target(monkeypatch):
     assert given == ["platform", "shape_assertions", "custom_call:my_target", "custom_call:ALL"]
 
 
-def test_a_jax_without_the_check_refuses_its_name():
+def test_shape_assertions_are_refused_by_newer_jax():
     options = ExportOptions(disabled_checks={"shape_assertions": "we call it with other shapes"})
     case = Case("a", "test_a.py::test_a", None, jax.jit(jnp.sin), (1.0,), {}, options)
     with pytest.raises(ExportError, match=r"cannot leave out the shape_assertions, as only jax before 0\.4\.29 can"):
         case.check()
 
 
-def test_an_error_on_the_platform_of_an_export_is_that_of_the_function():
+def test_an_error_while_computing_outputs_is_raised():
     def compute():
         raise ValueError("no rule")
 

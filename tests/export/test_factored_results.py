@@ -1,4 +1,4 @@
-"""Which results are factors, by the jaxpr and by the custom calls of the artifact: both say the same on a CPU."""
+"""Results that are factors are found in the jaxpr and in the custom calls of the artifact, alike on a CPU."""
 
 import time
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ SQUARE = np.arange(9, dtype=np.float32).reshape(3, 3) + np.eye(3, dtype=np.float
 
 
 def by_both(function, *args, platforms=("cpu",)):
-    """What the jaxpr says, and what the artifact says."""
+    """Return the factors that the jaxpr shows, and those that the artifact shows."""
 
     def flat(*values):
         return tuple(jax.tree_util.tree_leaves(function(*values)))
@@ -62,26 +62,26 @@ def by_both(function, *args, platforms=("cpu",)):
         (lambda a: (jnp.linalg.eigh(a)[0], jnp.linalg.eigh(a)[1] - 0.5), ()),
     ],
 )
-def test_the_results_of_a_factorization_are_found_and_no_others(function, groups):
+def test_only_results_of_a_factorization_are_factors(function, groups):
     assert by_both(function, SQUARE) == (groups, groups)
 
 
-def test_a_batch_of_factorizations_is_one():
+def test_a_batch_of_factorizations_is_one_group():
     assert by_both(jax.vmap(jnp.linalg.svd), np.stack([SQUARE, SQUARE.T])) == ((("svd", (0, 1, 2)),),) * 2
 
 
-def test_only_the_jaxpr_knows_for_several_platforms():
+def test_only_the_jaxpr_shows_factors_for_several_platforms():
     assert by_both(jnp.linalg.qr, SQUARE, platforms=("cpu", "cuda")) == ((("qr", (0, 1)),), ())
 
 
-def test_a_golden_records_what_its_artifact_does_not_show(exported):
+def test_factors_that_the_artifact_hides_are_recorded(exported):
     for_one = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE).manifest
-    assert for_one.factors == (), "its custom call shows it"
+    assert for_one.factors == (), "the custom call of the artifact shows them"
     for_two = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE, platforms=("cpu", "cuda")).manifest
     assert for_two.factors == (FactorGroup("qr", (0, 1)),)
 
 
-def test_a_stored_golden_is_asked_for_its_custom_calls(exported):
+def test_factors_of_a_stored_golden_follow_from_its_calls(exported):
     produced = exported(lambda a: (a, *lax.linalg.qr(a)), SQUARE)
     with staged_goldens((produced.manifest, produced.files)) as (golden,):
         assert golden.manifest.factors == ()
@@ -93,7 +93,7 @@ def test_a_stored_golden_is_asked_for_its_custom_calls(exported):
     assert not wanted.compare(Check("vjp1", vjp=1, outputs=OUTPUTS), produced.outputs, turned).ok
 
 
-def test_a_function_of_many_results_is_looked_through_once():
+def test_factors_among_500_results_are_found_quickly():
     def function(xs):
         ys = xs
         for _ in range(10):
@@ -110,12 +110,12 @@ def test_a_function_of_many_results_is_looked_through_once():
     ("line", "arguments", "count"),
     [
         (Line("call", (), ("main",), ("tensor<f32>",), (), tracing.BODY, ()), 0, 1000),
-        # a wide loop takes no time for each pair of its values
+        # tracing a wide loop takes no time for each pair of its values
         (Line("while", (), (), ("tensor<f32>",) * 2000, tuple(range(2000)), tracing.BODY, ()), 2000, 1),
     ],
     ids=["calls in circles", "a wide loop"],
 )
-def test_a_module_that_leads_nowhere_ends_soon(line, arguments, count, monkeypatch):
+def test_a_module_of_endless_calls_is_traced_quickly(line, arguments, count, monkeypatch):
     results = count * len(line.types)
     returned = Line("return", (), (), (), tuple(range(arguments, arguments + results)), tracing.BODY, ())
     monkeypatch.setattr(tracing, "listing", lambda module: {"main": [line] * count + [returned]})

@@ -1,4 +1,4 @@
-"""The first call of an artifact, in a process that may die: what it says of the function, and what it is spared."""
+"""The first call of an artifact is made in another process: if that one crashes, this process makes no call."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -26,7 +26,7 @@ DIES = Reply(Stage.COMPILE, "crash", signal=11)
 
 @pytest.fixture
 def first_call(monkeypatch, tmp_path) -> Iterator[Callable[..., tuple[str, int]]]:
-    """``first_call(uncalled, cold, traced)``: what is said where processes reply so, and how many there were."""
+    """``first_call(uncalled, cold, traced)``: the problem for these replies, and the number of processes."""
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
     with closing(UserCode()) as user_code, closing(OwnReader(Policy(), RunOptions(results=None), user_code)) as reader:
 
@@ -46,40 +46,42 @@ def first_call(monkeypatch, tmp_path) -> Iterator[Callable[..., tuple[str, int]]
 
 
 def uncalled_of(function: Callable[..., object]) -> Uncalled:
-    """What there is of a case before its function is called."""
+    """Return the golden of a function as it is before the function is called."""
     case, uncalled = Case("a", "test_a.py::a", None, jax.jit(function), (np.ones(3, np.float32),), {}), []
     produce(case, load_calendar(), reproducible=False, before_call=uncalled.append)
     (one,) = uncalled
     return one
 
 
-def test_an_artifact_that_a_process_survived_is_not_called_again(first_call):
+def test_an_artifact_called_with_success_is_not_tried_again(first_call):
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 1)
     assert first_call(uncalled_of(jnp.sin), LIVES, LIVES) == ("", 0)
     assert first_call(uncalled_of(jnp.cos), LIVES, LIVES) == ("", 1)
 
 
-def test_an_artifact_that_dies_cold_alone_may_be_called(first_call):
+def test_an_artifact_that_crashes_only_cold_may_be_called(first_call):
     assert first_call(uncalled_of(jnp.sin), DIES, LIVES) == ("", 2)
 
 
-def test_one_that_dies_each_time_is_called_again_each_time(first_call):
+def test_an_artifact_that_always_crashes_is_tried_each_time(first_call):
     for _ in range(2):
         assert first_call(uncalled_of(jnp.sin), DIES, DIES) == ("stage compile: died by signal 11 (SIGSEGV)", 2)
 
 
 @pytest.mark.parametrize("end", ["error", "timeout", "fault", "memory"])
-def test_no_other_end_stops_the_call_in_this_process(end, first_call):
+def test_only_a_crash_prevents_the_call_in_this_process(end, first_call):
     for processes in (1, 0 if end == "error" else 1):
         assert first_call(uncalled_of(jnp.sin), Reply(Stage.RUN, end), DIES) == ("", processes)
 
 
-def test_a_users_module_that_dies_is_no_call_of_the_artifact(first_call):
+def test_a_crash_while_reading_does_not_prevent_the_call(first_call):
     assert first_call(uncalled_of(jnp.sin), Reply(Stage.READ, "crash", signal=11), DIES) == ("", 1)
 
 
-def test_the_function_is_not_called_where_that_is_refused(monkeypatch):
-    monkeypatch.setattr("export_core.export.produce.results", lambda *_: pytest.fail("it was called"))
+def test_a_refused_first_call_leaves_the_function_uncalled(monkeypatch):
+    monkeypatch.setattr(
+        "export_core.export.produce.results", lambda *_: pytest.fail("expected no call of the function")
+    )
 
     def refuse(uncalled: Uncalled) -> None:
         require_first_call(uncalled.case.test, "stage run: died by signal 6 (SIGABRT)")

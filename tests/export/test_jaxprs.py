@@ -1,4 +1,4 @@
-"""A jaxpr as text and figures: every inner jaxpr is found, and nothing of the process is told."""
+"""A jaxpr as text and counts: every inner jaxpr is included, and no address, path or hash of the process."""
 
 import functools
 import os
@@ -18,7 +18,7 @@ from export_core.export.jaxprs import describe_jaxpr, value_text
 from export_core.goldens.manifest import JaxprSummary
 
 JIT = jax.make_jaxpr(jax.jit(lambda x: x))(1.0).eqns[0].primitive.name
-"""jit, or pjit up to jax 0.6."""
+"""The name of the primitive of `jax.jit`: jit, or pjit up to jax 0.6."""
 
 
 class Described(NamedTuple):
@@ -39,7 +39,7 @@ def halving(x):
     return jnp.sin(x)
 
 
-halving.defvjp(lambda x: (halving(x), x), lambda kept, g: (g * jnp.cos(kept) / 2,))
+halving.defvjp(lambda x: (halving(x), x), lambda stored, g: (g * jnp.cos(stored) / 2,))
 
 
 @jax.custom_jvp
@@ -59,7 +59,7 @@ def sharded(x):
 
 
 def every_kind(x):
-    """One function with everything that jax prints by address, by hash or by path."""
+    """Compute with everything that jax prints by address, by hash or by path."""
     x = lax.cond(x[0] > 0, jnp.sin, jnp.cos, x)
     x = lax.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x)
     x, _ = lax.scan(lambda carry, row: (carry + row, carry), x, jnp.stack([x, x]))
@@ -70,7 +70,7 @@ def every_kind(x):
     return sharded(x) + np.arange(1000.0)[:3] + jax.random.normal(jax.random.key(0), (3,))
 
 
-def test_a_function_reads_as_the_documentation_of_jaxprs_has_it():
+def test_a_jaxpr_is_printed_as_jax_documents_it():
     def function(first, second):
         return jnp.sum(first + jnp.sin(second) * 3.0)
 
@@ -104,14 +104,14 @@ def test_a_function_reads_as_the_documentation_of_jaxprs_has_it():
     ],
     ids=["cond", "switch", "while", "scan", "jit", "remat", "vjp", "jvp", "grad", "vmap", "root", "reduce", "sharded"],
 )
-def test_primitives_are_counted_through_the_inner_jaxprs(function, expected):
+def test_primitives_of_inner_jaxprs_are_counted(function, expected):
     over_a_row = expected.keys() & {"reduce", "shard_map"} or expected == {"sin": 1, "cos": 1}
     found = primitives(function, np.ones(3, np.float32) if over_a_row else np.float32(1))
     assert found.items() >= expected.items()
     assert list(found) == sorted(found)
 
 
-def test_custom_rules_and_sums_over_devices_are_primitives_of_their_own():
+def test_custom_rules_and_psums_are_counted_as_primitives():
     found = primitives(lambda x: halving(x) + doubling(x) + sharded(x), np.ones(4, np.float32))
     assert any(name.startswith("custom_vjp_call") for name in found)
     assert any(name.startswith("psum") for name in found)
@@ -122,7 +122,7 @@ def layer(x):
     return jnp.tanh(jnp.sin(x) + 1)
 
 
-def test_a_shared_inner_jaxpr_is_printed_once_counted_each_time():
+def test_a_shared_inner_jaxpr_is_printed_once():
     jitted = jax.jit(layer)
     found = described(lambda x: jitted(jitted(jitted(x))), np.float32(1))
     assert found.text.startswith("let layer = { lambda ; a:f32[]. let\n")
@@ -131,7 +131,7 @@ def test_a_shared_inner_jaxpr_is_printed_once_counted_each_time():
     assert found.summary.primitives["tanh"] == 3
 
 
-def test_equal_inner_jaxprs_are_one_also_where_jax_keeps_two():
+def test_equal_inner_jaxprs_are_printed_once():
     assert described(lambda x: jax.jit(layer)(jax.jit(lambda y: layer(y))(x)), 1.0).text.count("tanh") == 1
 
 
@@ -163,22 +163,22 @@ def test_effects_are_reported_by_name():
     assert described(jnp.sin, 1.0).summary.effects == ()
 
 
-def test_keys_of_random_numbers_are_typed_as_keys():
+def test_prng_keys_have_a_key_type():
     text = described(lambda key: jax.random.uniform(key, (3,)), jax.random.key(0)).text
     assert "key<fry>[]" in text.splitlines()[0]
 
 
-def test_symbolic_dimensions_are_kept():
+def test_symbolic_dimensions_are_printed():
     shape = jax.export.symbolic_shape("b, 2*b")
     found = described(lambda x: jnp.sin(x), jax.ShapeDtypeStruct(shape, np.float32))
     assert found.text == "{ lambda ; a:f32[b,2*b]. let b:f32[b,2*b] = sin a in (b,) }\n"
 
 
-def test_results_that_nobody_uses_are_no_variables():
+def test_unused_results_are_printed_as_underscores():
     assert described(lambda x: lax.sort((x, x), num_keys=1)[0], np.ones(3)).text.count("_:f32[3]") == 1
 
 
-def test_no_variable_is_named_like_a_primitive_or_keyword():
+def test_no_variable_has_the_name_of_a_primitive_or_keyword():
     def long(x):
         for _ in range(300):
             x = jnp.sin(x)
@@ -189,7 +189,7 @@ def test_no_variable_is_named_like_a_primitive_or_keyword():
     assert not {"eq", "in"} & set(binders)
 
 
-def test_the_same_text_when_it_is_exported_again():
+def test_a_second_export_gives_the_same_text():
     x = np.ones(3, np.float32)
     first = described(every_kind, x)
     np.set_printoptions(precision=3)
@@ -200,7 +200,7 @@ def test_the_same_text_when_it_is_exported_again():
         np.set_printoptions(precision=8)
 
 
-def test_another_process_and_hash_order_give_the_same_text():
+def test_another_process_gives_the_same_text():
     program = (
         "import numpy as np; from export.test_jaxprs import described, every_kind; "
         "found = described(every_kind, np.ones(3, np.float32)); print(found.text, found.summary)"
@@ -215,7 +215,7 @@ def test_another_process_and_hash_order_give_the_same_text():
 
 
 class Opaque:
-    """An object that prints as Python prints any."""
+    """An object without a `repr` of its own."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What `export_golden` takes beside a function of `jax.jit`: partials, bound methods, jits of libraries."""
+"""`export_golden` takes more than functions of `jax.jit`: partials, bound methods, jits of libraries."""
 
 import functools
 import re
@@ -22,7 +22,7 @@ class FilterJit:
         self.__wrapped__ = function
 
     def lower(self, *args, **kwargs):
-        raise AssertionError("not jax's")
+        raise AssertionError("expected no call of `lower`, which is not that of jax")
 
     def __call__(self, *args, **kwargs):
         return self.__wrapped__(*args, **kwargs)
@@ -32,7 +32,7 @@ class Nnx(FilterJit):
     """A jit that replaces every array in its arguments, as that of flax.nnx does."""
 
     __module__ = "flax.nnx.transforms"
-    __call__ = FilterJit.lower  # its function is called without it
+    __call__ = FilterJit.lower  # an export calls the wrapped function instead
 
 
 class Model:
@@ -66,7 +66,7 @@ def outputs(golden):
     return [leaf.numpy().tolist() for leaf in golden.outputs]
 
 
-def test_what_a_partial_binds_is_an_argument_of_each_call(exported):
+def test_bound_arguments_of_a_partial_are_inputs(exported):
     golden = exported(Lowering(functools.partial(jax.jit(lambda a, b, n: a + b * n), X, n=2)), X)
     assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]", "int32[]")
     assert outputs(golden) == [[0, 3, 6]]
@@ -79,7 +79,7 @@ def test_the_object_of_a_method_may_be_static(exported):
     assert outputs(golden) == [[0, 3, 6]]
 
 
-def test_an_object_that_is_neither_static_nor_a_tree_is_reported(exported):
+def test_a_self_that_is_neither_static_nor_a_tree_is_an_error(exported):
     with pytest.raises(ExportError, match=r"argument \[0\] is .*Layer.* make it static"):
         exported(Layer(3).not_static, X)
 
@@ -115,16 +115,16 @@ class BoundMethod:
     [(Unhashable(), r"\*args: module\(\*args\)"), (BoundMethod(Unhashable()), r"\*args: module.scaled\(\*args\)")],
     ids=["module", "method"],
 )
-def test_a_jitted_object_without_a_hash_is_told_to_be_an_argument(exported, function, advice):
+def test_a_jitted_object_without_a_hash_is_an_error(exported, function, advice):
     with pytest.raises(ExportError, match=rf"jax.jit cannot call .*Unhashable.*: it has no hash.*{advice}"):
         exported(jax.jit(function), X)
 
 
-def test_a_jitted_bound_method_is_jitted(exported):
+def test_a_jitted_bound_method_object_is_exported(exported):
     assert outputs(exported(jax.jit(BoundMethod(0)), X)) == [[0, 1, 2]]
 
 
-def test_a_library_jit_takes_arrays_and_keeps_the_rest(exported):
+def test_a_library_jit_takes_only_arrays_as_inputs(exported):
     jitted = FilterJit(lambda tree, x: (tree["f"](x) * tree["w"], "text", tree["f"]))
     golden = exported(jitted, {"f": jnp.square, "w": X}, X)
     assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]")
@@ -139,7 +139,7 @@ def test_further_calls_of_a_library_jit_must_have_its_constants(exported):
         add_checks(golden, [ExtraCall(({"f": jnp.sin, "w": X},), {})])
 
 
-def test_what_a_function_changes_in_its_arguments_is_a_result(exported):
+def test_changed_arguments_of_a_function_are_results(exported):
     def step(model, x):
         model.seen = model.seen + x.sum()
         return model.weight * x
@@ -149,7 +149,7 @@ def test_what_a_function_changes_in_its_arguments_is_a_result(exported):
     assert outputs(golden) == [4, [0, 1, 4]]
 
 
-def test_a_model_that_is_no_tree_is_told_how_to_be_split(exported):
+def test_a_model_that_is_no_tree_is_an_error_with_a_remedy(exported):
     class Module:
         __module__ = "flax.nnx.module"
 
@@ -163,7 +163,7 @@ def test_a_pmap_is_exported_inside_a_jit(exported):
 
 
 @pytest.mark.parametrize("value", ["text", None, 3, (1, 2), jnp.sin, True], ids=lambda value: type(value).__name__)
-def test_static_arguments_by_name(exported, value):
+def test_an_argument_static_by_name_is_no_input(exported, value):
     function = jax.jit(lambda x, n: x * 2, static_argnames=("n",))
     by_name = exported(function, X, kwargs={"n": value})
     by_position = exported(function, X, value)
@@ -171,17 +171,17 @@ def test_static_arguments_by_name(exported, value):
 
 
 class Lowering(functools.partial):
-    """A partial that the fixture `exported` takes for jitted."""
+    """A partial with the attribute `lower`, so that the fixture `exported` does not jit it."""
 
     lower = None
 
 
-def test_a_function_of_chexify_is_told_how_to_be_exported():
-    """As in chex 0.1.92; to wrap it in `jax.jit`, as any other function, is refused by chex itself."""
+def test_a_function_of_chexify_is_refused_with_a_remedy():
+    """As in chex 0.1.92, which itself refuses to be wrapped in `jax.jit`."""
 
     @functools.wraps(jitted := jax.jit(lambda x: x))
     def chexified(x):
-        raise AssertionError("it checks values")
+        raise AssertionError("expected no call, since it would check values")
 
     chexified.wait_checks = lambda: None
     with pytest.raises(ExportError, match=r"of chex\.chexify.*disable_asserts\(\) first, and pass .*__wrapped__"):
@@ -199,8 +199,8 @@ class Encoder:
         return x
 
 
-def of(library: str) -> type:
-    """The class of a model as a library has it."""
+def model_of(library: str) -> type:
+    """Return the class of a model, with the module name of a library."""
     return type("Model", (Encoder,), {"__module__": library})
 
 
@@ -213,8 +213,8 @@ def of(library: str) -> type:
         ("ours", "Wrap it: jax.jit("),
     ],
 )
-def test_a_model_that_is_not_jitted_is_told_how_its_library_does_it(library, remedy):
-    model = of(library)()
+def test_an_unjitted_model_is_an_error_with_a_remedy(library, remedy):
+    model = model_of(library)()
     with pytest.raises(ExportError, match=re.escape(remedy)):
         jitted_call("t", model, (X,), {})
     if library != "ours":
@@ -227,14 +227,17 @@ def test_a_model_that_is_not_jitted_is_told_how_its_library_does_it(library, rem
 @pytest.mark.parametrize(
     ("leaf", "remedy"),
     [
-        (of("flax.nnx.module")(), "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x:"),
-        (of("flax.linen.module")(), "Export jax.jit(model.apply)"),
+        (
+            model_of("flax.nnx.module")(),
+            "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x:",
+        ),
+        (model_of("flax.linen.module")(), "Export jax.jit(model.apply)"),
         (jnp.tanh, "as in equinox, export eqx.filter_jit(f) in place of jax.jit(f): the arrays of the model are"),
         ("text", "since the golden stores its value. Close over it, make it static"),
     ],
     ids=["nnx", "linen", "a function", "text"],
 )
-def test_a_leaf_that_is_no_array_is_told_what_works(exported, leaf, remedy):
+def test_a_leaf_that_is_no_array_is_an_error_with_a_remedy(exported, leaf, remedy):
     with pytest.raises(ExportError, match=re.escape(remedy)) as refused:
         exported(jax.jit(lambda model, x: x), [leaf, X], X)
     assert "argument [0][0] is " in str(refused.value)

@@ -1,4 +1,4 @@
-"""A function that closes over large arrays: its listing has their hashes, and nothing copies them more than it must."""
+"""A function that closes over large arrays: its listing has their hashes, and few copies of them are made."""
 
 import gc
 import re
@@ -37,7 +37,7 @@ def sums(*arrays):
 
 
 def peak_of(function) -> float:
-    """The most memory that Python and NumPy allocate in a call, as a part of 8 MiB."""
+    """Return the most memory that Python and NumPy allocate during a call, in units of 8 MiB."""
     gc.collect()
     tracemalloc.start()
     function()
@@ -46,7 +46,7 @@ def peak_of(function) -> float:
     return peak / SIZE
 
 
-def test_long_constants_are_hashes_of_what_jax_prints(exported):
+def test_long_constants_are_listed_by_hash(exported):
     produced = exported(sums(ALIKE, *LONG, SHORT), X)
     spelled = produced.exported.mlir_module()
     text = produced.files["module.mlir"]
@@ -54,7 +54,7 @@ def test_long_constants_are_hashes_of_what_jax_prints(exported):
     assert text.count(b"dense<SHA-256 ") == spelled.count('dense<"0x') == len(LONG)
 
 
-def test_a_constant_of_booleans_is_a_hash_and_a_short_one_is_spelled(exported):
+def test_only_a_short_constant_is_listed_with_its_values(exported):
     text = exported(sums(RANDOM.random(200) > 0.5), X).files["module.mlir"].decode()
     assert re.search(r"dense<SHA-256 [0-9a-f]{12}> : tensor<200xi1>", text)
     produced = exported(sums(SHORT), X)
@@ -73,17 +73,17 @@ def test_another_long_constant_has_another_hash(exported):
     assert one != other
 
 
-def test_a_golden_takes_little_more_than_its_constants(exported):
+def test_a_golden_is_little_larger_than_its_constants(exported):
     files = exported(sums(WEIGHTS), X).files
     assert sum(map(len, files.values())) < 1.01 * SIZE
 
 
-def test_the_listing_is_printed_without_the_digits(exported):
+def test_printing_the_listing_copies_no_constant(exported):
     produced = exported(sums(WEIGHTS), X)
     assert peak_of(lambda: api.module_text(produced.exported, produced.artifact.module)) < 1
 
 
-def test_files_are_written_compared_and_hashed_in_pieces(tmp_path, exported):
+def test_writing_and_verifying_a_golden_copy_no_file(tmp_path, exported):
     produced = exported(sums(WEIGHTS), X)
     store = GoldenStore(tmp_path)
     write = partial(store.write, produced.manifest, produced.files)
@@ -100,12 +100,12 @@ def test_arrays_are_written_and_read_with_one_copy(tmp_path):
     assert peak_of(lambda: from_npz(tmp_path / "a.npz")) < 8 + 1
 
 
-def test_the_scale_of_weights_is_found_in_pieces():
+def test_the_scale_of_weights_takes_little_memory():
     assert peak_of(lambda: scale_of([leaf_of(WEIGHTS)])) < 4
     assert scale_of([leaf_of(np.float32([1, -3, np.inf]))]) == 3
 
 
-def test_an_artifact_above_the_limit_names_the_way_out(exported, monkeypatch):
+def test_an_artifact_above_the_limit_is_an_error(exported, monkeypatch):
     monkeypatch.setattr(flatbuffers.Builder, "MAX_BUFFER_SIZE", 1 << 17)
     with pytest.raises(ExportError, match=r"less than 2 GB.*pass large arrays, such as weights, as arguments"):
         exported(sums(WEIGHTS), X)

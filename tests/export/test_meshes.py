@@ -1,4 +1,4 @@
-"""Functions over several devices: exported without them where jax can, called on them, and refused on too few."""
+"""Functions over several devices: exported without devices where jax can, called on them, refused on too few."""
 
 import contextlib
 from contextlib import closing
@@ -30,7 +30,7 @@ SPEC = PartitionSpec
 ON_4, ON_2_BY_2, ON_2 = (concrete_mesh("t", axes) for axes in ({"x": 4}, {"a": 2, "b": 2}, {"x": 2}))
 
 
-def test_a_shard_layout_is_by_place_in_the_mesh_on_any_devices():
+def test_a_shard_layout_depends_only_on_mesh_positions():
     devices = np.array(jax.devices()[:4])
     for order in (devices, devices[::-1]):
         mesh = Mesh(order.reshape(2, 2), ("a", "b"))
@@ -38,7 +38,7 @@ def test_a_shard_layout_is_by_place_in_the_mesh_on_any_devices():
         assert shard_layout(value) == "0:[0:2,0:2] 1:[0:2,0:2] 2:[2:4,0:2] 3:[2:4,0:2]"
 
 
-def test_the_manifest_says_the_mesh_and_where_outputs_lie(exported):
+def test_the_manifest_records_mesh_and_output_shardings(exported):
     produced = add_checks(exported(lambda x: (x * 2, x.sum()), X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     assert produced.exported.nr_devices == 2
     assert produced.manifest.options.mesh == {"a": 2}
@@ -73,22 +73,22 @@ def test_only_a_one_device_artifact_can_be_spread(exported):
         add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),), spread_over=2), [])
 
 
-def test_a_mesh_of_too_many_devices_says_how_to_get_them():
+def test_a_mesh_of_too_many_devices_is_an_error():
     with pytest.raises(ExportError, match=r"needs 4096 devices; this process has \d+.* export_devices = 4096"):
         concrete_mesh("t", {"a": 4096})
 
 
-def test_specs_must_be_as_many_as_arguments(exported):
+def test_too_few_specs_are_an_error(exported):
     with pytest.raises(ExportError, match="in_specs: expected one for each of the 2 positional arguments, found 1"):
         exported(jnp.add, X, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
 
 
-def test_symbolic_shapes_of_64_bits_are_those_of_the_array_that_jax_makes(exported):
+def test_symbolic_shapes_of_64_bits_are_stored_as_32_bits(exported):
     produced = exported(lambda x: x + 1, np.arange(4.0), symbolic_shapes="b")  # jax's warning would be an error
     assert [str(aval) for aval in produced.artifact.envelope.in_avals] == ["float32[b]"]
 
 
-def test_symbolic_shapes_are_of_keyword_arguments_too(exported):
+def test_symbolic_shapes_apply_to_keyword_arguments(exported):
     produced = exported(lambda x: x + 1, kwargs={"x": X}, symbolic_shapes="b, 2")
     assert produced.manifest.signature.inputs == ("float32[b,2]",)
 
@@ -136,7 +136,7 @@ SUMMED = jax.jit(jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_spe
     ],
     ids=["in_shardings", "in_shardings, a derivative", "shard_map, a derivative"],
 )
-def test_a_function_on_a_mesh_without_devices_runs_as_its_artifact(exported, function, options, outputs):
+def test_a_function_on_an_abstract_mesh_runs_on_devices(exported, function, options, outputs):
     produced = add_checks(exported(function, X, **options), [ExtraCall((X + 1,), {})])
     assert produced.manifest.options.mesh == {"x": 4}
     assert np.array_equal(produced.outputs[0].numpy(), outputs)
@@ -144,8 +144,8 @@ def test_a_function_on_a_mesh_without_devices_runs_as_its_artifact(exported, fun
     assert names == [*(["vjp1", "vjp2"] if "vjp_order" in options else []), "call1", "other-mesh", "one-device"]
 
 
-def test_a_shard_map_that_is_exported_for_one_device_is_refused(exported):
-    """jax exports it, and the artifact would run nowhere."""
+def test_a_shard_map_for_one_device_is_refused(exported):
+    """Such an artifact would run nowhere, although jax exports it."""
 
     def f(x):
         return jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_specs=SPEC())(x)  # over four
@@ -154,8 +154,8 @@ def test_a_shard_map_that_is_exported_for_one_device_is_refused(exported):
         exported(f, X)
 
 
-def test_a_constraint_on_a_mesh_without_devices_is_refused_where_it_was_exported_for_one(exported):
-    """A concrete mesh makes an artifact for four; this one would be stored for one, which nobody asked for."""
+def test_a_constraint_on_an_abstract_mesh_needs_a_mesh(exported):
+    """Without `mesh=`, jax exports it for one device. With a concrete mesh, it would be for four."""
 
     def f(x):
         return jax.lax.with_sharding_constraint(x * 2, ON_ABSTRACT)  # over four
@@ -165,8 +165,8 @@ def test_a_constraint_on_a_mesh_without_devices_is_refused_where_it_was_exported
     assert exported(f, X, **OVER_X).manifest.options.mesh == {"x": 4}
 
 
-def test_a_call_is_placed_before_it_must_be_refused(exported):
-    """As in a reader: arguments on one device would be refused for that."""
+def test_a_call_to_refuse_is_first_put_on_its_mesh(exported):
+    """As in a reader: arguments on one device would be refused for another reason."""
     with pytest.raises(ExportError, match=r"refused1: expected this call .* to be refused, and it was not"):
         add_checks(exported(DOUBLED, X, **OVER_X), [ExtraCall((X,), {}, WRONG_DEVICES)])
 
@@ -200,7 +200,7 @@ def test_a_further_call_is_replayed_on_its_own_mesh(on_other_meshes):
     assert (result.verdict, result.message) == ("pass", "")
 
 
-def test_a_reader_places_arguments_as_the_test_gave_them(exported):
+def test_a_reader_shards_arguments_as_the_test_did(exported):
     call = ExtraCall((jax.device_put(X, NamedSharding(ON_2_BY_2, SPEC("b"))),), {})
     produced = add_checks(exported(jnp.cos, X, **OVER_X), [call])
     with staged_goldens((produced.manifest, produced.files)) as (golden,):
@@ -211,7 +211,7 @@ def test_a_reader_places_arguments_as_the_test_gave_them(exported):
     assert (dict(sharding.mesh.shape), sharding.spec) == ({"a": 2, "b": 2}, SPEC("b"))
 
 
-def test_a_call_on_another_mesh_that_is_not_refused_is_an_error(exported):
+def test_an_accepted_call_that_must_be_refused_is_an_error(exported):
     call = ExtraCall((jax.device_put(X, NamedSharding(ON_2_BY_2, SPEC("a"))),), {}, WRONG_DEVICES)
     with pytest.raises(ExportError, match="expected this call of the exported function to be refused, and it was not"):
         add_checks(exported(jnp.cos, X, **OVER_X), [call])

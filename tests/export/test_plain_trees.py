@@ -1,4 +1,4 @@
-"""Trees that jax.export cannot serialize are tuples of leaves in the artifact, and described in the manifest."""
+"""Trees that jax.export cannot serialize become tuples in the artifact, and the manifest describes them."""
 
 from collections import OrderedDict, namedtuple
 
@@ -21,7 +21,7 @@ def produced(exported, **options):
     return exported(averaged, State(X, 0), X, kwargs={"rate": {"of": 0.5}}, **options)
 
 
-def test_only_nodes_that_cannot_be_serialized_become_tuples():
+def test_only_unserializable_nodes_become_tuples():
     tree = {"a": [State(1, {"b": 2}), None], "c": {1: 3, 2: 4}, "d": OrderedDict(e=5)}
     assert plain(tree) == {"a": [(1, 2), None], "c": (3, 4), "d": OrderedDict(e=5)}
     assert plain(State(1, State(2, 3))) == (1, 2, 3)
@@ -37,38 +37,38 @@ def test_the_artifact_has_tuples_and_the_manifest_the_trees(exported):
     assert flattened.nodes == (f"{__name__}.State",)
 
 
-def test_the_artifact_is_called_with_the_leaves(exported):
+def test_the_artifact_is_called_with_tuples(exported):
     artifact = jax.export.deserialize(bytearray(produced(exported).files["artifact.jaxexport"]))
     (mean, count), _ = artifact.call((X, 1), X, rate={"of": 2.0})
     np.testing.assert_array_equal(mean, X * 3)
     assert count == 2
 
 
-def test_trees_that_can_be_serialized_are_left_as_they_are(exported):
+def test_serializable_trees_are_unchanged(exported):
     manifest = exported(lambda tree: OrderedDict(b=tree["a"]), {"a": X}).manifest
     assert manifest.flattened is None
     assert "OrderedDict" in manifest.signature.out_tree
 
 
-def test_a_result_alone_is_flattened(exported):
+def test_a_result_is_flattened_without_its_arguments(exported):
     manifest = exported(lambda x: {2: x, 1: x * 2}, X).manifest
     assert manifest.flattened.nodes == ("dict with keys of type int",)
     assert manifest.flattened.outputs == ("result[1]", "result[2]")
 
 
-def test_derivatives_are_those_of_the_function(exported):
+def test_each_derivative_of_a_flattened_function_is_checked(exported):
     golden = exported(lambda s, x: State(jnp.sum(s.mean * x), s.count), State(X, np.float32(2)), X, vjp_order=2)
     assert golden.artifact.envelope.vjp_order == 2
     assert [check.name for check in add_checks(golden, []).manifest.checks] == ["vjp1", "vjp2", "vjp3"]
 
 
-def test_further_calls_and_refusals_take_the_trees_of_the_function(exported):
+def test_further_calls_take_the_trees_of_the_function(exported):
     golden = exported(lambda s: s.mean * s.count, State(X, np.float32(2)))
     calls = [ExtraCall((State(X, np.float32(5)),), {}), ExtraCall((State(X[:2], np.float32(2)),), {}, "(?i)mismatch")]
     assert [check.name for check in add_checks(golden, calls).manifest.checks] == ["call1", "refused2"]
 
 
-def test_donation_survives(exported):
+def test_donated_arguments_stay_donated(exported):
     golden = exported(jax.jit(lambda s: State(s.mean + 1, s.count), donate_argnums=0), State(X, 0))
     text = golden.files["module.mlir"].decode()
     assert "jax.buffer_donor" in text or "tf.aliasing_output" in text

@@ -1,4 +1,4 @@
-"""What jax itself refuses to export, call or differentiate, with the message that docs/reference/cases.md quotes.
+"""Functions that jax refuses to export, call or differentiate, with the messages that docs/reference/cases.md quotes.
 
 A refusal names the line of the user's code.
 """
@@ -96,7 +96,7 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("kind", "message", "refused"), MESSAGES)
-def test_jax_refuses_with_the_message_of_the_page(kind, message, refused):
+def test_jax_refuses_with_the_documented_message(kind, message, refused):
     with pytest.raises(kind) as error:
         refused()
     assert re.search(message or "^$", str(error.value), re.DOTALL)
@@ -121,7 +121,7 @@ def kernel(x):
 
 
 @pytest.mark.parametrize("function", [own_call, without_a_lowering, kernel])
-def test_a_refusal_names_the_line_of_the_user(exported, function):
+def test_a_refusal_names_the_line_of_user_code(exported, function):
     with pytest.raises(ExportError, match=r" at \S*test_refused_by_jax\.py:\d+ in \S+: .*# refused"):
         exported(function, THREE)
 
@@ -163,16 +163,16 @@ def checked(x: Any) -> Any:
     ],
     ids=["scan", "gradient", "vmap", "custom_vjp in cond", "jit", "checkify"],
 )
-def test_a_call_is_reported_with_its_line(function: Callable[..., Any], expected: str) -> None:
+def test_a_callback_is_reported_with_its_line(function: Callable[..., Any], expected: str) -> None:
     text = describe_callbacks(jax.jit(function).trace(jnp.float32(1)).jaxpr)
     assert re.fullmatch(expected.format(r".*test_refused_by_jax.py:\d+") + ".*", text), text
 
 
-def test_advice_is_given_where_it_applies() -> None:
+def test_a_debug_callback_is_reported_without_advice() -> None:
     assert "\n" not in describe_callbacks(jax.make_jaxpr(prints)(1.0))
 
 
-def test_one_line_is_reported_once() -> None:
+def test_two_callbacks_of_one_line_are_reported_once() -> None:
     def twice(x: Any) -> Any:
         return prints(prints(x))
 
@@ -180,13 +180,13 @@ def test_one_line_is_reported_once() -> None:
 
 
 def compiled(body: str, file: str, **names: Any) -> Any:
-    """A function `call` of a library's file."""
+    """Compile a function `call` as if a file of a library defined it, and return it."""
     found = {"jax": jax, **names}
     exec(compile(f"def call(x):\n{body}", file, "exec"), found)
     return found["call"]
 
 
-def test_more_than_five_are_counted() -> None:
+def test_callbacks_beyond_the_fifth_are_only_counted() -> None:
     body = "".join(f"    jax.debug.callback(print, {number})\n" for number in range(7)) + "    return x\n"
     linecache.cache["many.py"] = (1, None, ["def call(x):\n", *body.splitlines(keepends=True)], "many.py")
     text = describe_callbacks(jax.make_jaxpr(compiled(body, "many.py"))(1.0))
@@ -196,7 +196,7 @@ def test_more_than_five_are_counted() -> None:
 CALLS_BACK = "    return jax.pure_callback(abs, x, x)\n"
 
 
-def test_the_library_that_makes_the_call_is_named() -> None:
+def test_the_library_of_a_callback_is_named() -> None:
     error_if = compiled(CALLS_BACK, "/lib/site-packages/equinox/_errors.py")
 
     def step(x: Any) -> Any:
@@ -210,14 +210,14 @@ def test_the_library_that_makes_the_call_is_named() -> None:
 
 
 @pytest.mark.parametrize("file", ["/lib/site-packages/equinox/_module.py", "<string>"], ids=["equinox", "init"])
-def test_what_a_call_of_another_library_goes_through_is_not_named(file: str) -> None:
+def test_a_library_that_only_passes_a_call_on_is_not_named(file: str) -> None:
     outer = compiled("    return inner(x)\n", file, inner=compiled(CALLS_BACK, "/lib/site-packages/gp/solver.py"))
     text = describe_callbacks(jax.make_jaxpr(lambda x: outer(x))(1.0))
     assert re.match(r"pure_callback \(gp/solver.py\) at .*test_refused_by_jax.py:", text)
     assert "EQX_ON_ERROR" not in text
 
 
-def test_a_call_that_is_in_no_equation_is_reported_as_such(monkeypatch):
+def test_a_callback_without_an_equation_is_reported(monkeypatch):
     monkeypatch.delitem(sys.modules, "equinox", raising=False)
     text = describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
     assert text.startswith("No equation of the function makes the call")
@@ -226,12 +226,12 @@ def test_a_call_that_is_in_no_equation_is_reported_as_such(monkeypatch):
     assert "EQX_ON_ERROR=off" in describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
 
 
-def test_a_triton_kernel_without_a_gpu_is_told_how_to_name_one(monkeypatch):
-    """As jax 0.11 and later say it."""
-    said = "No supported GPU devices found, please specify an abstract GPU device using AbstractDevice."
+def test_a_triton_kernel_without_a_gpu_is_an_error(monkeypatch):
+    """The message is that of jax 0.11 and later."""
+    refusal = "No supported GPU devices found, please specify an abstract GPU device using AbstractDevice."
 
     def refuse(*_, **__):
-        raise RuntimeError(said)
+        raise RuntimeError(refusal)
 
     monkeypatch.setattr(api, "export_function", refuse)
     case = Case("t.f", "test_t.py::test_f", None, jax.jit(jnp.sin), (X,), {})
@@ -239,13 +239,13 @@ def test_a_triton_kernel_without_a_gpu_is_told_how_to_name_one(monkeypatch):
         ExportError, match=r"No supported GPU .*\nA Triton kernel is .*use_abstract_mesh\(jax\.sharding"
     ):
         export_again(case)
-    said = "out of memory"
+    refusal = "out of memory"
     with pytest.raises(RuntimeError, match=r"^out of memory$"):
         export_again(case)
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="needs jax 0.12: arrays that are unreduced by max")
-def test_a_result_that_is_unreduced_by_max_is_refused_with_the_reason():
+def test_a_result_that_is_unreduced_by_max_is_refused():
     from jax.sharding import UnreducedKind
 
     with jax.set_mesh(jax.make_mesh((4,), ("a",))):

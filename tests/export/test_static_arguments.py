@@ -1,4 +1,4 @@
-"""Which arguments are arrays and which are static is found from what the function takes."""
+"""Static arguments are found by comparing the arguments with the tree that the function takes."""
 
 import jax
 import numpy as np
@@ -27,17 +27,17 @@ def static_of(function, *args, **kwargs):
     ],
     ids=["none", "a number", "no number", "text and a function", "keywords", "a tuple beside a tree"],
 )
-def test_static_arguments_are_told_from_arrays(function, args, kwargs, static):
+def test_static_arguments_are_distinguished_from_arrays(function, args, kwargs, static):
     assert static_of(function, *args, **kwargs) == static
 
 
-def test_two_numbers_of_which_one_is_static_cannot_be_told_apart():
+def test_a_static_number_beside_another_number_is_an_error():
     with pytest.raises(ExportError, match=r"several choices of static arguments .* functools.partial"):
         static_of(jax.jit(lambda x, n, m: x * n * m, static_argnums=1), X, 3, 4)
 
 
-class Choosy:
-    """A node whose leaves are what its arrays are, as the distributions of distrax are nodes."""
+class NodeByType:
+    """A node whose leaves are those of its values that are arrays, as for distributions of distrax."""
 
     def __init__(self, *values):
         self.values = values
@@ -53,19 +53,19 @@ def _flatten(node):
 
 def _unflatten(others, arrays):
     rest = iter(arrays)
-    return Choosy(*(next(rest) if other is None else other for other in others))
+    return NodeByType(*(next(rest) if other is None else other for other in others))
 
 
-jax.tree_util.register_pytree_node(Choosy, _flatten, _unflatten)
+jax.tree_util.register_pytree_node(NodeByType, _flatten, _unflatten)
 
 
-def test_a_node_that_chooses_its_leaves_is_refused_with_what_to_write():
+def test_a_node_that_chooses_its_leaves_is_refused():
     with pytest.raises(ExportError, match=r"decides by type .* leaves, tree = jax\.tree\.flatten\(x\)"):
-        static_of(jax.jit(lambda node: node.values[0]), Choosy(X, 3))
+        static_of(jax.jit(lambda node: node.values[0]), NodeByType(X, 3))
 
 
 class Converting:
-    """A node that makes arrays of its leaves, as the distributions of TensorFlow Probability do."""
+    """A node that converts its leaves to arrays, as distributions of TensorFlow Probability do."""
 
     def __init__(self, value):
         self.value = value if isinstance(value, jax.core.Tracer) else np.asarray(value, np.float32)
@@ -76,12 +76,12 @@ jax.tree_util.register_pytree_node(
 )
 
 
-def test_a_node_that_takes_arrays_only_is_refused_with_what_to_write(exported):
+def test_a_node_that_takes_only_arrays_is_refused(exported):
     with pytest.raises(ExportError, match=r"takes arrays only as its leaves.* leaves, tree = jax\.tree\.flatten\(x\)"):
         exported(jax.jit(lambda node: node.value + 1), Converting(X[0]))
 
 
-def test_new_values_keep_static_ones_in_their_places():
+def test_replaced_values_leave_static_arguments_unchanged():
     function = jax.jit(lambda x, mode, y: x + y, static_argnums=1)
     found = find_static_arguments("t", (X, "m", 2.0), {}, dynamic_tree(function, (X, "m", 2.0), {}))
     assert found.dynamic == ((X, 2.0), {})

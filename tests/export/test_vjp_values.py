@@ -1,4 +1,4 @@
-"""The derivatives that a golden holds are those that its artifact gives, worked out without it."""
+"""The derivatives of a golden are computed without its artifact, and agree with those of the artifact."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
     ],
     ids=["beside an integer and an unused argument", "complex"],
 )
-def test_they_are_what_the_exported_vjp_gives(function, args):
+def test_derivatives_agree_with_the_exported_vjp(function, args):
     args = [jnp.asarray(value) for value in args]
 
     def flat(*leaves):
@@ -45,7 +45,7 @@ def test_cotangents_are_the_same_every_run_and_differ_by_output():
 
 
 def test_no_cotangent_of_a_golden_is_zero(exported):
-    # A derivative that is multiplied with zeros agrees with any other.
+    # Multiplied with zeros, any two derivatives agree.
     produced = add_checks(exported(lambda x: (x**3, jnp.sin(x) * 1j), X, vjp_order=2), [])
     for name in ("vjp1.inputs.npz", "vjp2.inputs.npz"):
         for leaf in from_npz(produced.files[name]):
@@ -58,7 +58,7 @@ def test_a_complex_cotangent_has_an_imaginary_part():
     assert (cotangent.imag != 0).all()
 
 
-def test_without_outputs_the_arguments_are_the_same(exported):
+def test_a_golden_without_outputs_has_the_same_inputs(exported):
     golden = {"platforms": ["tpu"], "vjp_order": 2}
     plain, without = (
         add_checks(exported(lambda x: x**3, X, **golden, without_outputs=reason), [ExtraCall((X + 1,), {})])

@@ -349,4 +349,4 @@ def test_judging_lists_what_its_own_policy_weakens():
     before = [Accepted("windows: 10 days backward, 21 forward", "JAX promises 180 and 21", ())]
     made = summarize([result()], policy=Policy(calendar_days=400), accepted=before)
     assert [accepted.what for accepted in made.accepted] == ["calendar_days: 400"]
-    assert document([result()], made).findings[-1].text.startswith("calendar_days: 400.\n  reason     no headline")
+    assert document([result()], made).findings[-1].text.startswith("calendar_days: 400.\n  reason     headlines report")

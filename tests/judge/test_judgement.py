@@ -101,7 +101,7 @@ def test_a_line_of_results_has_exactly_these_fields():
         "deployed looks_like error_grid processors cause control facts"
     )
     assert {*line["writer"]} == {"jax", "jaxlib", "platform", "built"}
-    assert {*line["reader"]} == {"jax", "jaxlib", "built", "runtime"}
+    assert {*line["reader"]} == {"jax", "jaxlib", "built", "runtime", "with_settings"}
     assert line["writer"]["built"] == "2026-03-18"
 
 

@@ -38,7 +38,7 @@ def test_chaos(export_golden):
 POLICY = "export_compat.yaml"
 
 
-def tests_with(marked: Mapping[str, str]) -> str:
+def module_of(marked: Mapping[str, str]) -> str:
     """Return a test for each name, with these words in its marker, and one whose numbers prove nothing."""
     tests = [TEST.format(name=name, marked=words) for name, words in marked.items()]
     return "\n".join(["import jax, jax.numpy as jnp, numpy as np, pytest", *tests, CHAOS])
@@ -47,7 +47,7 @@ def tests_with(marked: Mapping[str, str]) -> str:
 @pytest.fixture(scope="module")
 def corrected(projects: Projects) -> SimpleNamespace:
     """Runs that check goldens by two writers, 1e-3 off and written without the markers that the tests now have."""
-    project = projects(noise=WHOLE_NOISE, test_a=tests_with({"plain": ""}))
+    project = projects(noise=WHOLE_NOISE, test_a=module_of({"plain": ""}))
     corrected = SimpleNamespace(project=project, written=project.pytest("--update-goldens"))
     project.add_older_generation("test_a.test_plain")
     for golden in GoldenStore(project.goldens).generations("test_a.test_plain"):
@@ -57,7 +57,7 @@ def corrected(projects: Projects) -> SimpleNamespace:
         (golden.folder / MANIFEST).write_bytes(dump_manifest(structs.replace(golden.manifest, files=files)))
         for name in MARKED.keys() - {"plain"}:
             project.add_golden(golden, case=f"test_a.test_{name}", test=f"test_a.py::test_{name}", files=files)
-    project.write(test_a=tests_with(MARKED))
+    project.write(test_a=module_of(MARKED))
     corrected.before = project.stored()
     corrected.checked = project.pytest()
     corrected.checked_with_option = project.pytest("--export-rtol", "1e-6", "-k", "plain or ulp")

@@ -1,4 +1,4 @@
-"""Makes MLIR bytecode by hand, right and wrong, for tests that no real writer can serve."""
+"""A writer of MLIR bytecode by hand, valid and damaged, for tests that need what no real writer makes."""
 
 
 def varint(value: int) -> bytes:
@@ -29,13 +29,13 @@ def op(name: int, *, location: int = 0, regions: bytes | None = None, attrs: int
 
 
 def region(*ops: bytes, isolated: bool = True) -> bytes:
-    """Give one region of one block: isolated ones are in a section of their own, behind the operation."""
+    """Return one region of one block. An isolated one is in a section of its own, behind the operation."""
     body = varint(1) + varint(0) + varint(len(ops) << 1) + b"".join(ops)
     return varint(1 << 1 | isolated) + (section(4, body) if isolated else body)
 
 
 VALUES = [b"vhlo", b"builtin", b"module", b"func_v1", b"return_v1", b"custom_call_v1", b"", b"main", b"private"]
-# One location of unknown place: builtin attribute code 15.
+# One unknown location: builtin attribute code 15.
 UNKNOWN = varint(15)
 
 
@@ -50,7 +50,7 @@ def bytecode(
     extra: tuple[bytes, ...] = (),
     align: dict[int, int] | None = None,
 ) -> bytes:
-    """Put a module of bytecode 6 together. Attributes and types are (dialect, bytes); dialect 0 is vhlo, 1 builtin."""
+    """Build a module of bytecode 6. Attributes and types are (dialect, bytes); dialect 0 is vhlo, 1 builtin."""
     attributes = [(1, UNKNOWN)] if attributes is None else attributes
     types = types or []
     offsets = varint(len(attributes)) + varint(len(types))

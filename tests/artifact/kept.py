@@ -1,4 +1,4 @@
-"""The artifacts that real writers of five releases made, and what jax and jaxlib said of them ."""
+"""The stored artifacts of real writers of five releases, and what jax and jaxlib recorded about them."""
 
 import functools
 import importlib.util
@@ -12,17 +12,17 @@ DATA = Path(__file__).with_name("data")
 WRITERS = ("0.4.30", "0.6.2", "0.8.1", "0.9.2", "0.12.0.1")
 FILES = sorted(DATA.glob("*/*.jaxexport"))
 SAVED_MODELS = sorted(DATA.glob("savedmodels/*/saved_model.pb"))
-"""What studies/artifact/saved_models.py made with jax2tf, Orbax and Keras."""
+"""The SavedModels that studies/artifact/saved_models.py made with jax2tf, Orbax and Keras."""
 NAMES = [f"{path.parent.name}-{path.stem}" for path in FILES]
 
 
 def truth(path: Path) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(path.with_name("truth.json").read_bytes())[path.stem]
-    return said
+    recorded: dict[str, Any] = json.loads(path.with_name("truth.json").read_bytes())[path.stem]
+    return recorded
 
 
 def stablehlo_name(name: str) -> str:
-    """Give the name of a VHLO operation as jaxlib shows it once it is read."""
+    """Return the name of a VHLO operation as jaxlib shows it after reading."""
     if not name.startswith("vhlo."):
         return name
     word = name[5:].rpartition("_v")[0]
@@ -32,7 +32,7 @@ def stablehlo_name(name: str) -> str:
 def counts(op_counts: dict[str, int]) -> dict[str, int]:
     found: Counter[str] = Counter()
     for name, number in op_counts.items():
-        if name != "builtin.unrealized_conversion_cast":  # is folded away when it is read
+        if name != "builtin.unrealized_conversion_cast":  # jaxlib folds it away when it reads
             found[stablehlo_name(name)] += number
     return dict(found)
 

@@ -1,11 +1,11 @@
-"""SavedModels put together by hand: what no writer makes."""
+"""A writer of SavedModels by hand, for tests that need what no real writer makes."""
 
 from export_core.artifact import read
 from export_core.artifact.saved_model import OPERATION
 
 
 def varint(number: int) -> bytes:
-    """A number of the wire format."""
+    """Return a number as the wire format has it."""
     encoded = bytearray()
     while number > 127:
         encoded.append(number & 127 | 128)
@@ -14,33 +14,33 @@ def varint(number: int) -> bytes:
 
 
 def span(number: int, *content: bytes | str) -> bytes:
-    """A field with bytes, text or a message."""
+    """Return a field with bytes, text or a message."""
     data = b"".join(part.encode() if isinstance(part, str) else part for part in content)
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def integer(number: int, value: int) -> bytes:
-    """A field with a number."""
+    """Return a field with a number."""
     return varint(number << 3) + varint(value)
 
 
 def attribute(key: str, value: bytes) -> bytes:
-    """An attribute of an operation, whose value is a field of AttrValue."""
+    """Return an attribute of an operation, whose value is a field of AttrValue."""
     return span(5, span(1, key), span(2, value))
 
 
 def texts(key: str, *items: str) -> bytes:
-    """An attribute that is a list of strings."""
+    """Return an attribute that is a list of strings."""
     return attribute(key, span(1, *(span(2, item) for item in items)))
 
 
 def module_of(path: object) -> bytes:
-    """The module of an artifact."""
+    """Return the bytes of the module of an artifact."""
     return read(str(path)).module.serialized()
 
 
 def node(module: bytes, *more: bytes, version: int = 9, platforms: tuple[str, ...] = ("CPU",)) -> bytes:
-    """An operation XlaCallModule, with further attributes or fields."""
+    """Return an operation XlaCallModule, with further attributes or fields."""
     own = (
         attribute("module", span(2, module)),
         attribute("version", integer(3, version)),
@@ -50,6 +50,6 @@ def node(module: bytes, *more: bytes, version: int = 9, platforms: tuple[str, ..
 
 
 def saved_model(*nodes: bytes, library: tuple[bytes, ...] = ()) -> bytes:
-    """A SavedModel with these operations in its graph, and these functions in its library."""
+    """Return a SavedModel with these operations in its graph, and these functions in its library."""
     graph = span(2, *(span(1, one) for one in nodes), span(2, *(span(1, function) for function in library)))
     return integer(1, 1) + span(2, graph)

@@ -14,7 +14,7 @@ def _call(target, **more):
     return CustomCall(target, 1, False, more.pop("config", ""), "main", "", **more)
 
 
-def test_a_target_that_both_lists_have_is_stable():
+def test_a_target_in_both_lists_is_stable():
     artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
     found = audit(artifact, stable_targets("0.12.0.1"), stable_targets("0.11.0"))
     assert {(f.target, f.standing, f.ok) for f in found} == {
@@ -56,7 +56,7 @@ def test_a_target_is_judged_by_the_lists_of_both_releases(lists, allow, judged, 
     assert bool(advice) == bool(finding.advice)
 
 
-def test_a_listed_target_is_promised_to_artifacts_of_jax_export_only():
+def test_a_stable_target_of_a_bare_module_is_not_promised():
     artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
     bare = read_bytes(artifact.envelope.mlir_module_serialized)
     messages = [
@@ -66,7 +66,7 @@ def test_a_listed_target_is_promised_to_artifacts_of_jax_export_only():
     assert messages == [{"is guaranteed stable."}, {listed}]
 
 
-def test_a_finding_shows_the_first_twenty_places_and_counts_all_calls():
+def test_a_finding_shows_20_locations_and_counts_all_calls():
     calls = [_call("my_kernel")._replace(location=f"step_{number}", count=2) for number in range(25)]
     (finding,) = judge_calls(calls, frozenset())
     assert finding.where == tuple(f"@main at step_{number}" for number in range(20))
@@ -74,7 +74,7 @@ def test_a_finding_shows_the_first_twenty_places_and_counts_all_calls():
     assert finding.message.endswith("called in @main at step_0.")
 
 
-def test_an_unread_part_is_shown_in_its_first_place():
+def test_an_unread_part_is_shown_with_20_locations():
     part = Unread("tensor.unheard", "operation", UNKNOWN, "is in no known version")
     places = [(f"place {number}", part) for number in range(25)]
     (finding,) = unread_findings(SimpleNamespace(unread=places), {})
@@ -83,7 +83,7 @@ def test_an_unread_part_is_shown_in_its_first_place():
     assert (finding.ok, finding.count) == (False, 0)
 
 
-def test_a_target_that_the_reader_dropped_is_said():
+def test_a_target_that_the_reader_dropped_is_refused():
     artifact = read(DATA / "0.4.30" / "cholesky.jaxexport")
     found = audit(artifact, stable_targets("0.4.30"), stable_targets("0.12.0.1"), writer="0.4.30", reader="0.12.0.1")
     dropped = [f for f in found if f.target == "lapack_spotrf"]
@@ -91,12 +91,12 @@ def test_a_target_that_the_reader_dropped_is_said():
     assert "guaranteed by 0.4.30, and 0.12.0.1 no longer guarantees it" in dropped[0].message
 
 
-def test_what_the_serializer_adds_for_shardy_is_fine():
+def test_targets_that_the_serializer_adds_are_allowed():
     (finding,) = judge_calls([_call("xla.sdy.FuncResultSharding")], stable_targets("0.8.1"))
     assert (finding.standing, finding.ok) == ("serializer", True)
 
 
-def test_disabled_checks_are_shown_and_change_nothing():
+def test_disabled_checks_are_listed_but_do_not_fail():
     artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
     checks = (DisabledCheck("custom_call", "my_kernel"), DisabledCheck("platform"))
     found = audit(read_bytes(encode(artifact.envelope._replace(disabled_checks=checks))), frozenset())
@@ -115,12 +115,12 @@ def test_disabled_checks_are_shown_and_change_nothing():
         ("somebody_else", "custom call"),
     ],
 )
-def test_targets_are_named_as_what_they_are(target, kind):
+def test_each_target_is_described_by_its_kind(target, kind):
     assert str(describe(_call(target, config="140234567"))) == kind
 
 
 @pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
-def test_of_mosaic_payloads_within_the_limit_the_first_version_is_shown(monkeypatch):
+def test_the_first_small_mosaic_payload_gives_the_version(monkeypatch):
     calls: dict[str, list[CustomCall]] = {}
     for golden in jax_goldens().values():
         for call in read_bytes(golden["mlir_module_serialized"]).custom_calls:
@@ -138,14 +138,14 @@ def test_of_mosaic_payloads_within_the_limit_the_first_version_is_shown(monkeypa
             assert (describe(call).version is not None) == (limit == size)
 
 
-def test_the_lists_are_those_of_the_releases():
+def test_each_release_has_its_measured_stable_targets():
     assert len(stable_targets("0.12.0.1")) == 88
     assert len(stable_targets("0.4.30")) == 58
     assert "__gpu$xla.gpu.triton" in stable_targets("0.4.35")
     assert "__gpu$xla.gpu.triton" not in stable_targets("0.4.36")
 
 
-def test_an_unmeasured_release_has_the_list_before_it():
+def test_an_unmeasured_release_uses_the_list_before_it():
     assert measured_release("0.4.32") == "0.4.31"
     assert measured_release("0.4.29") == "0.4.28"
     assert measured_release("0.13.0.dev20270101") == "0.12.0.1"

@@ -35,25 +35,25 @@ def test_an_operation_has_the_types_of_its_operands_and_results():
     assert types["stablehlo.select"] == {"i1,f32->f32"}
 
 
-def test_a_dot_says_in_which_type_it_adds():
+def test_a_dot_has_the_type_of_its_sum():
     assert types_of(lambda x: lax.dot(x, x), F16)["stablehlo.dot_general"] == {"f16->f16"}
     wide = types_of(lambda x: lax.dot(x, x, preferred_element_type=jnp.float32), F16)
     assert wide["stablehlo.dot_general"] == {"f16->f32"}
 
 
-def test_what_a_body_computes_is_in_the_name_alone():
+def test_the_body_of_a_reduction_is_part_of_its_name():
     types = types_of(lambda x: lax.reduce(x, np.float32(0), lax.max, (0,)), F32)
     assert types["stablehlo.reduce(maximum)"] == {"f32->f32"}
     assert "stablehlo.maximum" not in types
 
 
-def test_a_loop_is_looked_into():
+def test_operations_inside_a_loop_are_found():
     types = types_of(lambda x: lax.fori_loop(0, 3, lambda i, y: jnp.sin(y), x), F32)
     assert types["stablehlo.sine"] == {"f32->f32"}
     assert types["stablehlo.while"] == frozenset()
 
 
-def test_a_symbolic_dimension_is_told():
+def test_a_symbolic_dimension_is_marked():
     assert types_of(lambda x: x * x, symbolic())["stablehlo.multiply"] == {"?f32->?f32"}
 
 
@@ -78,7 +78,7 @@ def loop(x):
     ],
     ids=["loop", "scatter", "branches", "complex", "symbolic", "windows"],
 )
-def test_jaxlib_sees_the_same(function, arguments):
+def test_jaxlib_finds_the_same_element_types(function, arguments):
     artifact = artifact_of(function, *arguments)
     with ir.Context() as context:
         stablehlo.register_dialect(context)

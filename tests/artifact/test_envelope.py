@@ -9,22 +9,22 @@ from export_core.artifact.envelope.schema import FIELDS
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_every_field_is_what_jax_said_when_it_wrote_it(path):
-    found, said = read(path).envelope, truth(path)
-    while said is not None:
+def test_every_field_equals_what_jax_recorded_at_export(path):
+    found, recorded = read(path).envelope, truth(path)
+    while recorded is not None:
         assert found is not None
         for name in ("fun_name", "nr_devices", "calling_convention_version", "uses_global_constants"):
-            assert getattr(found, name) == said[name]
-        assert list(map(str, found.in_avals)) == said["in_avals"]
-        assert list(map(str, found.out_avals)) == said["out_avals"]
-        assert list(found.platforms) == said["platforms"]
-        assert list(found.module_kept_var_idx) == said["module_kept_var_idx"]
-        assert list(found.ordered_effects) == said["ordered_effects"]
-        assert len(found.mlir_module_serialized) == said["module_bytes"]
+            assert getattr(found, name) == recorded[name]
+        assert list(map(str, found.in_avals)) == recorded["in_avals"]
+        assert list(map(str, found.out_avals)) == recorded["out_avals"]
+        assert list(found.platforms) == recorded["platforms"]
+        assert list(found.module_kept_var_idx) == recorded["module_kept_var_idx"]
+        assert list(found.ordered_effects) == recorded["ordered_effects"]
+        assert len(found.mlir_module_serialized) == recorded["module_bytes"]
         assert found.mlir_module_serialized[:4] == b"ML\xefR"
         if path.stem != "point":  # jax shows the class, the file has the name it was registered with
-            assert (str(found.in_tree), str(found.out_tree)) == (said["in_tree"], said["out_tree"])
-        found, said = found.vjp, said.get("vjp")
+            assert (str(found.in_tree), str(found.out_tree)) == (recorded["in_tree"], recorded["out_tree"])
+        found, recorded = found.vjp, recorded.get("vjp")
     assert found is None
 
 
@@ -64,7 +64,7 @@ def test_symbolic_dimensions_are_their_expressions(writer):
     assert found.out_avals[0].shape == ("b", "b")
 
 
-def test_both_kinds_of_shardings_are_told_apart():
+def test_hlo_and_named_shardings_are_distinguished():
     old = read(DATA / "0.8.1" / "sharded.jaxexport").envelope.in_shardings[0]
     new = read(DATA / "0.12.0.1" / "sharded.jaxexport").envelope.in_shardings[0]
     assert isinstance(old, HloSharding)
@@ -88,7 +88,7 @@ def test_trees_are_printed_as_jax_prints_them():
     assert str(Aval("float32", ("b", 4))) == "float32[b,4]"
 
 
-def test_a_field_from_a_future_schema_is_reported_and_not_lost(monkeypatch):
+def test_a_field_of_a_future_schema_is_reported(monkeypatch):
     written = encode(read(DATA / "0.12.0.1" / "symbolic.jaxexport").envelope._replace(serialization_version=13))
     monkeypatch.setitem(FIELDS, "Exported", FIELDS["Exported"][:26])
     found = read_bytes(written).envelope
@@ -106,17 +106,17 @@ def test_a_bare_module_has_no_envelope():
     assert len(bare.sha256) == 64
 
 
-def test_all_of_it_can_be_written_as_json():
+def test_an_artifact_can_be_written_as_json():
     import json
 
     found = read(DATA / "0.12.0.1" / "sharded.jaxexport")
-    said = json.loads(json.dumps(as_dict(found.envelope)))
-    assert said["format"] == 12
-    assert said["in_shardings"][0]["mesh"]["axis_names"] == ["x"]
+    recorded = json.loads(json.dumps(as_dict(found.envelope)))
+    assert recorded["format"] == 12
+    assert recorded["in_shardings"][0]["mesh"]["axis_names"] == ["x"]
     assert json.dumps(as_dict(found.module.functions))
 
 
-def test_the_paths_of_a_damaged_tree_are_short_and_do_not_need_its_names():
+def test_paths_of_a_tree_with_missing_names_are_cut():
     leaf = Tree("leaf")
     deep = Tree("tuple", (leaf, leaf), names=("only one",))
     for _ in range(5):
@@ -126,14 +126,14 @@ def test_the_paths_of_a_damaged_tree_are_short_and_do_not_need_its_names():
 
 
 def with_dimension(text: str):
-    """An artifact whose argument has a symbolic dimension."""
+    """Return an artifact whose argument has this symbolic dimension."""
     envelope = read(DATA / "0.12.0.1" / "symbolic.jaxexport").envelope
     return encode(envelope._replace(vjp=None, in_avals=(Aval("float32", (text,)),)))
 
 
 @pytest.mark.parametrize("what", ["power", "powers", "long"])
-def test_a_dimension_that_jax_would_read_for_long_is_refused(what):
-    """One level below the limit is read, one above is refused: jax itself is never asked."""
+def test_a_dimension_that_jax_parses_slowly_is_refused(what):
+    """A dimension at the limit is read, and one above is refused. jax itself is never called."""
 
     def dimension(more: int) -> str:
         return {

@@ -1,4 +1,4 @@
-"""What is foreseen of each platform from the bytes alone."""
+"""The forecast of custom calls on each platform, from the bytes of an artifact alone."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from export_core.releases.stable_targets import stable_targets
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-def kept(case: str, writer: str = "0.12.0.1-cpu"):
+def stored(case: str, writer: str = "0.12.0.1-cpu"):
     return read(GOLDEN / f"tests.compat.{case}" / writer / "artifact.jaxexport")
 
 
@@ -23,7 +23,7 @@ def notes(artifact, reader="0.12.0.1"):
 
 
 def test_each_platform_calls_its_own_targets_or_refuses():
-    assert notes(kept("test_accelerators.test_lu")) == {
+    assert notes(stored("test_accelerators.test_lu")) == {
         "cpu": "refused: it was exported for cuda, rocm, tpu",
         "cuda": "calls cu_lu_pivots_to_permutation, cusolver_getrf_ffi, all promised by jaxlib 0.12.0.1",
         "rocm": "calls hip_lu_pivots_to_permutation, hipsolver_getrf_ffi, all promised by jaxlib 0.12.0.1",
@@ -31,36 +31,40 @@ def test_each_platform_calls_its_own_targets_or_refuses():
     }
 
 
-def test_a_target_that_the_reader_has_no_promise_for_is_named():
-    cholesky = kept("test_accelerators.test_cholesky")
+def test_a_target_without_the_readers_promise_is_named():
+    cholesky = stored("test_accelerators.test_cholesky")
     assert notes(cholesky, "0.6.2")["cuda"] == "calls cusolver_potrf_ffi, which jaxlib 0.6.2 does not promise to have"
     assert notes(cholesky)["tpu"] == "makes no custom call"
 
 
-def test_random_numbers_are_a_gpus_custom_call_if_asked_for():
-    assert notes(kept("test_accelerators.test_random_bits"))["cuda"] == "makes no custom call", "unless it is asked for"
-    found = notes(kept("test_targets.test_gpu_random_bits"))
+def test_random_bits_are_a_gpu_call_only_when_requested():
+    assert notes(stored("test_accelerators.test_random_bits"))["cuda"] == "makes no custom call", (
+        "unless it is asked for"
+    )
+    found = notes(stored("test_targets.test_gpu_random_bits"))
     assert found["cuda"] == "calls cu_threefry2x32_ffi, all promised by jaxlib 0.12.0.1"
     assert found["rocm"] == "calls hip_threefry2x32_ffi, all promised by jaxlib 0.12.0.1"
 
 
-def test_where_the_check_of_the_platform_is_off_it_is_said():
-    found = kept("test_platforms.test_run_on_another_platform_all_the_same")
+def test_a_disabled_platform_check_is_noted():
+    found = stored("test_platforms.test_run_on_another_platform_all_the_same")
     assert notes(found)["cpu"] == "not exported for it, and the check is off; makes no custom call"
 
 
-def test_every_stable_target_is_one_platforms_own_or_everybodys():
+def test_each_stable_target_is_of_one_platform_or_of_all():
     targets = sorted(stable_targets("0.12.0.1"))
     owners = {target: [name for name in PLATFORMS if belongs(target, name)] for target in targets}
     assert targets
     assert {target: names for target, names in owners.items() if len(names) not in (1, len(PLATFORMS))} == {}
 
 
-def test_inspect_and_audit_say_what_is_foreseen():
-    artifact, terms = kept("test_accelerators.test_qr"), Terms(shipped_entries())
+def test_inspect_and_audit_print_the_foreseen_calls():
+    artifact, terms = stored("test_accelerators.test_qr"), Terms(shipped_entries())
     text = screen(describe(artifact, terms))
     newest = terms.releases[-1].jaxlib
     assert f"cuda: calls cusolver_geqrf_ffi, cusolver_orgqr_ffi, all promised by jaxlib {newest}" in text
-    ok, told = audit_text(terms, None, (), artifact)
+    ok, audited = audit_text(terms, None, (), artifact)
     assert ok
-    assert f"note  on tpu: calls ProductOfElementaryHouseholderReflectors, Qr, all promised by jaxlib {newest}" in told
+    assert (
+        f"note  on tpu: calls ProductOfElementaryHouseholderReflectors, Qr, all promised by jaxlib {newest}" in audited
+    )

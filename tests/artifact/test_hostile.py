@@ -1,6 +1,6 @@
-"""Bytes from anywhere: always an ArtifactError, in bounded time and memory, and in the reader's own words.
+"""Hostile bytes: the reader always raises its own ArtifactError, in bounded time and memory.
 
-So does the fuzzer, `nox -s fuzz`, count every error that is none of the reader's, and what takes too long.
+The fuzzer, `nox -s fuzz`, also counts each error that is not the reader's own, and each input that takes too long.
 """
 
 import os
@@ -48,7 +48,7 @@ def in_its_own_words(error: ArtifactError) -> ArtifactError:
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
-def test_damaged_artifacts_are_refused_or_read_and_nothing_else(choose):
+def test_damaged_artifacts_are_only_refused_or_read(choose):
     refuse(fuzz.damaged(SEEDS, choose))
 
 
@@ -85,8 +85,8 @@ def test_files_of_other_kinds_are_named(data, found):
         read_bytes(data)
 
 
-def test_a_compiled_executable_is_named_with_what_to_do():
-    """What `jax.experimental.serialize_executable` gives holds pickles, in a pickle of the user's own."""
+def test_a_pickled_executable_is_refused_with_advice():
+    """`jax.experimental.serialize_executable` returns a pickle, which users pickle again with their trees."""
     data = pickle.dumps((pickle.dumps(("tree", b"executable")), "in_tree", "out_tree"))
     with pytest.raises(ArtifactError, match=r"found a Python pickle.*export the function with jax\.export"):
         read_bytes(data)
@@ -97,7 +97,7 @@ def test_a_missing_file_is_an_artifact_error(tmp_path):
         read(tmp_path / "nothing.jaxexport")
 
 
-def test_a_folder_is_called_a_folder(tmp_path):
+def test_a_folder_given_as_a_file_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match=r"found a folder\. Give a file in it"):
         read(tmp_path)
 
@@ -119,7 +119,7 @@ def _deep() -> bytes:
 
 
 def _lists(levels: int, width: int) -> bytes:
-    """A module with an attribute of so many lists inside each other; each holds the next one `width` times."""
+    """Return a module with an attribute of `levels` nested lists, each of which holds the next one `width` times."""
     lists = [(0, varint(1) + varint(width) + varint(5 + level) * width) for level in range(levels)]
     return _module(_function(), attributes=[*FUNCTION[:3], lists[0], FUNCTION[4], *lists[1:], FUNCTION[0]])
 
@@ -182,7 +182,7 @@ HOSTILE = {
 
 
 def _shared_avals(count: int) -> bytes:
-    """An envelope whose arguments are one table, referred to many times: jax's writer shares nothing."""
+    """Return an envelope whose arguments are one table, referred to `count` times. jax's writer shares no table."""
     data = bytearray(encode(read(next(path for path in FILES if path.parent.name == "0.9.2")).envelope))
     place = Buffer(bytes(data), "").root().at(IN_AVALS)
     data += bytes(-len(data) % 4)
@@ -206,8 +206,8 @@ def _changed(**fields: object) -> bytes:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_bytes_cost_steps_and_memory_by_their_size(name):
-    """The seconds that they cost are in `benchmarks.limits`."""
+def test_hostile_bytes_cost_in_proportion_to_their_size(name):
+    """Steps of Python stand for time here; `benchmarks.limits` measures seconds."""
     data = HOSTILE[name](20_000) if name.startswith("one aval") else HOSTILE[name]()  # tracing takes seconds
     steps = lines_run(data)
     tracemalloc.start()
@@ -219,7 +219,7 @@ def test_hostile_bytes_cost_steps_and_memory_by_their_size(name):
 
 
 def lines_run(data: bytes) -> int:
-    """How many lines of Python run to read them: a measure of work that no busy machine changes."""
+    """Count the lines of Python that run to read the bytes: unlike seconds, no busy machine changes them."""
     steps = 0
 
     def count(frame: FrameType, event: str, argument: object) -> Any:
@@ -250,8 +250,8 @@ def test_attributes_are_read_up_to_a_limit_and_refused_above(most, width):
         fuzz.use(_lists(most + 1, width))
 
 
-def test_sharing_a_table_without_end_is_refused():
-    """Two references to one table, level by level: 13 levels are more visits than so few bytes are given."""
+def test_a_table_shared_too_often_is_refused():
+    """Each table refers twice to the next: 13 levels need more visits than the limit for so few bytes."""
     data = bytearray(b"\x06\0\x08\0\x04\0\0\0" + b"\x04\0\x04\0")  # vtables of a table with one field, and with none
     tables = []
     for _ in range(13):
@@ -269,7 +269,7 @@ def test_sharing_a_table_without_end_is_refused():
         visit(Table(buffer, tables[0], "PyTreeDef"))
 
 
-def test_regions_as_deep_as_they_may_be_leave_half_of_the_stack():
+def test_the_deepest_regions_leave_half_of_the_stack():
     nested = op(RETURN)
     for _ in range(MAX_NESTING - 2):  # a function in a module has two more
         nested = op(RETURN, regions=region(nested, isolated=False))
@@ -283,7 +283,7 @@ def test_regions_as_deep_as_they_may_be_leave_half_of_the_stack():
     assert len(below(300)["main"]) == MAX_NESTING
 
 
-def test_functions_that_call_each_other_without_end_have_a_digest():
+def test_functions_with_endless_calls_have_a_digest():
     def chain(last: str) -> Listing:
         lines = [Line("call", (), (f"f{number + 1}",), (), (), 1, ()) for number in range(5000)]
         return {f"f{number}": [line] for number, line in enumerate([*lines, lines[0]._replace(name=last, calls=())])}

@@ -1,4 +1,4 @@
-"""The jax that is installed here: what it writes is read as it says, and what is written back it accepts."""
+"""The installed jax: this reader reads its artifacts as it recorded them, and it accepts rewritten ones."""
 
 import importlib.util
 import json
@@ -33,20 +33,23 @@ def folder(tmp_path_factory) -> Path:
     return made
 
 
-def test_what_it_writes_is_read_as_it_says_itself(folder):
+def test_an_artifact_of_this_jax_is_read_as_recorded(folder):
     truth = json.loads((folder / "truth.json").read_bytes())
     assert set(truth) == set(CASES)
-    for name, said in truth.items():
+    for name, recorded in truth.items():
         artifact = read(folder / f"{name}.jaxexport")
         assert not artifact.envelope.unknown_fields
-        assert (str(artifact.envelope.in_tree), artifact.envelope.fun_name) == (said["in_tree"], said["fun_name"])
-        assert list(map(str, artifact.envelope.in_avals)) == said["in_avals"]
-        assert counts(artifact.module.op_counts) == said["op_counts"]
-        assert sorted({call.target for call in artifact.module.custom_calls}) == sorted(set(said["targets"]))
+        assert (str(artifact.envelope.in_tree), artifact.envelope.fun_name) == (
+            recorded["in_tree"],
+            recorded["fun_name"],
+        )
+        assert list(map(str, artifact.envelope.in_avals)) == recorded["in_avals"]
+        assert counts(artifact.module.op_counts) == recorded["op_counts"]
+        assert sorted({call.target for call in artifact.module.custom_calls}) == sorted(set(recorded["targets"]))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_written_back_it_accepts_as_the_same(name, folder):
+def test_this_jax_reads_a_rewritten_artifact_alike(name, folder):
     from jax import export
 
     artifact = read(folder / f"{name}.jaxexport")
@@ -57,7 +60,7 @@ def test_what_is_written_back_it_accepts_as_the_same(name, folder):
     assert before.mlir_module() == after.mlir_module()
 
 
-def test_names_of_attributes_cannot_stand_for_several():
+def test_a_name_that_looks_like_two_attributes_is_one():
     import jax
     import numpy as np
     from jax.experimental.xla_metadata import set_xla_metadata

@@ -8,21 +8,21 @@ from export_core.artifact import read, read_bytes
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_operations_functions_and_targets_are_what_jaxlib_finds(path):
-    said = truth(path)
+def test_a_module_has_the_contents_that_jaxlib_finds(path):
+    recorded = truth(path)
     for module in read(path).modules:
-        assert counts(module.op_counts) == said["op_counts"]
-        assert sorted(call.target for call in module.custom_calls for _ in range(call.count)) == said["targets"]
+        assert counts(module.op_counts) == recorded["op_counts"]
+        assert sorted(call.target for call in module.custom_calls for _ in range(call.count)) == recorded["targets"]
         types = {}
         for f in module.functions:
             results = f.outputs[0] if len(f.outputs) == 1 else f"({', '.join(f.outputs)})"
             types[f.name] = f"({', '.join(f.inputs)}) -> {results}"
-        assert types == said["functions"]
-        said = said.get("vjp")
+        assert types == recorded["functions"]
+        recorded = recorded.get("vjp")
 
 
 @pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
-def test_targets_of_jax_s_own_goldens_are_those_of_their_text():
+def test_targets_of_jax_goldens_match_their_text():
     goldens = jax_goldens()
     assert len(goldens) >= 142
     for name, golden in goldens.items():
@@ -31,7 +31,7 @@ def test_targets_of_jax_s_own_goldens_are_those_of_their_text():
         assert found == {target.strip('"') for target in shown}, name
 
 
-def test_a_custom_call_says_where_it_is_and_what_it_was_given():
+def test_a_custom_call_has_its_location_and_config():
     call = read(DATA / "0.12.0.1" / "cholesky.jaxexport").custom_calls[0]
     assert (call.target, call.api_version, call.has_side_effect) == ("lapack_spotrf_ffi", 1, False)
     assert call.backend_config == {"uplo": 76}
@@ -51,7 +51,7 @@ def test_attributes_of_the_module_and_of_arguments_are_read():
     assert platforms.main.result_attrs == ({"jax.result_info": "result"},)
 
 
-def test_header_and_tables_need_no_walk():
+def test_header_and_tables_are_read_without_operations():
     module = read(DATA / "0.12.0.1" / "cholesky.jaxexport").module
     assert (module.producer, module.stablehlo_version, module.bytecode_version) == ("StableHLO_v1.18.0", "1.18.0", 6)
     assert "vhlo.custom_call_v2" in module.op_names
@@ -97,7 +97,7 @@ def test_nested_regions_without_their_own_section_are_walked():
     assert found.module.op_counts == {"builtin.module": 1, "vhlo.func_v1": 1, "vhlo.return_v1": 2}
 
 
-def test_constants_have_sizes_and_places_and_are_not_copied():
+def test_constants_have_sizes_and_offsets_without_a_copy():
     import tracemalloc
 
     blob = bytes(1 << 20)

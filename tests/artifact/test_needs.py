@@ -42,7 +42,7 @@ def test_the_smallest_stablehlo_comes_from_the_content(name, version, because):
     assert (found.stablehlo, found.set_by, found.exact) == (version, because, True)
 
 
-def test_an_unknown_code_gives_at_least_and_never_a_number():
+def test_an_unknown_code_makes_the_forecast_undecided():
     data = bytecode(op(MODULE, regions=region()), attributes=[(1, UNKNOWN), (0, varint(99))])
     found = needs(read_bytes(data).module)
     assert not found.exact
@@ -70,7 +70,7 @@ def test_each_reason_names_what_is_missing(readers):
     assert "expired" in answer.reasons[0]
 
 
-def test_the_forecast_is_what_26_releases_did(readers):
+def test_the_forecast_matches_26_measured_releases(readers):
     confusion: Counter[tuple[bool | None, bool]] = Counter()
     artifacts = {f"{path.parent.name}/{path.stem}": read(path) for path in FILES}
     for version, not_loaded in LOADS.items():
@@ -106,7 +106,7 @@ def test_the_tables_have_every_name_of_the_installed_jaxlib():
     assert not names_in(Path(spec.submodule_search_locations[0])) - known_names()
 
 
-def test_renewed_tables_add_operations_and_keep_all_other_lines():
+def test_renewed_tables_gain_operations_and_lose_no_line():
     before = TABLES.read_text()
     after = with_operations(before, ["brand_new_v1", "zeta_v3"], "9.1.0")
     operations = json.loads(after)["ops"]

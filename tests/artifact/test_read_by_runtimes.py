@@ -1,4 +1,4 @@
-"""Which runtimes that are not jaxlib read an artifact: foreseen from its bytes, and compared with what they did."""
+"""The forecast of which runtimes other than jaxlib read an artifact, compared with what they did."""
 
 import functools
 from collections import Counter
@@ -19,12 +19,15 @@ from tools.calendar_entries import entries_of_shipped_runtimes
 GOLDEN = Path(__file__).parents[2] / "golden"
 TERMS = Terms(shipped_entries())
 RECORD = Path(__file__).with_name("data") / "read_by_runtimes.txt"
-"""What runtimes did with goldens, a letter for each: p it passes, n it gives other numbers, f it fails after it was
-read, x it is not read; `-` where the binding failed before that, `.` where the golden was not tried."""
+"""What runtimes did with goldens, a letter for each.
+
+p: it passes. n: it gives other numbers. f: it fails after it was read. x: it is not read. `-`: the binding failed
+before that. `.`: the golden was not tried.
+"""
 
 
 def recorded() -> dict[str, dict[str, str]]:
-    """The letters of each golden, by reader."""
+    """Return the letters of each golden, by reader."""
     first, *rows = (line.split() for line in RECORD.read_text(encoding="utf-8").splitlines())
     return {reader: {golden: letters[place] for golden, letters in rows} for place, reader in enumerate(first)}
 
@@ -38,7 +41,7 @@ def artifact_of(golden: str) -> Artifact:
 
 
 @pytest.mark.parametrize("reader", RECORDED)
-def test_what_is_foreseen_is_what_the_runtime_did(reader):
+def test_the_forecast_matches_each_measured_runtime(reader):
     found, readers = Counter(), [find_reader(reader, TERMS)]
     for golden, letter in RECORDED[reader].items():
         (load,) = loads(artifact_of(golden), readers)
@@ -49,14 +52,14 @@ def test_what_is_foreseen_is_what_the_runtime_did(reader):
     assert found[True, "p"]
 
 
-def test_the_record_is_large_enough_to_say_something():
+def test_the_record_of_runtimes_is_large_enough():
     letters = Counter("".join(letter for row in RECORDED.values() for letter in row.values()))
     first = [*RECORDED][:8]
     assert sum(letter != "." for reader in first for letter in RECORDED[reader].values()) == 2_816
     assert letters["x"] > 500
 
 
-def test_no_golden_with_calls_that_only_jax_registers_runs_anywhere_else():
+def test_goldens_that_call_into_jax_run_in_no_runtime():
     calling = {golden for golden in next(iter(RECORDED.values())) if calls_of_jax(artifact_of(golden))}
     ran = {(golden, letter) for row in RECORDED.values() for golden, letter in row.items() if golden in calling}
     assert len(calling) > 30
@@ -88,7 +91,7 @@ def test_a_reason_names_the_remedy():
     )
 
 
-def test_a_release_made_of_a_jaxlib_reads_what_that_parses_whatever_the_envelope():
+def test_pjrt_reads_a_module_whose_envelope_jaxlib_refuses():
     old = DATA / "0.4.30" / "mlp.jaxexport"
     (of_jaxlib, of_pjrt) = loads(read(old), [find_reader(name, TERMS) for name in ("0.12.0.1", "pjrt==0.12.0.1")])
     assert (of_jaxlib.ok, of_pjrt.ok) == (False, True)
@@ -98,7 +101,7 @@ def test_a_release_made_of_a_jaxlib_reads_what_that_parses_whatever_the_envelope
     )
 
 
-def test_another_export_is_only_named_where_it_is_enough():
+def test_another_export_is_advised_only_if_it_helps():
     """A PRNG key has an operation of Shardy, which an export without Shardy writes as a custom call of XLA."""
     key = DATA / "0.12.0.1" / "key.jaxexport"
     assert "jax_use_shardy_partitioner=False, or `jaxexport convert" in reasons(key, "tensorflow==2.18.0")[-1]
@@ -107,7 +110,7 @@ def test_another_export_is_only_named_where_it_is_enough():
     )
 
 
-def test_what_nobody_measured_is_not_known(tmp_path):
+def test_an_unmeasured_ability_gives_no_forecast(tmp_path):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     (load,) = loads(mlp, [Reader(CalendarEntry("", "2026-10-01", "", (None,), runtime="engine==1"), None)])
     assert (load.ok, load.reasons) == (None, ("the StableHLO version of engine 1 is not known",))
@@ -116,7 +119,7 @@ def test_what_nobody_measured_is_not_known(tmp_path):
     assert "it is not known whether iree 3.13.0 parses the stablehlo dialect" in load.reasons
 
 
-def test_a_field_that_is_not_known_is_a_doubt_in_jaxlib_alone():
+def test_an_unknown_field_makes_only_jaxlib_undecided():
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     mlp.envelope = mlp.envelope._replace(unknown_fields=(UnknownField("Exported", 99, 0),))
     readers = [find_reader(name, TERMS) for name in ("0.12.0.1", "iree==3.13.0")]
@@ -132,10 +135,10 @@ def test_a_bare_module_has_no_calling_convention_to_refuse(tmp_path):
     assert (with_envelope, without) == (False, True)
 
 
-def test_calls_of_jax_are_those_of_lapack_and_of_callbacks():
+def test_calls_of_jax_exclude_shape_assertions():
     assert calls_of_jax(read(DATA / "0.12.0.1" / "cholesky.jaxexport")) == ("lapack_spotrf_ffi", "lapack_strsm_ffi")
     assert calls_of_jax(read(DATA / "0.12.0.1" / "symbolic.jaxexport")) == (), "whoever calls it checks the shapes"
 
 
-def test_the_short_list_of_runtimes_is_that_of_the_runtimes():
+def test_the_shipped_entries_of_runtimes_are_current():
     assert shipped_runtimes() == entries_of_shipped_runtimes(), "run `python -m tools.calendar_entries`"

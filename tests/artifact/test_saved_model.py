@@ -34,7 +34,7 @@ def read_model(data: bytes):
     ("writer", "functions", "platforms"),
     [("jax2tf", 3, {("CPU", "TPU"), ("CPU",)}), ("keras", 2, {("CPU",)}), ("orbax", 1, {("CPU",)})],
 )
-def test_what_writers_write_is_read_whole(writer, functions, platforms):
+def test_models_of_each_writer_are_read_whole(writer, functions, platforms):
     artifact = read(FOLDER / writer)
     model = artifact.saved_model
     assert model is not None
@@ -104,14 +104,14 @@ def test_every_attribute_of_the_operation_is_read():
     assert call.title == "call"
 
 
-def test_an_operation_for_another_platform_is_loaded_and_does_not_run_on_a_cpu():
+def test_a_function_for_tpu_alone_does_not_run_on_a_cpu():
     artifact = read_bytes(saved_model(node(MODULE, platforms=("TPU",))))
     known = forecast(artifact, readers("tensorflow")[-1])
     assert known.in_words == "does not run it"
     assert [str(reason) for reason in known.runs.reasons] == ["call is for TPU, and not for a CPU"]
 
 
-def test_a_function_may_name_itself_after_its_operations():
+def test_a_function_named_after_its_operations_is_read():
     function = span(3, node(MODULE)) + span(1, span(1, "late"))
     (call,) = read_model(saved_model(library=(function,))).calls
     assert call.function == "late"
@@ -154,19 +154,19 @@ ONCE = {
 
 
 @pytest.mark.parametrize("data", ONCE.values(), ids=list(ONCE))
-def test_what_could_hide_a_function_is_refused_with_its_byte(data):
+def test_a_part_that_could_hide_a_function_is_refused(data):
     with pytest.raises(ArtifactError) as caught:
         read_bytes(data)
     assert caught.value.at is not None
     assert "on which it failed" not in str(caught.value)
 
 
-def test_more_operations_than_modules_have_room_for_are_refused():
+def test_more_operations_than_fit_the_file_are_refused():
     with pytest.raises(ArtifactError, match="at most 17 operations"):
         read_bytes(saved_model(*[span(2, OPERATION) + attribute("module", span(2))] * 20))
 
 
-def test_a_savedmodel_cut_anywhere_is_refused_with_its_byte():
+def test_a_savedmodel_cut_anywhere_is_refused():
     data = SAVED_MODELS[-1].read_bytes()
     for length in range(8, len(data) - 1, 97):
         with pytest.raises(ArtifactError):

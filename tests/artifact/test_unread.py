@@ -1,4 +1,4 @@
-"""What no audit may pass over: modules that jaxlib reads in another way than this reader, or that it cannot read."""
+"""Parts of a module that jaxlib reads differently from this reader, or that this reader cannot read, fail an audit."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ def call_of(parts: TakenApart) -> Operation:
 
 
 def problems(parts: TakenApart, **allow: str) -> dict[str, str]:
-    """What is wrong with it: the standing by the name."""
+    """Return the standing of each finding that fails the audit, by its name."""
     found = audit(read_bytes(parts.encode()), STABLE, allow=allow)
     return {finding.target: finding.standing for finding in found if not finding.ok}
 
@@ -76,7 +76,7 @@ def test_an_unknown_operation_is_refused_unless_allowed(operation):
     assert problems(parts, **{operation: "it is a constant"}) == {}
 
 
-def test_a_custom_call_to_come_is_never_allowed():
+def test_a_future_custom_call_is_never_allowed():
     parts = module()
     parts.name(b"vhlo", b"custom_call_v99")
     assert problems(parts, **{"vhlo.custom_call_v99": "we trust it"}) == {"vhlo.custom_call_v99": "unknown"}
@@ -116,7 +116,7 @@ def test_content_of_the_resource_sections_is_refused():
     assert problems(parts) == {"resources": "foreign"}
 
 
-def test_the_target_named_is_the_one_that_jaxlib_takes():
+def test_an_overriding_target_attribute_is_audited():
     parts = module()
     with_entry(parts, call_of(parts), b"call_target_name", parts.target(b"evil"))
     assert problems(parts) == {"call_target_name of vhlo.custom_call_v2": "conflict", "evil": "unlisted"}
@@ -137,7 +137,7 @@ def test_an_attribute_that_overrides_a_property_is_refused(operation, name):
 
 
 def test_the_rng_algorithm_of_a_custom_call_overrides_nothing():
-    """jax writes it on stablehlo.dynamic_rng_bit_generator; a property it is of rng_bit_generator only."""
+    """jax writes this attribute on dynamic_rng_bit_generator; only rng_bit_generator has a property of that name."""
     parts = module()
     with_entry(parts, call_of(parts), b"rng_algorithm", parts.target(b"DEFAULT"))
     assert problems(parts) == {}
@@ -147,7 +147,7 @@ def test_the_same_attribute_twice_is_refused():
     parts = module()
     call = call_of(parts)
     with_entry(parts, call, b"mhlo.backend_config", parts.target(b"other"))
-    parts.strings.append(b"mhlo.backend_config")  # equal names with numbers of their own
+    parts.strings.append(b"mhlo.backend_config")  # the same name as a second string
     assert problems(parts) == {"mhlo.backend_config of vhlo.custom_call_v2": "conflict"}
 
 
@@ -160,7 +160,7 @@ def test_two_targets_in_old_bytecode_are_refused():
     ]
 
 
-def test_attributes_with_a_name_that_is_no_string_are_refused():
+def test_an_attribute_without_a_string_name_is_refused():
     parts = module()
     call = call_of(parts)
     call.attributes = parts.dictionary([(parts.target(b"mhlo.sharding"), parts.text(b"y"))])
@@ -201,7 +201,7 @@ REFUSED: dict[str, Callable[[TakenApart], bytes]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_read_is_refused_in_any_place(what: str):
+def test_an_unreadable_module_is_refused_in_main_and_vjp(what: str):
     data = REFUSED[what](module())
     span = ByteSpan(data, 0, len(data))
     envelope = CHOLESKY.envelope
@@ -213,7 +213,7 @@ def test_what_cannot_be_read_is_refused_in_any_place(what: str):
             audit(read_bytes(encode(whole)), STABLE)
 
 
-def test_what_a_vjp_hides_is_found_and_placed():
+def test_a_foreign_dialect_in_a_vjp_is_located():
     parts = take_apart(CHOLESKY.modules[1].serialized())
     parts.dialect(b"stablehlo")
     data = parts.encode()
@@ -231,13 +231,13 @@ def test_an_unknown_field_of_the_envelope_is_refused():
     assert [(finding.target, finding.standing) for finding in findings] == [("field Exported[99]", "unknown")]
 
 
-def test_the_closed_set_of_shardy_targets_ends_there():
+def test_an_unknown_shardy_target_is_unlisted():
     parts = module()
     parts.strings[parts.strings.index(b"lapack_spotrf_ffi")] = b"xla.sdy.evil"
     assert problems(parts) == {"xla.sdy.evil": "unlisted"}
 
 
-def test_a_finding_says_what_to_do():
+def test_a_finding_gives_advice():
     parts = module()
     parts.name(b"vhlo", b"constant_v99")
     parts.dialect(b"mhlo")

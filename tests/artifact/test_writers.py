@@ -13,24 +13,24 @@ RELEASES = shipped_entries()
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_the_writer_is_among_the_few_that_fit(path):
+def test_the_real_writer_is_among_few_candidates(path):
     found = writers(read(path), RELEASES)
     assert path.parent.name in found
     assert len(found) <= (13 if path.parent.name == "0.4.30" else 4)
 
 
-def test_the_format_tells_apart_what_the_module_cannot():
+def test_the_format_excludes_writers_of_equal_modules():
     assert writers(read(DATA / "0.8.1" / "platforms.jaxexport"), RELEASES) == ("0.8.1",)
 
 
-def test_the_format_is_that_of_the_jax_and_not_of_the_jaxlib():
+def test_the_format_follows_jax_and_not_jaxlib():
     """jax 0.4.24 works on jaxlib 0.4.19, whose own jax wrote another format."""
     assert "0.4.19" in writers(read(DATA / "0.4.30" / "mlp.jaxexport"), RELEASES)
     assert "0.4.18" not in writers(read(DATA / "0.4.30" / "mlp.jaxexport"), RELEASES)
 
 
-def test_what_a_bare_module_is_written_for_did_not_write_it():
-    """0.9.2 writes for the StableHLO that was current in 0.9.0, and neither that nor 0.8.1 need be its writer."""
+def test_a_bare_module_has_later_writers_as_candidates():
+    """0.9.2 writes for the StableHLO of 0.9.0, so 0.9.0 and every later release may be its writer."""
     module = read(DATA / "0.9.2" / "mlp.jaxexport").module
     found = writers(read_bytes(module.serialized()), RELEASES)
     assert module.stablehlo_version == "1.13.7"
@@ -39,7 +39,7 @@ def test_what_a_bare_module_is_written_for_did_not_write_it():
 
 
 @pytest.mark.parametrize("convention", [5, 8, 11])
-def test_a_convention_that_no_writer_has_is_promised_by_nobody(convention, tmp_path):
+def test_a_convention_of_no_writer_has_no_promise(convention, tmp_path):
     path = changed(tmp_path, "0.12.0.1/cholesky", calling_convention_version=convention)
     artifact, terms = read(path), Terms(shipped_entries())
     assert find_writer(read(DATA / "0.12.0.1" / "cholesky.jaxexport"), terms.releases).candidates

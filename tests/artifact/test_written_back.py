@@ -19,7 +19,7 @@ SCHEMA = Path(__file__).parents[2] / "schema" / "exported.fbs"
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_what_was_read_is_written_back_field_by_field(path):
+def test_a_real_envelope_is_written_back_unchanged(path):
     before = read(path).envelope
     assert read_bytes(encode(before)).envelope == before
 

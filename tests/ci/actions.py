@@ -1,7 +1,6 @@
-"""A small GitHub Actions: the shell of every step in a real bash, with GitHub's files, variables and contexts.
+"""A small emulator of GitHub Actions, which runs each step in a real bash with GitHub's files and contexts.
 
-What `uses:` names is emulated here, in `EMULATED`, by copying folders; an action, an expression or a file of commands
-that this does not know is an error and never skipped.
+The actions that `uses:` may name are in `EMULATED`. An unknown action, expression or command file is an error.
 """
 
 import fnmatch
@@ -18,7 +17,7 @@ from expressions import filled, wanted
 
 
 class Workflow(dict[str, Any]):
-    """A workflow or an action as YAML, in which the key `on` stays a word."""
+    """A workflow or an action, read from YAML without taking the key `on` for a boolean."""
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -27,7 +26,7 @@ class Workflow(dict[str, Any]):
 
 
 def scripts(path: Path) -> dict[str, str]:
-    """The shell of each step by its name."""
+    """Return the shell of each step by its name."""
     read = Workflow.read(path)
     jobs = read.get("jobs", {"": read.get("runs")})
     found = [(step["name"], step["run"]) for job in jobs.values() for step in job["steps"] if "run" in step]
@@ -39,7 +38,7 @@ def scripts(path: Path) -> dict[str, str]:
 
 @dataclass
 class Job:
-    """What a job left: its result, the exit code of each step that ran, its outputs, its page."""
+    """A job that has run: its result, the exit code of each step with shell, its outputs and its summary page."""
 
     name: str
     result: str = "success"
@@ -51,11 +50,11 @@ class Job:
 
 @dataclass
 class Actions:
-    """Runs workflows of a project. `project` is what a checkout gives; `kept` are environments that a cache gives."""
+    """An emulator for a project: a checkout copies `project`, and a cache restores `environments`."""
 
     folder: Path
     project: Path
-    kept: Path
+    environments: Path
     variables: dict[str, str]
     artifacts: dict[str, Path] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
@@ -160,7 +159,9 @@ class Actions:
                 outputs = self._use(step["uses"], filled(step.get("with", {}), contexts), workspace)
                 outcome = "success"
             elif runs:
-                assert "${{" not in step["run"], f"{label}: what is interpolated into a script can be code"
+                assert "${{" not in step["run"], (
+                    f"{label}: expected no expression in a script, where its text runs as code"
+                )
                 own = {**variables, **{name: str(each) for name, each in filled(step.get("env", {}), contexts).items()}}
                 job.codes[label], outputs = self._bash(
                     job, step["run"], step.get("shell", default), own, workspace, number
@@ -173,17 +174,19 @@ class Actions:
     def _bash(
         self, job: Job, script: str, shell: str | None, variables: Mapping[str, str], workspace: Path, number: int
     ) -> tuple[int, dict[str, str]]:
-        assert shell in (None, "bash"), f"a shell that this does not know: {shell}"
-        told = workspace.parent / f"step-{number}"
-        told.mkdir()
-        files = {name: told / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV", "GITHUB_PATH")}
+        assert shell in (None, "bash"), f"expected bash, found another shell: {shell}"
+        step_files = workspace.parent / f"step-{number}"
+        step_files.mkdir()
+        files = {
+            name: step_files / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV", "GITHUB_PATH")
+        }
         for file in files.values():
             file.touch()
-        (told / "script.sh").write_text(script)
+        (step_files / "script.sh").write_text(script)
         # As the runner calls it: with `shell: bash` a pipe fails where one of its parts does.
         options = ["--noprofile", "--norc", "-eo", "pipefail"] if shell else ["-e"]
         done = subprocess.run(
-            ["bash", *options, str(told / "script.sh")],
+            ["bash", *options, str(step_files / "script.sh")],
             cwd=workspace,
             env={**variables, **{name: str(file) for name, file in files.items()}},
             stdout=subprocess.PIPE,
@@ -202,7 +205,7 @@ class Actions:
         return done.returncode, dict(line.split("=", 1) for line in lines)
 
     def _use(self, action: str, given: Mapping[str, Any], workspace: Path) -> dict[str, str]:
-        assert action in EMULATED, f"an action that this does not know: {action}"
+        assert action in EMULATED, f"expected an action of EMULATED, found {action}"
         self.used.add(action)
         return (
             EMULATED[action](self, workspace, **{name.replace("-", "_"): value for name, value in given.items()}) or {}
@@ -222,7 +225,7 @@ class Actions:
         assert not key.endswith("-"), f"a part of the key is empty: {key}"
         self.cache_keys.append(key)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).symlink_to(self.kept)
+        Path(path).symlink_to(self.environments)
 
     def _upload(self, workspace: Path, *, name: str, path: str) -> None:
         assert name not in self.artifacts, f"an artifact of this name is there: {name}"

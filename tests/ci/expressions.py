@@ -1,4 +1,4 @@
-"""The expressions of GitHub's workflows that the workflows here use. Any other is an error."""
+"""An evaluator of the expressions that the workflows here use. Any other expression is an error."""
 
 import json
 import re
@@ -15,11 +15,11 @@ _MAY_BE_EMPTY = ("vars", "outputs")
 
 
 def evaluate(text: str, contexts: Mapping[str, Any], status: str = "success") -> Any:
-    """The value of an expression. `status` is that of the job so far."""
+    """Return the value of an expression. `status` is that of the job so far."""
     words, at = [], 0
     while text[at:].strip():
         token = _TOKEN.match(text, at)
-        assert token, f"an expression that this does not know: {text!r}"
+        assert token, f"expected a known expression, found {text!r}"
         at = token.end()
         if token["text"]:
             words.append(repr(token["text"][1:-1].replace("''", "'")))
@@ -44,13 +44,13 @@ def _looked_up(name: str, contexts: Mapping[str, Any]) -> Any:
     for key in path:
         assert key in value, f"a context that this does not know: {name}"
         value = value[key]
-    # GitHub says nothing of a name that it does not know. Here only what a step may leave out is empty.
+    # GitHub evaluates an unknown name to an empty text. Here only an output or a variable may be missing.
     assert last in value or path[-1] in _MAY_BE_EMPTY, f"a context that this does not know: {name}"
     return value.get(last, "")
 
 
 def filled(value: Any, contexts: Mapping[str, Any]) -> Any:
-    """A value of the YAML with its expressions evaluated. One that is nothing but an expression keeps its type."""
+    """Return a value of YAML with its expressions evaluated. A text that is one expression gets its value's type."""
     if isinstance(value, Mapping):
         return {key: filled(each, contexts) for key, each in value.items()}
     if not isinstance(value, str):
@@ -62,7 +62,7 @@ def filled(value: Any, contexts: Mapping[str, Any]) -> Any:
 
 
 def wanted(condition: Any, contexts: Mapping[str, Any], status: str) -> bool:
-    """Whether an `if:` lets a job or a step run. Without a status function, all before must have succeeded too."""
+    """Return whether an `if:` lets a job or a step run. Without a status function, the job must not have failed."""
     text = _EXPRESSION.sub(r"\1", str(condition))
     well = bool(_STATUS.search(text)) or status == "success"
     return well and (not text or bool(evaluate(text, contexts, status)))

@@ -1,4 +1,4 @@
-"""What workflows are checked with: check-jsonschema in this process, other tools as processes."""
+"""The linters of workflows: check-jsonschema runs in this process, the other tools in processes."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def check(tool: str, *words: str | Path, text: str | None = None) -> None:
 
 
 def check_schema(name: str, *words: str | Path) -> None:
-    """By a schema of check-jsonschema, which takes as long to import as to check a file."""
+    """Check files by a schema of check-jsonschema, which is slow to import: so it is imported once, and here."""
     from check_jsonschema import main
 
     done = CliRunner().invoke(main, ["--builtin-schema", f"vendor.{name}", *map(str, words)])

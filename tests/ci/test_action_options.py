@@ -1,4 +1,4 @@
-"""The step of action.yml that runs the matrix, with another program in its place: what it passes and refuses."""
+"""The step of action.yml that runs the matrix: the options that it passes to a stub, and those that it refuses."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def step(tmp_path) -> Callable[..., Step]:
 
 @pytest.mark.parametrize("option", sorted(NARROWING))
 @pytest.mark.parametrize("spelling", ["{} 1/7", "{}=1/7", "--quiet\n{}=1/7"])
-def test_an_option_that_leaves_cells_out_is_an_input(step, option, spelling):
+def test_an_option_that_selects_cells_must_be_an_input(step, option, spelling):
     ran = step(options=spelling.format(option))
     assert (ran.code, ran.words) == (2, None)
     assert "::error" in ran.output
@@ -77,7 +77,7 @@ def test_an_option_that_leaves_cells_out_is_an_input(step, option, spelling):
 
 
 @pytest.mark.parametrize("name", ["case", "reader", "writer", "platform"])
-def test_the_other_number_of_such_an_option_is_the_same_input(step, name):
+def test_a_singular_option_must_be_the_plural_input(step, name):
     ran = step(options=f"--{name} a")
     assert (ran.code, ran.words) == (2, None)
     assert f"Give it as the input '{name}s'." in ran.output
@@ -87,7 +87,7 @@ ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         *((f"--quiet {option}", f"found {option}. Leave it out.") for option in ELSEWHERE_OR_NOWHERE),
         *(
@@ -96,23 +96,23 @@ ELSEWHERE_OR_NOWHERE = ["--help", "-h", "-hh", "--version", "--results=old", "--
         ),
     ],
 )
-def test_what_runs_nothing_or_elsewhere_and_a_case_is_refused(step, options, said):
+def test_options_that_do_not_fit_a_step_are_refused(step, options, message):
     ran = step(options=options)
     assert (ran.code, ran.words) == (2, None)
-    assert said in ran.output
+    assert message in ran.output
 
 
 def test_every_option_of_the_command_is_refused_or_accepted():
     context = matrix.make_context("matrix", [])
     options = {word for option in matrix.get_params(context) for word in (*option.opts, *option.secondary_opts)}
     assert options - {"-h", "-q", "named_cases"} == NARROWING | ELSEWHERE | ACCEPTED, (
-        "decide of a new option, here and in action.yml"
+        "list a new option here and in action.yml"
     )
     flags = {word for option in matrix.params if getattr(option, "is_flag", False) for word in option.opts}
-    assert (flags | {"--no-cache"}) & ACCEPTED == FLAGS, "what takes no value is in action.yml"
+    assert (flags | {"--no-cache"}) & ACCEPTED == FLAGS, "list an option without a value in action.yml"
 
 
-def test_values_reach_the_command_as_they_are(step, tmp_path):
+def test_values_reach_the_command_unchanged(step, tmp_path):
     ran = step(
         options="--timeout  300\n--quiet --unpromised *",
         readers="--help",
@@ -131,18 +131,18 @@ def test_values_reach_the_command_as_they_are(step, tmp_path):
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 4, 130])
-def test_the_exit_code_of_a_finished_run_is_that_of_the_step(step, code):
+def test_a_step_ends_with_the_exit_code_of_its_run(step, code):
     assert step(code=code).code == code
 
 
 def test_a_run_that_ends_with_0_and_no_summary_fails(step):
     assert step().code == 0
     ran = step(finishes=False)
-    assert ran.code == 3, "the summary of the run before is not taken for its own"
+    assert ran.code == 3, "the summary of an earlier run is not used"
     assert "has no summary that says the same" in ran.output
 
 
-def test_without_results_there_is_no_second_error(tmp_path):
+def test_the_report_step_succeeds_without_results(tmp_path):
     given = {"RESULTS": str(tmp_path), "RUNNER_TEMP": "no folder"}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", STEPS["Report"]]
     assert subprocess.run(command, env={**os.environ, **given}, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The workflows of this repository, docs/ci and examples, and action.yml: valid, least permissions, quoted shell."""
+"""Workflows and action.yml follow their schemas, have the least permissions, and quote their shell."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_each_file_follows_its_schema(schema, files):
 
 @pytest.fixture
 def extended(tmp_path: Path) -> Path:
-    """The gate with the jobs that can be added to it."""
+    """The workflow of docs/ci/github.yml, with the jobs of more-jobs.yml added."""
     _, jobs = (CI / "more-jobs.yml").read_text().split("\njobs:\n")
     path = tmp_path / "github.yml"
     path.write_text(f"{(CI / 'github.yml').read_text()}\n{jobs}")
@@ -63,7 +63,7 @@ def extended(tmp_path: Path) -> Path:
 def test_the_gate_with_a_comment_and_code_scanning_follows_its_schema(extended):
     check_schema("github-workflows", extended)
     jobs = Workflow.read(extended)["jobs"]
-    # With a token that can write, no file of the pull request is on the machine.
+    # A job whose token can write must not have files of the pull request.
     for name in ("comment", "code-scanning"):
         assert not [step for step in jobs[name]["steps"] if step.get("uses", "").startswith("actions/checkout")]
 
@@ -92,7 +92,7 @@ esac
     ],
     ids=["others only", "its own among others", "two of its own"],
 )
-def test_a_comment_is_changed_only_where_it_is_our_own(extended, tmp_path, comments, asked):
+def test_only_our_own_comment_is_changed(extended, tmp_path, comments, asked):
     (tmp_path / "comments.json").write_text(json.dumps(comments))
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "report.md").write_text("# BROKEN\n")
@@ -104,7 +104,7 @@ def test_a_comment_is_changed_only_where_it_is_our_own(extended, tmp_path, comme
     assert (tmp_path / "asked").read_text() == f"{asked}\n<!-- jaxexport -->\n# BROKEN\n"
 
 
-def test_no_audit_of_security_finds_anything(extended):
+def test_zizmor_finds_no_problem_in_workflows(extended):
     check("zizmor", "--offline", "--quiet", "--no-config", GITHUB, ACTION)
     config = ROOT / "tests" / "ci" / "zizmor.yml"
     check("zizmor", "--offline", "--quiet", "--config", config, *SHOWN, extended, *OF_EXAMPLES)
@@ -143,7 +143,7 @@ def test_shell_is_quoted_and_nothing_is_interpolated(path):
 
 
 @each(*OWN)
-def test_only_the_job_that_publishes_has_more_than_read(path):
+def test_only_the_publishing_job_can_write(path):
     workflow = Workflow.read(path)
     assert workflow["permissions"] in ({}, {"contents": "read"})
     assert "secrets." not in path.read_text()
@@ -155,7 +155,7 @@ def test_only_the_job_that_publishes_has_more_than_read(path):
 
 
 @each(*SHOWN)
-def test_a_workflow_only_reads_when_it_runs_code_of_strangers(path):
+def test_a_workflow_with_foreign_code_can_only_read(path):
     workflow = Workflow.read(path)
     assert workflow["permissions"] == {"contents": "read"}
     assert not {"pull_request_target", "workflow_run"} & {*workflow["on"]}
@@ -165,7 +165,7 @@ def test_a_workflow_only_reads_when_it_runs_code_of_strangers(path):
 
 
 @each(*SHOWN, ACTION)
-def test_no_secret_and_no_token_is_within_reach_of_a_golden(path):
+def test_no_workflow_that_runs_goldens_has_a_secret(path):
     workflow = Workflow.read(path)
     assert "secrets." not in path.read_text()
     assert "github.token" not in path.read_text()
@@ -183,7 +183,7 @@ def test_each_session_of_nox_that_is_run_exists(path):
             assert {*asked[1].split()} <= sessions
 
 
-def test_the_tests_run_on_each_python_and_system_that_is_named():
+def test_tests_run_on_each_declared_python_and_system():
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     matrix = Workflow.read(GITHUB / "workflows" / "tests.yml")["jobs"]["tests"]["strategy"]["matrix"]
     pythons = [words.rpartition(" ")[2] for words in classifiers if re.search(r"Python :: 3\.\d+$", words)]
@@ -213,20 +213,20 @@ def test_a_tag_that_is_not_the_version_is_not_published():
     assert other.stdout == f"::error::Expected the tag v{version}, the version in pyproject.toml, found v0.1.99.\n"
 
 
-def test_without_an_index_of_nightlies_no_release_is_taken_for_one():
+def test_a_nightly_run_without_an_index_fails():
     ended = step("nightly", "Download", KIND="nightly", PIP_EXTRA_INDEX_URL="")
     assert ended.returncode == 1
     assert ended.stdout.startswith("::error::Expected the address of JAX's index of nightlies")
 
 
-def test_a_tag_is_judged_in_environments_that_no_branch_cached():
+def test_a_tag_is_judged_without_cached_environments():
     steps = [step for job in Workflow.read(CI / "github.yml")["jobs"].values() for step in job["steps"]]
     (cache,) = (step for step in steps if step.get("uses", "").startswith("actions/cache"))
     assert wanted(cache["if"], {"github": {"ref_type": "branch"}}, "success") is True
     assert wanted(cache["if"], {"github": {"ref_type": "tag"}}, "success") is False
 
 
-def test_these_actions_are_used_and_emulated():
+def test_exactly_the_used_actions_are_emulated():
     assert {
         step["uses"]
         for path in (*SHOWN, ACTION)
@@ -257,7 +257,7 @@ CONTEXTS: dict[str, Any] = {
         ("'it''s'", "it's"),
     ],
 )
-def test_expressions_mean_what_they_mean_on_github(text, value):
+def test_expressions_have_their_values_of_github(text, value):
     assert evaluate(text, CONTEXTS) == value
     assert filled(f"${{{{ {text} }}}}", CONTEXTS) == value
 
@@ -281,15 +281,15 @@ def test_an_unknown_expression_is_an_error_and_not_empty(text):
         ("${{ !cancelled() }}", "failure", True),
     ],
 )
-def test_a_step_runs_after_a_failure_only_where_it_says_so(condition, status, runs):
+def test_a_step_runs_after_a_failure_only_if_asked_to(condition, status, runs):
     assert wanted(condition, CONTEXTS, status) is runs
 
 
-def test_several_expressions_in_one_text_are_filled_in_each():
+def test_each_expression_in_a_text_is_filled_in():
     assert filled({"a": "${{ inputs.index }}/${{ inputs.index }}", "b": 3}, CONTEXTS) == {"a": "here/here", "b": 3}
 
 
-def test_what_is_tested_with_the_newest_jax_is_there_and_asked_for():
+def test_the_tests_for_the_newest_jax_exist_and_run():
     assert [place for place in NEWEST if not (ROOT / place).exists()] == []
     assert '-m "(matrix or newest) and ' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 

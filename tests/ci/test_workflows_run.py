@@ -1,4 +1,4 @@
-"""The shell of every step of docs/ci and action.yml, run in a real bash for a green project and for a red one."""
+"""The steps of docs/ci and action.yml, run in a real bash for projects that keep and break their promise."""
 
 import functools
 import http.server
@@ -57,7 +57,7 @@ requires = []
 build-backend = "backend"
 backend-path = ["."]
 """
-# A build backend without a requirement: nothing is downloaded here.
+# A build backend without requirements, so that nothing is downloaded.
 BACKEND = """
 import pathlib, zipfile
 
@@ -77,7 +77,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory) -> Path:
-    """What setup-python gives: an interpreter and its pip, for which what is installed here is installed already."""
+    """The programs that setup-python provides, with the packages of this environment already installed."""
     folder = tmp_path_factory.mktemp("python")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -93,7 +93,7 @@ def python(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory, python) -> Path:
-    """A repository whose goldens agree with two readers, by a comparator of a package that has to be installed."""
+    """A repository whose goldens pass in two readers, with a comparator from a package that must be installed."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "src" / "waves").mkdir(parents=True)
     (folder / "src" / "waves" / "checks.py").write_text(CHECKS)
@@ -111,7 +111,7 @@ def project(tmp_path_factory, python) -> Path:
 
 @pytest.fixture(scope="module")
 def broken(project, tmp_path_factory) -> Path:
-    """The project with other numbers in the golden's outputs than its artifact computes."""
+    """The project with outputs in one golden that its artifact does not compute."""
     folder = Path(shutil.copytree(project, tmp_path_factory.mktemp("broken") / "project"))
     (golden,) = folder.glob("golden/*test_wave/*")
     import numpy as np
@@ -134,7 +134,7 @@ def commit(folder: Path) -> None:
 
 
 def plain(python: Path, **variables: str) -> dict[str, str]:
-    """The variables of a machine that runs jobs: nothing of this test run, and packages installed here are found."""
+    """Return the environment of a CI machine: without variables of this test run, and with the cached readers."""
     left_out = ("PYTEST_", "JAXEXPORT_", "VIRTUAL_ENV", "PYTHON")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(left_out)},
@@ -148,7 +148,7 @@ def plain(python: Path, **variables: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def readers() -> None:
-    """Their environments stand."""
+    """The environments of the readers, built before a test changes the package index."""
     calendar = load_calendar()
     for reader in READERS:
         ReaderEnvironments(calendar).build(Placement(calendar.release(reader)))
@@ -163,7 +163,7 @@ def actions(tmp_path, python) -> Callable[..., Actions]:
 
 
 def every_step_ran(path: Path, jobs: list[Job]) -> None:
-    """Each step with shell ran, and each said 0."""
+    """Check that each step with shell ran, and ended with exit code 0."""
     codes = {name: code for job in jobs for name, code in job.codes.items()}
     assert codes == dict.fromkeys(scripts(path), 0), "\n".join(job.log for job in jobs)
 
@@ -173,7 +173,7 @@ def results_in(folder: Path) -> set[str]:
 
 
 @pytest.mark.matrix
-def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project):
+def test_the_gate_is_green_for_a_kept_promise(actions, project):
     run = actions(project)
     jobs = run.run(CI / "github.yml", event="pull_request")
     every_step_ran(CI / "github.yml", run.jobs)
@@ -214,7 +214,7 @@ def test_a_lost_machine_makes_the_gate_incomplete_never_green(actions, project):
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """A test says nothing of each request."""
+        """Print nothing for a request."""
 
 
 @pytest.fixture
@@ -243,8 +243,8 @@ def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, 
     assert len(results_in(run.artifacts["results"])) == 5
 
 
-def candidate(folder: Path) -> list[Path]:
-    """Wheels of a release candidate of today: the newest jaxlib and jax under another number, so that they run."""
+def make_candidate(folder: Path) -> list[Path]:
+    """Make wheels of a release candidate built today: the newest jaxlib and jax with another version number."""
     release = load_calendar().release("0.12.0.1")
     (site,) = (
         ReaderEnvironments(load_calendar())
@@ -273,7 +273,7 @@ def test_a_release_candidate_reads_and_writes_for_todays_readers(actions, projec
     repository = Path(shutil.copytree(project, tmp_path / "repository"))
     wheels = repository / "candidates"
     wheels.mkdir()
-    candidate(wheels)
+    make_candidate(wheels)
     run = actions(repository)
     given = {"candidate": " ".join(f"candidates/{wheel.name}" for wheel in wheels.iterdir())}
     (job,) = run.run(CI / "github-prerelease.yml", event="workflow_dispatch", inputs=given)["candidate"]
@@ -281,16 +281,18 @@ def test_a_release_candidate_reads_and_writes_for_todays_readers(actions, projec
     lines = [json.loads(line) for line in (run.artifacts["results"] / "results.jsonl").read_bytes().splitlines()]
     pairs = {(line["writer"]["jaxlib"], line["reader"]["jaxlib"]) for line in lines}
     assert {"0.13.0rc1"} < {reader for writer, reader in pairs if writer == "0.13.0rc1"}, (
-        "its goldens are replayed by others"
+        "other readers replay its goldens"
     )
-    assert {"0.13.0rc1"} < {writer for writer, reader in pairs if reader == "0.13.0rc1"}, "and it replays theirs"
+    assert {"0.13.0rc1"} < {writer for writer, reader in pairs if reader == "0.13.0rc1"}, (
+        "it replays the goldens of other writers"
+    )
     assert all("0.13.0rc1" in pair for pair in pairs)
     assert "KEPT" in job.summary
 
 
 @pytest.mark.matrix
 def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
-    # It installs itself from its own folder; what it depends on is here.
+    # The action installs itself from its own folder, with the dependencies of this environment.
     run = actions(broken, PYTHONPATH=sysconfig.get_path("purelib"))
     for name in ("PIP_NO_INDEX", "PIP_NO_DEPS", "JAXEXPORT_CACHE"):
         del run.variables[name]
@@ -316,15 +318,15 @@ def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
         count = job.get("parallel", 1)
         codes[name] = []
         for index in range(1, count + 1):
-            place = Path(shutil.copytree(project, folder / f"{name}-{index}"))
+            workspace = Path(shutil.copytree(project, folder / f"{name}-{index}"))
             if "needs" in job:
-                shutil.copytree(artifacts, place, dirs_exist_ok=True)
+                shutil.copytree(artifacts, workspace, dirs_exist_ok=True)
             for path in job.get("cache", {}).get("paths", []):
-                (place / path).parent.mkdir(parents=True)
-                (place / path).symlink_to(cache_folder() / "environments")
+                (workspace / path).parent.mkdir(parents=True)
+                (workspace / path).symlink_to(cache_folder() / "environments")
             variables = plain(
                 python,
-                CI_PROJECT_DIR=str(place),
+                CI_PROJECT_DIR=str(workspace),
                 CI_NODE_INDEX=str(index),
                 CI_NODE_TOTAL=str(count),
                 CI_PIPELINE_CREATED_AT="2026-11-21T09:30:00Z",
@@ -334,18 +336,18 @@ def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
             lines = [*pipeline["default"]["before_script"], *job["script"]]
             for number, script in enumerate((lines, job.get("after_script", []))):
                 shell = ["bash", "-c", "set -eo pipefail\n" + "\n".join(script)]
-                done = subprocess.run(shell, cwd=place, env=variables, check=False, timeout=300)
+                done = subprocess.run(shell, cwd=workspace, env=variables, check=False, timeout=300)
                 assert number == 0 or done.returncode == 0
                 codes[name] += [done.returncode] if number == 0 else []
             assert job["artifacts"]["when"] == "always"
-            assert all((place / path).exists() for path in job["artifacts"].get("reports", {}).values())
+            assert all((workspace / path).exists() for path in job["artifacts"].get("reports", {}).values())
             for path in job["artifacts"].get("paths", []):
-                shutil.copytree(place / path, artifacts / path, dirs_exist_ok=True)
+                shutil.copytree(workspace / path, artifacts / path, dirs_exist_ok=True)
     return codes
 
 
 @pytest.mark.weekly
-def test_the_pipeline_of_gitlab_is_the_same_gate(broken, tmp_path, python):
+def test_the_gitlab_pipeline_is_red_for_a_broken_golden(broken, tmp_path, python):
     codes = gitlab(broken, tmp_path, python)
     assert codes["pytest"] == [1]
     assert sorted(codes["replay"]) == [0, 0, 1, 1], "each part is judged by its own cells"

@@ -1,4 +1,4 @@
-"""The command `jaxexport`: bad input is one line and exit code 2, and commands that only show something run nothing."""
+"""The command `jaxexport`: bad input gives one line and exit code 2, and a command that only shows runs nothing."""
 
 import datetime
 import json
@@ -81,7 +81,7 @@ def test_an_invalid_artifact_with_the_right_hash_is_bad_input(jaxexport, project
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda text: text.replace("case:", "{[", 1), "not a golden's manifest"),
         (
@@ -94,14 +94,14 @@ def test_an_invalid_artifact_with_the_right_hash_is_bad_input(jaxexport, project
     ids=["not yaml", "future format", "unknown field", "empty"],
 )
 @pytest.mark.parametrize("command", [["matrix"], ["goldens", "list"], ["goldens", "verify"]], ids=" ".join)
-def test_a_damaged_manifest_is_bad_input(command, change, said, jaxexport, project):
+def test_a_damaged_manifest_is_bad_input(command, change, message, jaxexport, project):
     path = project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "golden.yaml"
     path.write_text(change(path.read_text()))
-    assert_bad_input(jaxexport(*command), str(path.relative_to(project)), said)
+    assert_bad_input(jaxexport(*command), str(path.relative_to(project)), message)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--readers", "0.9.3"], ["jaxlib 0.9.3 is not in the release calendar", "Did you mean", "0.9.2"]),
         (["--readers", ","], ["--readers: expected window, all, newest, deployed, jaxlib versions"]),
@@ -121,7 +121,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, said, jaxexport, proje
         (["--timeout", "inf"], ["'--timeout': expected a finite number, found inf"]),
         (["--memory", "nan"], ["'--memory': expected a finite number, found nan"]),
         (["--memory", "inf"], ["'--memory': expected a finite number, found inf"]),
-        (["--memory", "1e300"], ["'--memory': 1e+300 is not in the range"]),  # more than systems count
+        (["--memory", "1e300"], ["'--memory': 1e+300 is not in the range"]),  # more bytes than a system can count
         (["--dump-ir", "/dev/null"], ["--dump-ir: cannot make the folder /dev/null"]),
         (["--dump-ir", "golden"], ["--dump-ir golden: expected a folder without goldens"]),
         (["--results", "/dev/null"], ["--results", "cannot write there"]),
@@ -129,12 +129,12 @@ def test_a_damaged_manifest_is_bad_input(command, change, said, jaxexport, proje
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )
-def test_what_cannot_be_planned_is_bad_input(words, said, jaxexport, project):
+def test_options_without_a_plan_are_bad_input(words, message, jaxexport, project):
     before = sorted(project.rglob("*"))
     ended = jaxexport("matrix", *words)
-    if "--results" in words:  # the plan was told by then
+    if "--results" in words:  # the plan was printed by then
         ended = ended._replace(out="")
-    assert_bad_input(ended, *said)
+    assert_bad_input(ended, *message)
     assert sorted(project.rglob("*")) == before
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_planned_is_bad_input(words, said, jaxexport, project):
     [["matrix", "--jobs", "0"], ["matrix", "--timeout", "soon"], ["matrix", "--nope"], ["nope"], ["goldens", "nope"]],
     ids=" ".join,
 )
-def test_words_that_the_command_does_not_have_are_usage_errors(words, jaxexport):
+def test_unknown_words_are_usage_errors(words, jaxexport):
     ended = jaxexport(*words)
     assert_bad_input(ended, f"`jaxexport{' matrix' * ('matrix' in words)}", "--help` shows the ")
 
@@ -159,16 +159,18 @@ def test_words_that_the_command_does_not_have_are_usage_errors(words, jaxexport)
     ],
     ids=" ".join,
 )
-def test_bad_input_has_one_prefix_whichever_the_command(words, jaxexport, project):
+def test_bad_input_of_every_command_has_one_prefix(words, jaxexport, project):
     assert_bad_input(jaxexport(*words))
 
 
-@pytest.mark.parametrize("words", [["inspect", "no-file"], ["nope"]], ids=" ".join)  # the quick way in, and the other
-def test_bad_input_of_a_real_process_is_one_line_too(words, project):
+@pytest.mark.parametrize(
+    "words", [["inspect", "no-file"], ["nope"]], ids=" ".join
+)  # inspect has an entry point of its own
+def test_bad_input_of_a_real_process_is_one_line(words, project):
     assert_bad_input(process(*words, cwd=project), words[-1])
 
 
-def test_nox_says_of_an_unusable_policy_with_the_prefix_and_lists_its_sessions(tmp_path):
+def test_nox_reports_a_wrong_policy_and_lists_sessions(tmp_path):
     (tmp_path / "export_compat.yaml").write_text("golden: typo")
     (tmp_path / "noxfile.py").write_text("from pytest_jaxexport.nox_sessions import register\nregister()\n")
     command = [sys.executable, "-m", "nox", "--list"]
@@ -179,11 +181,11 @@ def test_nox_says_of_an_unusable_policy_with_the_prefix_and_lists_its_sessions(t
     assert "* compat_matrix ->" in done.stdout
 
 
-def test_the_plugins_errors_have_it_without_loading_the_core():
+def test_an_error_of_the_plugin_has_the_same_prefix():
     assert str(usage_error("wrong")) == f"{PREFIX}wrong"
 
 
-# --- what it shows ----------------------------------------------------------------------------------------------------
+# --- commands that show -----------------------------------------------------------------------------------------------
 
 
 def test_help_lists_every_command_without_jax_and_numpy():
@@ -215,7 +217,7 @@ def test_releases_are_listed_by_build_date_with_their_windows(jaxexport):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["releases", "list"], "No jaxlib release is known on 2020-01-01"),
         (["forecast"], "No jaxlib release is known on 2020-01-01"),
@@ -224,8 +226,8 @@ def test_releases_are_listed_by_build_date_with_their_windows(jaxexport):
         (["matrix"], "none was written by a jaxlib built on or before 2020-01-01"),
     ],
 )
-def test_a_day_before_the_first_release_is_bad_input(jaxexport, project, words, said):
-    assert_bad_input(jaxexport(*words, "--as-of", "2020-01-01"), said, "Choose a later --as-of")
+def test_a_day_before_the_first_release_is_bad_input(jaxexport, project, words, message):
+    assert_bad_input(jaxexport(*words, "--as-of", "2020-01-01"), message, "Choose a later --as-of")
 
 
 def test_goldens_are_listed_and_verified(jaxexport, project):
@@ -238,7 +240,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as it was written\n", "")
 
 
-def test_a_golden_that_is_not_read_whole_is_not_verified(jaxexport, project):
+def test_a_golden_with_an_unread_part_is_bad_input(jaxexport, project):
     everywhere = Options(platforms=("cpu", "cuda", "tpu"))
     tanh = (ARTIFACTS / NEWEST / "platforms.jaxexport").read_bytes().replace(b"tanh_v2\0", b"tanh_v9\0")
     write_golden(
@@ -250,7 +252,7 @@ def test_a_golden_that_is_not_read_whole_is_not_verified(jaxexport, project):
 
 
 @pytest.mark.parametrize(
-    ("stray", "said"),
+    ("stray", "message"),
     [
         ("t.test_f[a]/0.9.2-cpu/notes.txt", "not one of the files of t.test_f[a]/0.9.2-cpu"),
         ("t.test_f[a]/0.9.2-cpu/__pycache__/m.pyc", "t.test_f[a]/0.9.2-cpu: bytecode, which can be deleted"),
@@ -260,18 +262,18 @@ def test_a_golden_that_is_not_read_whole_is_not_verified(jaxexport, project):
         ("t.test_f[a]/.old-0.9.2-cpu/golden.yaml", "the golden that a killed update was replacing"),
     ],
 )
-def test_what_belongs_to_no_golden_is_found(jaxexport, project, stray, said):
+def test_files_that_belong_to_no_golden_are_reported(jaxexport, project, stray, message):
     path = project / "golden" / stray
     path.parent.mkdir(exist_ok=True)
     path.write_text("")
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert message in ended.err
     advice = "belong to no golden: delete them, or move them elsewhere. 2 goldens, every file as it was written."
     assert advice in ended.err
 
 
-def test_an_empty_case_is_listed_files_beside_cases_are_not(jaxexport, project):
+def test_verify_reports_an_empty_case_but_no_readme(jaxexport, project):
     for name in ("README.md", ".gitattributes"):
         (project / "golden" / name).write_text("")
     assert jaxexport("goldens", "verify").code == 0
@@ -283,15 +285,15 @@ def test_a_pin_without_a_golden_is_reported_and_deletes_nothing(jaxexport, proje
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
-    said = "retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
+    message = "retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run")
-    assert (dry.code, dry.err.strip()) == (0, f"warning: {said}")
+    assert (dry.code, dry.err.strip()) == (0, f"warning: {message}")
     done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--yes")
-    assert_bad_input(done, said)
+    assert_bad_input(done, message)
     assert jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run").out == dry.out
 
 
-def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project):
+def test_prune_deletes_only_goldens_and_only_if_confirmed(jaxexport, project):
     (project / "golden" / "t.test_f[a]" / "notes.txt").write_text("mine")
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
@@ -319,7 +321,7 @@ def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project)
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_on_a_terminal_it_is_asked_before_goldens_are_pruned(jaxexport, project, monkeypatch, answer):
+def test_prune_on_a_terminal_asks_first(jaxexport, project, monkeypatch, answer):
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))
     terminal = StringIO()
     terminal.isatty = lambda: True
@@ -333,7 +335,7 @@ def test_on_a_terminal_it_is_asked_before_goldens_are_pruned(jaxexport, project,
 
 
 @pytest.mark.parametrize("words", [("--dry-run",), ("--yes",)], ids=["dry", "delete"])
-def test_nothing_is_pruned_where_a_golden_is_damaged(jaxexport, project, words):
+def test_prune_deletes_nothing_if_a_golden_is_damaged(jaxexport, project, words):
     (project / "golden" / "t.test_f[a]" / "0.12.0.1-cpu" / "inputs.npz").write_bytes(b"damaged")
     ended = jaxexport("goldens", "prune", "--as-of", "2027-04-01", *words)
     assert_bad_input(ended, "inputs.npz: damaged")
@@ -365,12 +367,12 @@ def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
 
 
 def test_a_plan_as_json_follows_its_schema(jaxexport, project):
-    told = json.loads(jaxexport("matrix", "--dry-run", "--readers", "0.9.2,0.12.0.1", "--json").out)
-    jsonschema.validate(told, schema("plan"))
-    assert (told["planned"], len(told["cells"])) == (4, 4)
+    plan = json.loads(jaxexport("matrix", "--dry-run", "--readers", "0.9.2,0.12.0.1", "--json").out)
+    jsonschema.validate(plan, schema("plan"))
+    assert (plan["planned"], len(plan["cells"])) == (4, 4)
 
 
-def test_jobs_for_github_take_what_the_plan_was_asked_for(jaxexport, project):
+def test_jobs_for_github_have_the_options_of_the_plan(jaxexport, project):
     words = ["--readers", "0.9.2,0.12.0.1", "--touching", "0.12.0.1", "--cases", "t.test_f[a]", "--goldens", "golden"]
     jobs = json.loads(jaxexport("matrix", "--dry-run", *words, "--as-of", "2026-11-21", "--format", "github").out)
     (first, second) = jobs["include"]
@@ -387,7 +389,7 @@ def test_jobs_for_github_run_only_promised_cells_where_asked(jaxexport, project)
     assert all("--only promised" in job["options"] for job in jobs)
 
 
-def test_jobs_for_github_have_a_day_though_none_was_given(jaxexport, project):
+def test_jobs_for_github_name_today_by_default(jaxexport, project):
     before = datetime.datetime.now(tz=datetime.UTC).date()
     (job,) = json.loads(jaxexport("matrix", "--dry-run", "--readers", "0.12.0.1", "--format", "github").out)["include"]
     days = before, datetime.datetime.now(tz=datetime.UTC).date()
@@ -395,7 +397,7 @@ def test_jobs_for_github_have_a_day_though_none_was_given(jaxexport, project):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--readers", "0.11.1-jax0.12.0.1"], ["jax 0.12.0.1 needs jaxlib 0.11.2 or newer"]),
         (["--readers", "nowhere/jaxlib-0.13.0-cp312-cp312-any.whl"], ["expected a wheel file, found no such file"]),
@@ -405,11 +407,11 @@ def test_jobs_for_github_have_a_day_though_none_was_given(jaxexport, project):
     ids=lambda value: value[0] if value[0].startswith("--") else "",
 )
 @pytest.mark.parametrize("command", [("matrix", "--dry-run"), ("matrix",)], ids=" ".join)
-def test_readers_that_cannot_be_had_are_bad_input(command, words, said, jaxexport, project):
-    assert_bad_input(jaxexport(*command, *words), *said)
+def test_unavailable_readers_are_bad_input(command, words, message, jaxexport, project):
+    assert_bad_input(jaxexport(*command, *words), *message)
 
 
-def test_another_plan_is_not_resumed(jaxexport, project):
+def test_a_run_with_another_plan_is_not_resumed(jaxexport, project):
     record = PlanRecord("0", "2026-11-20", {}, {}, "", 1, "", {}, "", {}, {})
     with Journal(project / ".jaxexport", record) as journal:
         journal.append(b"{}")
@@ -427,7 +429,7 @@ def test_a_golden_for_other_platforms_is_listed_with_them(jaxexport, project):
     assert dump_manifest(store.generations("t.tpu")[0].manifest).startswith(b"format: 1")
 
 
-def test_an_interrupted_command_is_not_a_broken_promise(jaxexport, monkeypatch):
+def test_an_interrupted_command_ends_with_code_130(jaxexport, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

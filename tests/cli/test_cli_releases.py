@@ -1,4 +1,4 @@
-"""The command `jaxexport` in real releases: a run ends with its judgement."""
+"""The command `jaxexport matrix` in real releases: the judgement and the exit code of a run."""
 
 from pathlib import Path
 

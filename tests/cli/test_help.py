@@ -1,4 +1,4 @@
-"""--help: commands in groups and whole sentences, an example and a page of the docs for each, and shell completion."""
+"""The texts of --help, with an example and a page of the docs for each command, and shell completion."""
 
 import os
 import re
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def commands(group: click.Group = root, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], click.Command]:
-    """All commands by the words that name them."""
+    """Return all commands by the words that name them."""
     found: dict[tuple[str, ...], click.Command] = {}
     for name, command in group.commands.items():
         found[*path, name] = command
@@ -73,7 +73,7 @@ def test_examples_are_commands_that_exist(example):
 
 
 def completed(typed: str, folder: Path = ROOT) -> list[str]:
-    """What a shell is told of what was typed after `jaxexport`."""
+    """Return the completions that a shell gets for the words after `jaxexport`."""
     line = f"jaxexport {typed}"
     variables = {"_JAXEXPORT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     program = "import sys; sys.argv[:] = ['jaxexport']; from export_core.cli.entry import main; main()"
@@ -132,7 +132,7 @@ def test_an_option_is_plural_only_where_several_can_be_chosen():
                 assert not several, f"{words}: several {name} can be chosen"
 
 
-def test_every_command_accepts_both_numbers_of_an_option():
+def test_every_command_accepts_singular_and_plural_options():
     tried = set()
     for words, command in COMMANDS.items():
         for option in command.params:
@@ -148,12 +148,12 @@ def test_every_command_accepts_both_numbers_of_an_option():
     assert tried == {*ONE_OF_SEVERAL.values()}
 
 
-def test_both_numbers_of_an_option_add_up(jaxexport):
+def test_singular_and_plural_options_are_combined(jaxexport):
     command = COMMANDS["matrix",]
     values = command.make_context("matrix", ["--cases", "a", "--case", "b", "--reader=0.9.2"]).params
     assert (values["cases"], values["readers"]) == (("a", "b"), "0.9.2")
     assert "--case " not in help_of(jaxexport, ("matrix",))
 
 
-def test_the_short_option_of_the_version(jaxexport):
+def test_the_short_version_option_prints_the_version(jaxexport):
     assert jaxexport("-V", code=0).out == jaxexport("--version", code=0).out

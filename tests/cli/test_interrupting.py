@@ -1,4 +1,4 @@
-"""An interrupted run leaves whole results, no process and no folder behind, says how to continue, and does."""
+"""An interrupted run leaves whole results, and neither a process nor a folder; it can be continued."""
 
 import json
 import os
@@ -29,9 +29,9 @@ def command_of(pid: int) -> bytes:
 
 
 class Run:
-    """A matrix as a process, with a mark in the environment of all that it starts, and one folder for its scratch.
+    """A matrix in a process, with a mark in the environment of each process that it starts, and a scratch folder.
 
-    The mark has the name of a locale, which cells get.
+    The mark has the name of a locale, since cells inherit only such variables.
     """
 
     def __init__(self, small: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
@@ -61,7 +61,7 @@ class Run:
         return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
 
     def processes(self) -> list[int]:
-        """Every process that this run has started and that still lives."""
+        """Return the processes that this run has started and that still live."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -72,7 +72,7 @@ class Run:
         return [pid for pid in found if pid != self.process.pid]
 
     def workers(self) -> list[int]:
-        """The processes that run the Python of a reader's environment; others only look for an interpreter."""
+        """Return the processes that run the Python of a reader's environment; others only look for an interpreter."""
         return [pid for pid in self.processes() if b"/environments/" in command_of(pid)]
 
     def ended(self) -> tuple[int, str]:
@@ -82,18 +82,18 @@ class Run:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 def test_an_interrupted_run_leaves_nothing_behind_and_resumes(small, tmp_path, number, code):
-    limit = ("--timeout", "600")  # longer than `ended` waits: the run does not wait for the time of its cell
+    limit = ("--timeout", "600")  # longer than `ended` waits, so that no cell ends by its timeout
     run = Run(small, tmp_path, *limit)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
     assert run.processes()
     run.process.send_signal(number)
-    ended, said = run.ended()
-    assert ended == code, said
-    assert "Traceback" not in said
-    assert "stopping the running cells; press Ctrl-C again to quit at once" in said
-    kept = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
-    assert kept in said
-    assert "1 are left: the same command with --resume continues. Nothing was judged." in said
+    ended, printed = run.ended()
+    assert ended == code, printed
+    assert "Traceback" not in printed
+    assert "stopping the running cells; press Ctrl-C again to quit at once" in printed
+    summary = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
+    assert summary in printed
+    assert "1 are left: the same command with --resume continues. Nothing was judged." in printed
     assert run.processes() == []
     assert list(run.scratch.iterdir()) == []
     assert not (run.results / "summary.json").exists()
@@ -102,13 +102,13 @@ def test_an_interrupted_run_leaves_nothing_behind_and_resumes(small, tmp_path, n
     again = Run(small, tmp_path, *limit, "--resume")
     wait_for(again.workers, "a worker for the cell that is left")
     os.kill(another_thread_of(again.process.pid), signal.SIGINT)  # the system may choose any thread
-    ended, said = again.ended()
+    ended, printed = again.ended()
     assert ended == 130
-    assert f"{PLANNED - 1} of {PLANNED} cells already have a result" in said
-    assert kept in said
+    assert f"{PLANNED - 1} of {PLANNED} cells already have a result" in printed
+    assert summary in printed
 
 
-def test_the_second_ctrl_c_ends_at_once_and_the_workers_too(small, tmp_path):
+def test_a_second_ctrl_c_ends_the_run_and_its_workers(small, tmp_path):
     run = Run(small, tmp_path)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
     (worker,) = [pid for pid in run.processes() if parent_of(pid) == run.process.pid]
@@ -127,7 +127,7 @@ def test_the_second_ctrl_c_ends_at_once_and_the_workers_too(small, tmp_path):
 
 
 def another_thread_of(pid: int) -> int:
-    """A thread of a process that is not its main one: Linux delivers a signal to the thread that it is sent to."""
+    """Return a thread of a process other than its main one: Linux delivers a signal to the thread it is sent to."""
     return next(thread for folder in Path(f"/proc/{pid}/task").iterdir() if (thread := int(folder.name)) != pid)
 
 
@@ -147,18 +147,18 @@ def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(small, tmp_path
     )
     os.kill(installing, signal.SIGSTOP)  # else it may be done before anybody is interrupted
     run.process.send_signal(signal.SIGINT)
-    code, said = run.ended()
+    code, printed = run.ended()
     left = run.processes()
     for pid in left:
         os.kill(pid, signal.SIGKILL)
-    assert code == 130, said
-    assert f"Interrupted: 0 of {PLANNED} cells have a result" in said
+    assert code == 130, printed
+    assert f"Interrupted: 0 of {PLANNED} cells have a result" in printed
     assert left == []
     assert [path for path in (home / "environments").iterdir() if path.is_dir()] == []
 
 
 @pytest.mark.parametrize("where", ["a full disk", "a pipe that nobody reads"])
-def test_a_run_that_cannot_print_has_its_results_and_exit_code(small, tmp_path, where):
+def test_a_run_that_cannot_print_still_stores_results(small, tmp_path, where):
     ours, theirs = os.pipe()
     os.close(ours)
     output = os.open("/dev/full", os.O_WRONLY) if where == "a full disk" else theirs
@@ -175,7 +175,7 @@ def test_an_answer_that_cannot_be_written_is_an_error(small, tmp_path, words):
     command = [sys.executable, "-m", "export_core", *words.split()]
     if words == "report":
         run = Run(small, tmp_path, "--timeout", "10")
-        run.ended()  # which closes its pipe
+        run.ended()  # reads its output to the end
         command.append(str(run.results))
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, cwd=small, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -187,45 +187,45 @@ def test_an_answer_that_cannot_be_written_is_an_error(small, tmp_path, words):
 
 
 def on_a_terminal(small: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
-    """A run on a real terminal, 100 columns wide, and what was written to it. Ctrl-C after the third result."""
+    """Start a run on a real terminal of 100 columns, interrupt it after three results, and return both."""
     ours, theirs = pty.openpty()
     run = Run(small, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
     os.close(theirs)
-    said = b""
+    printed = b""
     stopped = False
     for part in written_to(ours):
-        said += part
-        if not stopped and len(run.results_so_far()) == PLANNED - 1 and b"3/4" in said:
+        printed += part
+        if not stopped and len(run.results_so_far()) == PLANNED - 1 and b"3/4" in printed:
             stopped = True
             run.process.send_signal(signal.SIGINT)
     os.close(ours)
     run.process.wait(timeout=60)
-    return run, said.decode()
+    return run, printed.decode()
 
 
-def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(small, tmp_path):
-    run, said = on_a_terminal(small, tmp_path)
+def test_a_terminal_shows_progress_and_regains_its_cursor(small, tmp_path):
+    run, printed = on_a_terminal(small, tmp_path)
     assert run.process.returncode == 130
-    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed)
     assert re.search(r"environments 0/1 · promised: 0 of 4 ", plain)
     assert re.search(r"promised: 3 of 4 +\S+ +3/4 +0:00:\d\d", plain), plain
     assert plain.count("\r") > 3, "one line that is written over"
     assert (
         max(len(line) for line in re.split(r"[\r\n]+", plain) if line.startswith(("environments", "promised"))) <= 100
     )
-    assert said.rindex("\x1b[?25h") > said.rindex("\x1b[?25l"), "the cursor is shown again"
+    assert printed.rindex("\x1b[?25h") > printed.rindex("\x1b[?25l"), "the cursor is shown again"
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
 def test_a_log_has_plain_lines_and_quiet_only_the_report(small, tmp_path):
-    code, said = Run(small, tmp_path, "--timeout", "6").ended()
-    assert code == 1, said
-    assert "\x1b" not in said
-    assert "environment of jaxlib 0.12.0.1 is ready" in said
-    assert "broken: hangs/" in said
+    code, printed = Run(small, tmp_path, "--timeout", "6").ended()
+    assert code == 1, printed
+    assert "\x1b" not in printed
+    assert "environment of jaxlib 0.12.0.1 is ready" in printed
+    assert "broken: hangs/" in printed
     state = r"promised: 4 of 4, 1 cause · environments 1/1 · so far 1 broken"
     progress = rf"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · {state}"
-    assert re.search(progress, said), said
+    assert re.search(progress, printed), printed
     code, quiet = Run(small, tmp_path, "--timeout", "3", "--quiet").ended()
     assert code == 1
     assert "is ready" not in quiet

@@ -1,4 +1,4 @@
-"""Commands and options that do not exist: what is typed first is answered with the one that does it, else by click."""
+"""Commands and options that do not exist: likely guesses get our suggestion, and others that of click."""
 
 import shlex
 
@@ -11,7 +11,7 @@ from export_core.cli.help import _COMMANDS
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "answer"),
     [
         ("plan", "No such command: plan. `jaxexport matrix --dry-run` does that."),
         ("merge a b", "`jaxexport judge DIR DIR` does that."),
@@ -32,8 +32,8 @@ from export_core.cli.help import _COMMANDS
         ("environments --clean", "Did you mean `jaxexport environments clean`?"),
     ],
 )
-def test_an_unknown_word_is_answered_with_what_is_meant(typed, said, jaxexport):
-    assert_bad_input(jaxexport(*shlex.split(typed)), said)
+def test_an_unknown_word_gets_a_suggestion(typed, answer, jaxexport):
+    assert_bad_input(jaxexport(*shlex.split(typed)), answer)
 
 
 @pytest.mark.parametrize("typed", ["nothing", "goldens nothing"])
@@ -64,7 +64,7 @@ def test_no_existing_command_has_a_suggestion():
         assert last not in command.commands
 
 
-def test_jaxexport_alone_says_what_comes_first(jaxexport):
+def test_jaxexport_alone_prints_the_first_steps(jaxexport):
     for words in ((), ("--help",)):
         ended = jaxexport(*words)
         lines = [line.strip() for line in f"{ended.out}{ended.err}".partition("First:\n")[2].splitlines()]

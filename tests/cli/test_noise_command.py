@@ -29,7 +29,7 @@ def project(cwd) -> Path:
 
 
 def store_without_noise(project: Path, source: str, by: str = WRITERS[0], **changes: object) -> str:
-    """Store one of this project's goldens without its noise. Its id."""
+    """Store one of this project's goldens without its noise, and return its id."""
     (golden,) = (golden for golden in GoldenStore(GOLDENS).generations(source) if golden.manifest.writer.id == by)
     content = golden.files()
     content.pop(NOISE, None)
@@ -48,7 +48,7 @@ def contents(project: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.matrix
-def test_goldens_gain_their_noise(jaxexport, project):
+def test_verify_noise_adds_missing_noise_to_goldens(jaxexport, project):
     before = contents(project)
     ended = jaxexport("goldens", "verify", "--noise")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "noise of 3 of 3 goldens measured"), ended
@@ -75,7 +75,7 @@ def test_goldens_gain_their_noise(jaxexport, project):
 
 
 @pytest.mark.matrix
-def test_a_golden_for_cuda_only_is_named_and_left(jaxexport, project, monkeypatch):
+def test_a_golden_for_cuda_alone_gets_no_noise(jaxexport, project, monkeypatch):
     # The artifact is that of a golden for cpu.
     monkeypatch.setattr("export_core.goldens.verify.check_bytes", lambda *_: None)
     options = stored(project)[f"{MLP}/0.9.2-cpu"].manifest.options
@@ -91,7 +91,7 @@ def test_a_golden_for_cuda_only_is_named_and_left(jaxexport, project, monkeypatc
 
 
 @pytest.mark.matrix
-def test_where_its_writer_is_missing_a_later_release_measures(jaxexport, project):
+def test_a_later_release_measures_for_a_missing_writer(jaxexport, project):
     # Built between 0.9.2 and 0.10.0, and on no index.
     release = "{built: 2026-04-10, python: ['3.11', '3.12', '3.13']}"
     (project / "export_compat.yaml").write_text(f"releases: {{jaxlib: {{0.9.2.7: {release}}}}}\n")

@@ -1,4 +1,4 @@
-"""The commands `jaxexport report` and `jaxexport judge --baseline`: what they write where, and with which exit code."""
+"""The commands `jaxexport report` and `jaxexport judge --baseline`: their files, output and exit codes."""
 
 import json
 import os
@@ -30,14 +30,14 @@ CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, mes
 
 @pytest.fixture
 def command(cwd) -> Callable[..., Ended]:
-    """Runs the command in a folder with a broken run in `new`, and one that was kept in `old`."""
+    """The command in a folder with a run in `new` that broke a promise, and one in `old` that kept it."""
     finished(cwd / "new", result(case="t.a"), CRASH)
     finished(cwd / "old", result(case="t.a"), result(case="t.b"))
     return lambda *words: CliRunner().invoke(jaxexport, words)
 
 
 def refused(ended: Ended) -> str:
-    """What is said of bad input, of which the entry point makes exit code 2, and of results that are lost: 3."""
+    """Return the message of the error, whose exit code is 3 for incomplete results, and else 2."""
     assert isinstance(ended.exception, ExportCompatError), ended.output
     assert ended.exception.exit_code == (3 if isinstance(ended.exception, IncompleteResults) else 2)
     return str(ended.exception)
@@ -89,7 +89,7 @@ def test_one_format_may_go_to_standard_output(command):
     assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
 
 
-def test_judge_ends_with_the_report_that_says_the_same(command):
+def test_judge_prints_the_command_of_the_same_report(command):
     Path("other.yaml").write_text("windows: {backward: 1, forward: 1}\n")
     judged = command("judge", "new", "--policy", "other.yaml", "--as-of", "2026-11-20").stdout
     advice = "jaxexport report new --policy other.yaml --as-of 2026-11-20 --html report.html"
@@ -103,11 +103,11 @@ def test_judge_ends_with_the_report_that_says_the_same(command):
     assert [f"policy {other}" in head for head in heads] == [True, False], "the head names the policy that judged"
 
 
-def test_judge_recommends_no_policy_where_the_run_has_the_same(command):
+def test_judge_omits_a_policy_equal_to_that_of_the_run(command):
     assert "jaxexport report new --html report.html" in command("judge", "new").stdout
 
 
-def test_a_report_that_cannot_be_written_leaves_what_was_there(command):
+def test_an_unwritable_report_leaves_files_unchanged(command):
     Path("out").write_text("before")
     assert "out/r.html: cannot write there" in refused(command("report", "new", "--html", "out/r.html"))
     assert Path("out").read_text() == "before"
@@ -126,7 +126,7 @@ def test_a_broken_run_whose_report_fails_ends_with_its_own_exit_code(command, mo
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--html", "x", "--svg", "x"), "expected another file for each format"),
         (("--junit", "x", "--markdown", "./x"), "expected another file for each format"),
@@ -134,9 +134,9 @@ def test_a_broken_run_whose_report_fails_ends_with_its_own_exit_code(command, mo
         (("--annotations", "--sarif", "-"), "only one format can be written to it"),
     ],
 )
-def test_one_place_is_not_written_to_twice(command, words, said):
+def test_two_formats_in_one_file_are_refused(command, words, message):
     ended = command("report", "new", *words)
-    assert (ended.exit_code, said in ended.stderr, Path("x").exists()) == (2, True, False)
+    assert (ended.exit_code, message in ended.stderr, Path("x").exists()) == (2, True, False)
 
 
 def test_a_pipe_is_written_to_and_not_replaced(command):
@@ -151,7 +151,7 @@ def test_a_pipe_is_written_to_and_not_replaced(command):
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda new: (new / "summary.json").unlink(), "not finished: `jaxexport matrix --resume` continues it"),
         (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
@@ -159,13 +159,13 @@ def test_a_pipe_is_written_to_and_not_replaced(command):
         (lambda new: (new / "results.jsonl").write_bytes(b"no\n"), "results.jsonl:1: not a result"),
     ],
 )
-def test_what_is_no_finished_run_is_not_reported(damage, said, command):
+def test_an_unfinished_or_damaged_run_is_not_reported(damage, message, command):
     damage(Path("new"))
-    assert said in refused(command("report", "new", "--html", "r.html"))
+    assert message in refused(command("report", "new", "--html", "r.html"))
     assert not Path("r.html").exists()
 
 
-def test_a_baseline_adds_differences_and_not_another_exit_code(command):
+def test_a_baseline_does_not_change_the_exit_code(command):
     ended = command("judge", "new", "--baseline", "old")
     assert ended.exit_code == 1
     assert "REGRESSED  t.b, written by" in ended.stdout
@@ -184,7 +184,7 @@ def test_a_regression_outside_the_window_breaks_no_promise(command):
     assert (ended.exit_code, "REGRESSED" in ended.stdout) == (0, True)
 
 
-def test_a_comparison_as_json_is_all_there_is_on_standard_output(command):
+def test_a_comparison_as_json_is_the_only_output(command):
     ended = command("judge", "new", "--baseline", "old", "--json")
     assert ended.exit_code == 1
     assert json.loads(ended.stdout)["counts"]["regressed"] == 1
@@ -193,7 +193,7 @@ def test_a_comparison_as_json_is_all_there_is_on_standard_output(command):
 
 
 @pytest.mark.parametrize("old", ["nowhere", "new", "empty"])
-def test_a_baseline_that_says_nothing_is_bad_input(old, command):
+def test_an_unusable_baseline_is_bad_input(old, command):
     finished(Path("empty"), planned=0)
     assert "expected" in refused(command("judge", "old" if old == "empty" else "new", "--baseline", old))
 
@@ -235,7 +235,7 @@ def test_a_run_writes_its_report_and_ends_with_its_own_exit_code(command, monkey
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--dry-run", "--html", "x"], "--html reports a run: it cannot be combined with --dry-run."),
         (["--json"], "--json prints the plan: it needs --dry-run."),
@@ -243,6 +243,6 @@ def test_a_run_writes_its_report_and_ends_with_its_own_exit_code(command, monkey
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_nothing_runs_for_options_that_exclude_each_other(command, words, said):
+def test_options_that_exclude_each_other_run_nothing(command, words, message):
     ended = command("matrix", *words)
-    assert (ended.exit_code, said in ended.stderr) == (2, True)
+    assert (ended.exit_code, message in ended.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""What a command that takes long shows while it does: lines, and in a log another one where it is silent."""
+"""The progress of a long command: a line for each step, and in a log more lines while a step takes long."""
 
 import io
 import time
@@ -14,7 +14,7 @@ from export_core.cli.steps import Steps
 
 @pytest.fixture
 def shown(monkeypatch) -> io.StringIO:
-    """What is shown on stderr, which is a log, of steps that break the silence at once."""
+    """The text of stderr, which is a log here, with steps that print that they still run at once."""
     text = io.StringIO()
     monkeypatch.setattr(steps_module, "console", lambda **_: Console(file=text, width=200))
     monkeypatch.setattr(steps_module, "SILENCE_SECONDS", 0.0)
@@ -22,11 +22,11 @@ def shown(monkeypatch) -> io.StringIO:
     return text
 
 
-def wait_for(text: io.StringIO, said: str) -> None:
+def wait_for(text: io.StringIO, expected: str) -> None:
     end = time.monotonic() + 10
-    while said not in text.getvalue() and time.monotonic() < end:
+    while expected not in text.getvalue() and time.monotonic() < end:
         time.sleep(0.01)
-    assert said in text.getvalue()
+    assert expected in text.getvalue()
 
 
 def test_a_log_is_not_silent_while_a_step_runs(shown):
@@ -47,7 +47,7 @@ def test_quiet_shows_nothing(shown):
     assert shown.getvalue() == ""
 
 
-def test_others_may_print_between_items(shown):
+def test_steps_print_nothing_between_items(shown):
     steps = Steps()
 
     def items():
@@ -80,7 +80,7 @@ def test_a_terminal_has_a_moving_line_and_stdout_stays_free(monkeypatch, capsys)
 
 
 def test_a_verification_of_many_goldens_is_not_silent(shown, monkeypatch, tmp_path):
-    """Neither while their files are read, nor while their noise is."""
+    """It prints both while files are read and while noise is checked."""
 
     def slow(*_: object) -> list[object]:
         shown.truncate(shown.seek(0))

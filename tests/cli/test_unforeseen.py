@@ -1,4 +1,4 @@
-"""Unexpected failures are never taken for an answer: errors, a closed pipe, names that are not UTF-8."""
+"""Unexpected failures have exit codes that no answer has: errors, a closed pipe, names that are not UTF-8."""
 
 import contextlib
 import errno
@@ -34,7 +34,7 @@ NAME = os.fsdecode(b"m\xffd.jaxexport")  # The name of a file that is not UTF-8.
 
 
 def words_of(command: click.Command, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of each command below this one."""
+    """Yield the words of each command below this one."""
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
             yield from words_of(inner, (*before, name))
@@ -47,7 +47,7 @@ COMMANDS = list(words_of(app.jaxexport))
 
 @pytest.fixture
 def ends(jaxexport, monkeypatch):
-    """A command in which reading its words raises this error."""
+    """A function that runs a command whose parser raises the given error."""
 
     def run(words, error: Exception):
         def fails(self: click.Command, *_: object) -> None:
@@ -62,7 +62,7 @@ def ends(jaxexport, monkeypatch):
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_name_that_no_file_can_have_is_bad_input_everywhere(ends, words):
+def test_an_impossible_file_name_is_bad_input(ends, words):
     ended = ends(words, OSError(errno.ENAMETOOLONG, "File name too long", "a" * 5000))
     assert (ended.code, "expected a path that a file can have" in ended.err, len(ended.err) < 300) == (2, True, True)
 
@@ -82,7 +82,7 @@ def test_an_unforeseen_error_has_an_exit_code_of_its_own(ends, words):
     assert "\x1b" not in ended.err
 
 
-def test_an_unforeseen_error_of_a_quick_inspect_has_it_too(monkeypatch, capsys):
+def test_an_unforeseen_error_of_inspect_ends_with_70(monkeypatch, capsys):
     def fails(*_: object, **__: object) -> str:
         raise RecursionError("deep")
 
@@ -94,7 +94,7 @@ def test_an_unforeseen_error_of_a_quick_inspect_has_it_too(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words", [("inspect",), ("inspect", "--json"), ("audit", "--policy", "export_compat.yaml")])
-def test_a_closed_pipe_ends_with_no_exit_code_of_an_answer(tmp_path, words):
+def test_a_closed_pipe_ends_with_code_141(tmp_path, words):
     (tmp_path / "export_compat.yaml").write_text("goldens: golden\n")
     ours, theirs = os.pipe()
     os.close(ours)
@@ -114,7 +114,7 @@ def unnamed(cwd) -> Path:
 
 
 GOLDENS = ("--goldens", os.fsdecode(b"g\xff"))
-SAYS = {
+EXIT_CODES = {
     ("inspect", NAME, "--json"): 0,
     ("inspect", NAME, NAME, "--json"): 0,
     ("inspect", ".", "--json"): 0,
@@ -134,10 +134,10 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("words", SAYS, ids=lambda words: ascii(" ".join(words)))
-def test_a_name_that_is_not_utf8_is_like_any_other(jaxexport, unnamed, words):
+@pytest.mark.parametrize("words", EXIT_CODES, ids=lambda words: ascii(" ".join(words)))
+def test_every_command_takes_a_name_that_is_not_utf8(jaxexport, unnamed, words):
     ended = jaxexport(*words)
-    assert (ended.code, ended.err.replace("left out", "")) == (SAYS[words], ended.err.replace("left out", ""))
+    assert (ended.code, ended.err.replace("left out", "")) == (EXIT_CODES[words], ended.err.replace("left out", ""))
     assert "Traceback" not in ended.err
     if "--json" in words:
         lines = ended.out.splitlines() if words[1:2] == (".",) or words[1:3] == (NAME, NAME) else [ended.out]
@@ -165,18 +165,18 @@ def test_results_and_cache_keys_take_names_that_are_not_utf8():
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 
 
-def test_an_outcome_that_cannot_be_stored_costs_only_the_cache(tmp_path):
+def test_an_unstorable_outcome_stops_only_the_cache(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
-    said: list[str] = []
-    with contextlib.closing(OutcomeCache(tmp_path, said.append)) as cache:
+    warnings: list[str] = []
+    with contextlib.closing(OutcomeCache(tmp_path, warnings.append)) as cache:
         cache.put("name", new_result(cell, Stage.READ, Verdict.ERROR, NAME))
-    assert "outcomes are not cached" in said[0]
+    assert "outcomes are not cached" in warnings[0]
     data = b"\xc1 no row of ours"
     with sqlite3.connect(tmp_path / FILE) as file:
         row = ("broken", hashlib.sha256(b"broken" + data).digest()[:8] + data, 10**6)
         file.execute("INSERT INTO cached_outcomes VALUES (?, ?, ?)", row)
     file.close()
-    with contextlib.closing(OutcomeCache(tmp_path, said.append)) as cache:
+    with contextlib.closing(OutcomeCache(tmp_path, warnings.append)) as cache:
         assert cache.get(["broken"]) == {}
-    assert len(said) == 1
+    assert len(warnings) == 1

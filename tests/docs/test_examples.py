@@ -1,4 +1,4 @@
-"""The examples: complete and small; tests/ci checks their workflows. `nox -s examples` runs their commands."""
+"""Each example is complete and small. tests/ci checks its workflow, and `nox -s examples` runs its commands."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The part of docs/how-to/store-goldens.md that needs git-lfs is run where that is installed."""
+"""The part of docs/how-to/store-goldens.md that needs git-lfs, run only if git-lfs is installed."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The drawings of the docs are what today's code draws. Screenshots: test_site.py, test_tutorial.py, tests/report."""
+"""The drawings of the docs equal what the code draws now. Screenshots: test_site.py, test_tutorial.py, tests/report."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Every command that README, docs and examples show prints what they show. tools/printed.py has the form."""
+"""Every command in README and docs prints the output that is shown with it. tools/printed.py describes the form."""
 
 import os
 import re
@@ -19,9 +19,9 @@ RUN = [
         page, id=page.path.relative_to(ROOT).as_posix(), marks=[getattr(pytest.mark, page.group)] if page.group else []
     )
     for page in PAGES
-    if page.runs and page.path.parent.name != "tutorial"  # that is run by test_tutorial.py
+    if page.runs and page.path.parent.name != "tutorial"  # test_tutorial.py runs those
 ]
-# Pages with blocks that no test can run, and how many; each block says why.
+# Pages with blocks that no test can run, and how many. A comment at each block gives the reason.
 NOT_RUN: dict[str, int] = {
     "docs/how-to/add-a-runtime.md": 1,
     "docs/how-to/gate-a-release.md": 1,
@@ -46,14 +46,14 @@ def test_commands_print_what_the_page_shows(page, tmp_path, request):
     check(page, folder)
 
 
-def test_what_is_not_run_is_known():
+def test_the_blocks_that_are_not_run_are_listed():
     found = {
         page.path.relative_to(ROOT).as_posix(): sum(bool(block.not_run) for block in page.blocks) for page in PAGES
     }
     assert {name: count for name, count in found.items() if count} == NOT_RUN
 
 
-def test_the_home_page_begins_with_the_example_of_the_readme_which_is_run():
+def test_the_home_page_shows_the_example_of_the_readme():
     readme, home = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/index.md"))
     blocks = [fence[0] for fence in FENCE.finditer(home) if fence["language"] in ("python", "console")]
     assert len(blocks) == 3
@@ -80,7 +80,7 @@ def test_the_project_of_the_guides_is_made_by_its_commands(tmp_path):
     assert made == wanted
 
 
-def test_a_part_of_a_file_of_the_repository_is_in_that_file():
+def test_a_shown_part_of_a_file_is_in_that_file():
     folders = {page: ROOT if page.folder == "repository" else ROOT / page.folder for page in PAGES}
     parts = [(folders[page] / block.title, block.text) for page in PAGES for block in page.blocks if block.title]
     existing = [(path, text) for path, text in parts if path.exists()]
@@ -92,7 +92,7 @@ GUIDES = [page for page in PAGES if page.path.name == "README.md" or page.path.p
 
 
 def test_a_file_is_named_before_it_is_shown():
-    """GitHub and package indexes show no title of a block."""
+    """GitHub and package indexes do not show the title of a block, so the text before it names the file."""
     titles = re.compile(r' title="[^"]+"')
     for page in GUIDES:
         shown = ((match["title"], page.text[: match.start()]) for match in FENCE.finditer(page.text) if match["title"])
@@ -109,7 +109,7 @@ def test_a_command_with_a_prompt_is_in_a_block_that_is_run():
 
 
 @pytest.mark.parametrize(
-    ("said", "printed", "same"),
+    ("page_shows", "printed", "same"),
     [
         ("a\nb\n", "a\nb\n", True),
         ("a\nb\n", "a\nc\n", False),
@@ -123,8 +123,8 @@ def test_a_command_with_a_prompt_is_in_a_block_that_is_run():
         ("a  \n", "a\n\n", True),
     ],
 )
-def test_an_ellipsis_stands_for_lines_or_for_text(said, printed, same):
-    assert matches(said, printed) is same
+def test_an_ellipsis_matches_lines_or_text(page_shows, printed, same):
+    assert matches(page_shows, printed) is same
 
 
 def test_renewed_output_keeps_ellipses():
@@ -147,7 +147,7 @@ $ exit 3
 """
 
 
-def test_a_page_that_shows_something_else_fails(tmp_path):
+def test_a_page_with_wrong_output_fails(tmp_path):
     path = tmp_path / "page.md"
     path.write_text(PAGE.format(shown="one"))
     check(read(path), make("empty", tmp_path / "right"))
@@ -168,7 +168,7 @@ def test_a_page_continues_where_another_ended(tmp_path):
     assert "\n1 in inner\n" in texts[tmp_path / "2.md"]
 
 
-def test_columns_count_from_their_block_on(tmp_path):
+def test_a_terminal_width_applies_from_its_comment_on(tmp_path):
     path = tmp_path / "page.md"
     path.write_text(
         "```console\n$ echo $COLUMNS\n100\n```\n<!-- columns: 80 -->\n```console\n$ echo $COLUMNS\n80\n```\n"

@@ -1,4 +1,4 @@
-"""The reference and the schemas are what the code says, and each file that the house's pages name is there."""
+"""The reference and the schemas match the code, and each file that house.md and CONTRIBUTING.md name exists."""
 
 import functools
 import json
@@ -36,7 +36,7 @@ PACKAGES = ("export_core", "pytest_jaxexport")
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
-def test_a_page_is_what_the_code_says(page):
+def test_a_reference_page_matches_the_code(page):
     text = page.read_text(encoding="utf-8")
     assert text == renewed(text), "run `python -m tools.reference`"
 
@@ -70,7 +70,7 @@ def test_an_option_of_several_commands_is_described_once():
     assert [line for line, times in Counter(lines).items() if times > 1] == []
 
 
-def test_an_older_part_is_replaced():
+def test_a_generated_part_of_a_page_is_renewed():
     text = "by hand\n<!-- from the code: exit codes -->\nold\n<!-- end -->\nby hand\n"
     assert "\nold\n" not in renewed(text)
     assert renewed(text).startswith("by hand\n")
@@ -99,7 +99,7 @@ def test_every_key_of_a_policy_has_an_example():
 def test_every_variable_that_the_code_reads_is_listed():
     found = set(VARIABLES)
     files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    # A worker half reads what the YAML file of its runtime sets, and no user.
+    # The variables of a runtime's worker are set by its YAML file, and by no user.
     for path in (path for path in files if path.parent.name != "runtimes"):
         code = path.read_text(encoding="utf-8")
         found |= set(re.findall(r"environ(?:ment)?(?:\.get\(|\[)[\"']([A-Z][A-Z0-9_]+)", code))
@@ -112,13 +112,13 @@ HOUSE = ROOT / "docs" / "explanation" / "house.md"
 
 
 @pytest.mark.parametrize("page", [HOUSE, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
-def test_each_path_of_the_code_exists(page):
+def test_each_path_that_a_page_names_exists(page):
     names = re.findall(r"`(\w[\w./]+(?:\.py|\.css|\.yaml|\.md|/))`", page.read_text(encoding="utf-8"))
     assert len(names) > 15
     assert [name for name in names if not any((root / name).exists() for root in (ROOT, ROOT / "export_core"))] == []
 
 
-def test_each_room_and_each_feature_is_on_the_map():
+def test_each_folder_and_each_feature_is_in_house_md():
     text = HOUSE.read_text(encoding="utf-8")
     rooms = [path.name for path in (ROOT / "export_core").iterdir() if (path / "__init__.py").exists()]
     assert [room for room in rooms if not re.search(rf"^ {{4}}.*\b{room}/", text, re.MULTILINE)] == []
@@ -132,7 +132,7 @@ RESULT = json.loads(msgspec.json.encode(result()))
 
 
 def plain(value: object) -> object:
-    """As JSON has it: dates are text."""
+    """Return a value as JSON has it, with dates as text."""
     return json.loads(json.dumps(value, default=str))
 
 
@@ -163,7 +163,7 @@ def test_the_schema_that_the_package_prints_is_the_committed_one():
     assert policy_schema_file() == (ROOT / "schema" / "policy.schema.json").read_bytes()
 
 
-def test_there_is_no_schema_that_nothing_writes():
+def test_every_schema_file_is_generated():
     written_files = {path.name for path in (ROOT / "schema").glob("*.schema.json")}
     assert written_files == {f"{name}.schema.json" for name in KINDS}
 
@@ -202,12 +202,12 @@ def test_this_projects_policy_and_one_with_everything_are_valid():
     valid("policy", {})
 
 
-def test_a_policy_has_no_key_for_its_place():
+def test_a_policy_has_no_key_for_its_file_position():
     tables = schema("policy")["$defs"]
     assert all("place" not in table["properties"] for table in tables.values()), "found when a policy is read"
 
 
-def test_results_and_summaries_as_they_are_written_are_valid():
+def test_written_results_and_summaries_are_valid():
     results = [result(), result(Verdict.CRASH, Judgement.BROKEN, case="b", signal=11, max_abs_error=0.5)]
     for each in results:
         valid("result", json.loads(msgspec.json.encode(each)))
@@ -228,6 +228,6 @@ def test_results_and_summaries_as_they_are_written_are_valid():
         ("summary", {}, "is a required property"),
     ],
 )
-def test_what_is_none_of_them_is_not_valid(name, value, message):
+def test_an_invalid_file_is_refused_by_its_schema(name, value, message):
     with pytest.raises(jsonschema.ValidationError, match=message):
         valid(name, value)

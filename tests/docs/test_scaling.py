@@ -1,4 +1,4 @@
-"""Every command of docs/how-to/many-machines.md, run as it is written there. Those of docs/ci: tests/ci."""
+"""The commands of docs/how-to/many-machines.md, run as written. tests/ci runs those of docs/ci."""
 
 import os
 import re
@@ -43,21 +43,21 @@ def shell(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, env=env, timeout=300)
 
 
-def is_whole(folder: Path) -> None:
-    """One number differs from the golden's, in each reader; everything else agrees."""
+def check_whole_run(folder: Path) -> None:
+    """Check that all results are there: one case differs in each reader, and all others pass."""
     assert len(read_results(folder)) == CELLS
     summary = read_summary(folder)
     assert (summary.planned, summary.verdicts, summary.exit_code) == (CELLS, {"numerics": 2, "pass": CELLS - 2}, 1)
 
 
-def test_shards(project):
+def test_shards_are_merged_into_one_whole_run(project):
     (script,) = blocks("Shards", "sh")
     done = shell(script)
     assert done.returncode == 1, done.stderr
-    is_whole(project / "merged")
+    check_whole_run(project / "merged")
 
 
-def test_kubernetes(project):
+def test_kubernetes_pods_give_one_whole_run(project):
     (text,) = blocks("Kubernetes", "yaml")
     spec = yaml.safe_load(text)["spec"]
     (container,) = spec["template"]["spec"]["containers"]
@@ -65,19 +65,19 @@ def test_kubernetes(project):
     assert container["command"] == ["bash", "-c"]
     for index in range(spec["completions"]):
         done = shell(container["args"][0], JOB_COMPLETION_INDEX=str(index), **variables)
-        assert done.returncode == 0, "a pod has succeeded when its results are there"
+        assert done.returncode == 0, "a pod succeeds if it has stored its results"
     assert shell("jaxexport judge results/* --results merged").returncode == 1
-    is_whole(project / "merged")
+    check_whole_run(project / "merged")
 
 
-def test_slurm(project):
+def test_slurm_tasks_give_one_whole_run(project):
     (script,) = blocks("Slurm", "bash")
     last = int(re.search(r"--array=1-(\d+)", script)[1])
     for index in range(1, last + 1):
         variables = {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_ARRAY_TASK_COUNT": str(last), "SLURM_CPUS_PER_TASK": "2"}
         assert shell(script, **variables).returncode == 0
     assert shell("jaxexport judge shards/* --results merged").returncode == 1
-    is_whole(project / "merged")
+    check_whole_run(project / "merged")
 
 
 def on_dask(script: str, folder: Path) -> int:
@@ -101,16 +101,16 @@ def on_dask(script: str, folder: Path) -> int:
             process.wait(timeout=60)
 
 
-def test_dask_on_one_machine_by_three_commands(project):
+def test_dask_on_one_machine_gives_one_whole_run(project):
     assert on_dask(blocks("Dask", "sh")[0], project) == 1
-    is_whole(project / ".jaxexport")
+    check_whole_run(project / ".jaxexport")
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="certificates are made with openssl")
-def test_dask_with_tls(project):
+def test_dask_with_tls_gives_one_whole_run(project):
     words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=jaxexport -keyout key.pem -out cert.pem"
     subprocess.run(["openssl", *words.split()], check=True, capture_output=True)
     shutil.copy("cert.pem", "ca.pem")
     script = blocks("Dask", "sh")[1]
     assert on_dask(script, project) == 1
-    is_whole(project / ".jaxexport")
+    check_whole_run(project / ".jaxexport")

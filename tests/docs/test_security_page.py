@@ -1,4 +1,4 @@
-"""The tests and sessions that docs/explanation/security.yaml names exist, and its page has each of its subjects."""
+"""The tests and sessions that security.yaml names exist, and security.md has each subject of security.yaml."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_every_test_that_shows_a_rule_exists():
     assert names - tests - files.keys() - sessions == set()
 
 
-def test_a_rule_without_a_test_trusts_and_says_so():
+def test_a_rule_without_a_test_is_marked_as_trust():
     assert [row["what"] for row in ROWS if not row["tests"] and not row.get("trusted", "").startswith("yes")] == []
 
 

@@ -23,11 +23,11 @@ PAGES = [
 NOX = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("noxfile.py", "pytest_jaxexport/nox_sessions.py"))
 SESSIONS = set(re.findall(r"^ *def (\w+)\(session: ", NOX, re.MULTILINE))
 PASSED_ON = {"compat_matrix": "matrix", "backfill": "goldens backfill"}
-"""What the sessions of a user's noxfile give their words to."""
+"""The commands to which the sessions of a user's noxfile pass their words."""
 
 
 def shown(text: str) -> Iterator[list[str]]:
-    """The words of each command of a page: in fences, in indented blocks and in line."""
+    """Yield the words of each command of a page: in fences, in indented blocks and in line."""
     for fence in FENCE.finditer(text):
         if fence["language"] not in ("python", "diff"):
             lines = fence["text"].replace("\\\n", " ").splitlines()
@@ -57,7 +57,7 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 
 def problem(words: list[str], of_pytest: set[str]) -> str:
-    """What does not exist of a command; empty if all of it does."""
+    """Return which part of a command does not exist, or an empty text."""
     if words[0] == "pytest":
         return _unknown(words[1:], of_pytest, long_ones_only=True)
     if words[0] == "nox":
@@ -113,6 +113,6 @@ def test_a_shown_command_exists_with_its_options(page, of_pytest):
         ("```console\n$ true\njaxexport nothing\n```", ""),
     ],
 )
-def test_what_does_not_exist_is_found(text, found, of_pytest):
+def test_an_unknown_command_or_option_is_found(text, found, of_pytest):
     problems = [problem(words, of_pytest) for words in shown(text)]
-    assert [said for said in problems if said] == ([found] if found else [])
+    assert [one for one in problems if one] == ([found] if found else [])

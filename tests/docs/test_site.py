@@ -1,4 +1,4 @@
-"""The site as it is built: every link in it leads somewhere, and it works from a folder, without a network.
+"""The built site: each of its links has a target, and its pages work from a folder without a network.
 
 `PAGE_IMAGES=docs/images nox -s browser -- -k picture` makes pictures of the site too, which git ignores.
 """
@@ -25,7 +25,7 @@ PICTURES |= {f"site-how-to-{guide}": f"how-to/{guide}" for guide in GUIDES}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site. `nox -s docs` makes an error of each warning; this does not."""
+    """The built site. Here a warning is no error, as it is in `nox -s docs`."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-Q", "-d", folder / "cache", ROOT / "docs", folder / "html"]
     subprocess.run(command, check=True)
@@ -50,9 +50,9 @@ class Anchors(HTMLParser):
 
 
 def dead_links(site: Path) -> Iterator[str]:
-    """Each link within the site whose file or anchor does not exist.
+    """Yield each link within the site whose file or anchor does not exist.
 
-    `#name=value` in a page's link to itself is no anchor but its own script's state: tests/report follows those.
+    `#name=value` in a link of a page to itself is the state of its script and no anchor: tests/report follows it.
     """
     pages = {path: Anchors(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     assert pages, site
@@ -88,7 +88,7 @@ def test_a_link_that_leads_nowhere_is_found(link, tmp_path):
 
 @pytest.fixture
 def opened(browser: Any) -> Iterator[Any]:
-    """Opens a page of the site; fails on an error of a script and on a request to a network."""
+    """A function that opens a page of the site; a script's error or a network request fails the test."""
     problems: list[str] = []
     context = browser.new_context(viewport=DESKTOP, color_scheme="light")
 
@@ -112,7 +112,7 @@ def test_search_finds_a_page_without_a_network(site, opened):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_page_of_the_site_is_in_a_picture(name, site, opened, save):
+def test_a_picture_of_a_site_page_is_made(name, site, opened, save):
     from PIL import Image
 
     page = opened(site / f"{PICTURES[name]}.html")

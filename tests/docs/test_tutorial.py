@@ -1,4 +1,4 @@
-"""The tutorial, from its first page to its last in one folder; its pictures are made of what it leaves there.
+"""The tutorial, run from its first page to its last in one folder, and the pictures of its results.
 
 `PAGE_IMAGES=docs/images nox -s browser -- -k tutorial` makes the pictures.
 """
@@ -25,7 +25,7 @@ LAST = read(ROOT / "docs" / "tutorial" / "5-gate.md")
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of somebody who has followed the tutorial."""
+    """The folder of a user who has followed the tutorial."""
     folder = tmp_path_factory.mktemp("tutorial")
     check(LAST, folder)
     return folder
@@ -43,7 +43,7 @@ def test_the_map_is_the_picture_of_the_page(played):
 
 @pytest.fixture
 def report(played: Path, browser: Any) -> Iterator[Any]:
-    """The report that page 4 makes, opened."""
+    """The report of page 4, opened in a browser."""
     context = browser.new_context(viewport={"width": 1200, "height": 800}, color_scheme="light")
     page = context.new_page()
     page.goto((played / "report.html").as_uri())
@@ -52,14 +52,14 @@ def report(played: Path, browser: Any) -> Iterator[Any]:
     context.close()
 
 
-def test_the_report_says_what_is_broken_in_a_picture(report, save):
+def test_a_picture_shows_the_report_of_a_broken_run(report, save):
     from PIL import Image
 
     save("tutorial-page", Image.open(io.BytesIO(report.screenshot())))
     assert "1 of 12 promised cells" in report.locator("h1").inner_text()
 
 
-def test_the_broken_cell_is_in_a_picture(played, report, save):
+def test_a_picture_shows_the_broken_cell(played, report, save):
     from PIL import Image
 
     # Page 4 lists it as a known failure after the report was made.

@@ -34,3 +34,11 @@ def test_unforeseen_failures_and_passes_are_two_findings():
 
 def test_a_converted_artifact_is_not_compared_with_a_forecast():
     assert sentences(result(forecast=NO, converted=True)) == []
+
+
+def test_other_numbers_in_the_own_writer_too_are_no_wrong_forecast():
+    readers = ("0.9.2", "0.10.2")
+    changed = [result(Verdict.NUMERICS, reader=reader, forecast="yes") for reader in readers]
+    assert sentences(*changed) == []
+    works = result(forecast="yes", reader="0.9.2")
+    assert sentences(works, changed[1]) == [("1 cell forecast to work, and failed.", 1)]

@@ -189,12 +189,12 @@ class Sniper(threading.Thread):
         super().__init__(daemon=True)
         self.worker = worker
         self.signals = signals
-        self.seen = self.asleep()  # what an earlier test ran may be about to end, and must not take a signal
+        self.seen = self.sleeping_cells()  # what an earlier test ran may be about to end, and must not take a signal
         self.start()
 
     def run(self):
         for number in self.signals:
-            while not (found := self.asleep() - self.seen):
+            while not (found := self.sleeping_cells() - self.seen):
                 time.sleep(0.02)
             for pid in found:
                 os.kill(int(pid), number)
@@ -205,7 +205,7 @@ class Sniper(threading.Thread):
         sleeping_cells = set()
         for pid in Path(f"/proc/{self.worker}/task/{self.worker}/children").read_text().split():
             with contextlib.suppress(OSError):  # it has just ended
-                if Path(f"/proc/{pid}/comm").read_text().strip() == "sleeping_cells":
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "asleep":
                     sleeping_cells.add(pid)
         return sleeping_cells
 

@@ -18,9 +18,9 @@ from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.readers.environment import Sources
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.calendar import date_in_version, version_key
+from export_core.releases.jaxlib_settings import jaxlib_settings
 from export_core.releases.project_releases import NIGHTLY_DAYS
 from export_core.releases.runtimes import known_runtimes, names_runtime, runtime_readers
-from export_core.releases.settings import jaxlib_settings
 from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheels
 
 NEWEST = "newest"

@@ -201,8 +201,8 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The release of another runtime that runs there, such as `tensorflow==2.21.0`: this or `jaxlib`."""
     platform: str = "cpu"  # The platform on which it runs: one of the policy's `platforms`.
     settings: Names = ()
-    """What is set there: flags of jax and XLA, exact versions of packages (`scipy=1.14.1`); of another runtime its own
-    settings."""
+    """The settings of its release: flags of jax and XLA, exact versions of packages (`scipy=1.14.1`); of another
+    runtime its own."""
     since: datetime.date | None = None  # The first day of the obligation; without it, since that release.
     until: datetime.date | None = None  # The last day of the obligation; without it, there is no end.
     cases: Patterns = ("*",)  # The cases that have to run there: ids or globs.

@@ -182,7 +182,7 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
         return reader
     if reader.release.runtime:
         return reader._replace(release=reader.release._replace(runtime=name))
-    from export_core.releases.settings import jaxlib_settings  # as above
+    from export_core.releases.jaxlib_settings import jaxlib_settings  # as above
 
     settings = jaxlib_settings(parts_of(name)[2].strip("[]").split(";"))
     return reader._replace(release=reader.release._replace(with_settings=settings))

@@ -17,10 +17,10 @@ from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
+from export_core.releases.jaxlib_settings import jaxlib_settings
 from export_core.releases.names import title_of
 from export_core.releases.project_releases import contradiction
 from export_core.releases.runtimes import built_on, names_runtime, runtime_named, runtime_readers
-from export_core.releases.settings import jaxlib_settings
 
 LONGEST_DAYS = 90  # The most days that an entry is in force, unless it is permanent and was approved.
 

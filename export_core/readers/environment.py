@@ -43,8 +43,8 @@ from export_core.readers.installed import READY, changed_in, damage_in, hash_of_
 from export_core.readers.placement import Mode, Placement, typical
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import StableHloVersions
+from export_core.releases.jaxlib_settings import packages_of, variables_of
 from export_core.releases.runtimes import runtime_of
-from export_core.releases.settings import packages_of, variables_of
 from export_core.releases.wheels import Wheel
 
 # Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.

@@ -62,7 +62,7 @@ class Titled:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What is not as it is by default, each as `NAME=VALUE`: what its name has in brackets."""
+        """The settings that differ from the defaults, each as `NAME=VALUE`, which its name has in brackets."""
         own = self.with_settings or parts_of(self.runtime)[2]
         return tuple(own.strip("[]").split(";")) if own else ()
 

@@ -30,8 +30,8 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import Release, ReleaseError, Windows, load_calendar
 from export_core.releases.calendar_entries import shipped_entries
+from export_core.releases.jaxlib_settings import packages_of, variables_of
 from export_core.releases.runtimes import built_on
-from export_core.releases.settings import packages_of, variables_of
 from export_core.report.wording import cell_sentence, promise_line, window_line
 
 ROOT = Path(__file__).parents[3]
@@ -75,6 +75,7 @@ def test_settings_of_another_runtime_are_in_its_name_too():
         ("JAX_PLATFORMS=cuda", "found 'JAX_PLATFORMS=cuda': a cell has its platform"),
         ("jax=0.12.0", "the name of a reader has it, such as 0.11.2-jax0.12.0.1"),
         ("scipy=1;scipy=2", "Expected one value of the setting scipy"),
+        ("ml-dtypes=1;ml_dtypes=2", "Expected one value of the setting ml-dtypes"),
     ],
 )
 def test_what_is_no_setting_is_refused_with_what_is_one(setting, says):

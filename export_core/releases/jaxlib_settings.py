@@ -24,7 +24,7 @@ def jaxlib_settings(texts: Iterable[str]) -> str:
     Raises `ReleaseError` for a text that is no setting, and for one that is given twice.
     """
     words = sorted(filter(None, texts))
-    names = [word.partition("=")[0] for word in words]
+    names = [_one_spelling(word.partition("=")[0]) for word in words]
     for name, word in zip(names, words, strict=True):
         if name in _ELSEWHERE:
             raise ReleaseError(f"Expected no setting {name}, found {word!r}: {_ELSEWHERE[name]}.")
@@ -38,6 +38,11 @@ def jaxlib_settings(texts: Iterable[str]) -> str:
         if names.count(name) > 1:
             raise ReleaseError(f"Expected one value of the setting {name}, found {words}.")
     return f"[{';'.join(words)}]" if words else ""
+
+
+def _one_spelling(name: str) -> str:
+    """Return a package's name in the form that all its spellings have; the name of a flag unchanged."""
+    return name if name.startswith(("JAX_", "--")) else canonicalize_name(name)
 
 
 def variables_of(reader: Titled) -> dict[str, str]:

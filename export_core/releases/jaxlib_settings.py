@@ -8,11 +8,12 @@ from packaging.utils import canonicalize_name
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import X64, Titled
 
-_FLAG, _PACKAGE = r"JAX_[A-Z][A-Z0-9_]*|--xla_[a-z0-9_]+", r"[a-z][a-z0-9_.-]*"
-_SETTING = re.compile(rf"({_FLAG}|{_PACKAGE})=[\w.:+-]+", re.ASCII)
+_FLAG, _PACKAGE = r"(JAX_[A-Z][A-Z0-9_]*|--xla_[a-z0-9_]+)=[\w.:+-]+", r"(?!jax_)[a-z][a-z0-9_.-]*=\d[\w.+-]*"
+_SETTING = re.compile(f"{_FLAG}|{_PACKAGE}", re.ASCII)
 """No value has a path in it: the name of a reader is also a part of the names of folders."""
 _ELSEWHERE = {
     "JAX_PLATFORMS": "a cell has its platform",
+    "x64": "the flag of jax is JAX_ENABLE_X64",
     "jax": "the name of a reader has it, such as 0.11.2-jax0.12.0.1",
     "jaxlib": "the name of a reader begins with it",
 }

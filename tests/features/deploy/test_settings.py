@@ -68,10 +68,13 @@ def test_settings_of_another_runtime_are_in_its_name_too():
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("x64", "Expected a setting of jaxlib: a flag of jax such as JAX_ENABLE_X64=true"),
+        ("fast", "Expected a setting of jaxlib: a flag of jax such as JAX_ENABLE_X64=true"),
         ("XLA_FLAGS=--xla_a=1", "one of XLA such as --xla_cpu_enable_fast_math=true"),
         ("JAX_COMPILATION_CACHE_DIR=/tmp", "found 'JAX_COMPILATION_CACHE_DIR=/tmp'"),
         ("JAX_ENABLE_X64=1", "Expected JAX_ENABLE_X64=true or JAX_ENABLE_X64=false, found 'JAX_ENABLE_X64=1'"),
+        ("x64=1", "found 'x64=1': the flag of jax is JAX_ENABLE_X64"),
+        ("jax_enable_x64=1", "a flag of jax such as JAX_ENABLE_X64=true"),
+        ("scipy=newest", "a package such as scipy=1.14.1, found 'scipy=newest'"),
         ("JAX_PLATFORMS=cuda", "found 'JAX_PLATFORMS=cuda': a cell has its platform"),
         ("jax=0.12.0", "the name of a reader has it, such as 0.11.2-jax0.12.0.1"),
         ("scipy=1;scipy=2", "Expected one value of the setting scipy"),
@@ -86,7 +89,7 @@ def test_what_is_no_setting_is_refused_with_what_is_one(setting, says):
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        ("jaxlib: 0.12.0.1, settings: [x64]", "deployed[0].settings: Expected a setting of jaxlib"),
+        ("jaxlib: 0.12.0.1, settings: [fast]", "deployed[0].settings: Expected a setting of jaxlib"),
         ("reader: iree==3.13.0, settings: [a=b]", "deployed[0].settings: Expected a setting of iree"),
         ("reader: 'iree==3.13.0[a=b]', settings: [a=b]", "deployed[0].reader: expected one release of a runtime"),
         ("reader: iree==3.13.0, settings: ['a=b]']", "deployed[0].reader: expected one release of a runtime"),

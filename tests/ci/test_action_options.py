@@ -76,6 +76,11 @@ def test_an_option_that_selects_cells_must_be_an_input(step, option, spelling):
     assert f"Give it as the input '{option[2:]}'." in ran.output
 
 
+def test_bad_input_of_the_matrix_is_annotated(step):
+    assert "::error title=jaxexport matrix::Bad input, and nothing was judged" in step(code=2).output
+    assert "::error" not in step(code=1).output
+
+
 @pytest.mark.parametrize("name", ["case", "reader", "writer", "platform"])
 def test_a_singular_option_must_be_the_plural_input(step, name):
     ran = step(options=f"--{name} a")

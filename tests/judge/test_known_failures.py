@@ -20,6 +20,7 @@ from export_core.policy.run_options import Shard
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
+from export_core.report.document import ReportError
 from export_core.report.policy_text import proposal
 
 ENTRY = KnownFailure(
@@ -310,6 +311,12 @@ def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd)
     finished(cwd / "out", *results, **facts)
     expected = "--propose: expected a whole run whose cells all ran"
     assert_bad_input(jaxexport("judge", "out", "--propose"), expected, message)
+
+
+def test_cells_that_were_never_planned_are_named_without_a_count_of_zero():
+    summary = msgspec.structs.replace(summarize([dying()]), uncovered=["4 cells of the promised plan never ran."])
+    with pytest.raises(ReportError, match="found 4 cells of the promised plan never ran\\.$"):
+        proposal([dying()], summary)
 
 
 @pytest.mark.parametrize("readers", ["window", "0.9.2,0.12.0.1"], ids=["a group", "a list, as the tutorial teaches"])

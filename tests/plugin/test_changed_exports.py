@@ -233,6 +233,7 @@ def test_a_change_in_all_processes_suggests_more_seeds(by_seed, tmp_path):
     project.write(test_a=SETS.replace("x + 1", "(x + 2) - 1"))
     done = project.pytest("-q", "-k", "alike", twice=True)
     report = done["test_always_alike"]
+    assert "The outputs are equal, as this test compares them. `changed_module: warn`" in report.text
     assert "2 processes with other hash seeds export what this one does. If you changed nothing, try" in report.text
     assert "PYTHONHASHSEED=$seed pytest test_a.py::test_always_alike --no-second-export && break" in report.text
 

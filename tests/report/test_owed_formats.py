@@ -13,6 +13,7 @@ from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.entries import DeploymentTarget
+from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
@@ -82,6 +83,13 @@ def test_a_target_without_cells_names_the_command_to_run_them(cases):
         "serving (jaxlib 0.9.2, cpu): no cell of it was in this run"
         + ("." if cases == ("t.slover",) else "; `jaxexport matrix --readers deployed` runs them.")
     )
+
+
+def test_a_shard_does_not_ask_for_the_cells_of_others():
+    policy = Policy(deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2"),))
+    results = [judge_again(result(reader="0.12.0.1"), policy, TODAY)]
+    (finding,) = target_findings(Run(results, summarize(results, policy=policy, shard=Shard(1, 2))))
+    assert finding.sentence == "serving (jaxlib 0.9.2, cpu): no cell of it was in this shard."
 
 
 def test_the_findings_name_the_owed_cell_and_each_target(summary):

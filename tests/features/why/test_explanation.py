@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from export_core.features.why.choice import Asked, Choice, WhyError, choose
@@ -85,6 +86,13 @@ def test_a_cause_is_reported_with_what_to_do(case, writer, reader, verdict, resu
     text = " ".join((found.because, *(words for _, words in found.evidence), *found.steps, *found.earlier))
     assert [words for words in expected.split("|") if words not in text] == []
     assert unexpected not in text
+
+
+def test_a_target_of_the_policy_is_not_advised_again():
+    choice = choice_of(DERIVATIVE, "0.12.0.1", "0.8.1")
+    result = msgspec.structs.replace(judged(choice, Verdict.ERROR), deployed=("edge",))
+    assert "`deployed:`" in " ".join(explain(choice, judged(choice, Verdict.ERROR)).earlier)
+    assert "`deployed:`" not in " ".join(explain(choice, result).earlier)
 
 
 def test_wrong_numbers_are_explained_with_a_reference():

@@ -315,7 +315,7 @@ def test_a_partial_run_proposes_nothing(results, facts, message, jaxexport, cwd)
 
 def test_cells_that_were_never_planned_are_named_without_a_count_of_zero():
     summary = msgspec.structs.replace(summarize([dying()]), uncovered=["4 cells of the promised plan never ran."])
-    with pytest.raises(ReportError, match="found 4 cells of the promised plan never ran\\.$"):
+    with pytest.raises(ReportError, match=r"found 4 cells of the promised plan never ran\.$"):
         proposal([dying()], summary)
 
 

@@ -18,6 +18,7 @@ from export_core.knowledge import NO, UNKNOWN, YES, Forecast, forecast
 from export_core.policy.terms import Terms, promised_days
 from export_core.releases.calendar_entries import CalendarEntry, runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
+from export_core.releases.jaxlib_settings import jaxlib_settings
 from export_core.releases.names import parts_of, title_of
 from export_core.releases.windows import Windows
 
@@ -182,8 +183,6 @@ def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Re
         return reader
     if reader.release.runtime:
         return reader._replace(release=reader.release._replace(runtime=name))
-    from export_core.releases.jaxlib_settings import jaxlib_settings  # as above
-
     settings = jaxlib_settings(parts_of(name)[2].strip("[]").split(";"))
     return reader._replace(release=reader.release._replace(with_settings=settings))
 

@@ -3,13 +3,11 @@
 import re
 from collections.abc import Iterable
 
-from packaging.utils import canonicalize_name
-
 from export_core.releases.errors import ReleaseError
 from export_core.releases.names import X64, Titled
 
 _FLAG, _PACKAGE = r"(JAX_[A-Z][A-Z0-9_]*|--xla_[a-z0-9_]+)=[\w.:+-]+", r"(?!jax_)[a-z][a-z0-9_.-]*=\d[\w.+-]*"
-_SETTING = re.compile(f"{_FLAG}|{_PACKAGE}", re.ASCII)
+_SETTING = f"(?a:{_FLAG}|{_PACKAGE})"
 """No value has a path in it: the name of a reader is also a part of the names of folders."""
 _ELSEWHERE = {
     "JAX_PLATFORMS": "a cell has its platform",
@@ -29,7 +27,7 @@ def jaxlib_settings(texts: Iterable[str]) -> str:
     for name, word in zip(names, words, strict=True):
         if name in _ELSEWHERE:
             raise ReleaseError(f"Expected no setting {name}, found {word!r}: {_ELSEWHERE[name]}.")
-        if not _SETTING.fullmatch(word):
+        if not re.fullmatch(_SETTING, word):
             raise ReleaseError(
                 "Expected a setting of jaxlib: a flag of jax such as JAX_ENABLE_X64=true, one of XLA such as "
                 f"--xla_cpu_enable_fast_math=true, or a package such as scipy=1.14.1, found {word!r}."
@@ -43,7 +41,8 @@ def jaxlib_settings(texts: Iterable[str]) -> str:
 
 def _one_spelling(name: str) -> str:
     """Return a package's name in the form that all its spellings have; the name of a flag unchanged."""
-    return name if name.startswith(("JAX_", "--")) else canonicalize_name(name)
+    # https://packaging.python.org/en/latest/specifications/name-normalization/, since to import packaging takes 20 ms.
+    return name if name.startswith(("JAX_", "--")) else re.sub(r"[-_.]+", "-", name)
 
 
 def variables_of(reader: Titled) -> dict[str, str]:
@@ -56,4 +55,4 @@ def variables_of(reader: Titled) -> dict[str, str]:
 def packages_of(reader: Titled) -> dict[str, str]:
     """Return the requirements among the settings of a jaxlib reader, by the name of the package."""
     named = (setting.split("=", 1) for setting in reader.settings if not setting.startswith(("JAX_", "--")))
-    return {canonicalize_name(name): f"{name}=={version}" for name, version in named}
+    return {_one_spelling(name): f"{name}=={version}" for name, version in named}

@@ -1,9 +1,12 @@
 """SHA-256 of little data without OpenSSL: to load that takes 4 ms, longer than to read an artifact."""
 
-try:  # As `random` of CPython does; it is in CPython since 3.12.
+try:  # As `random` of CPython does; one module since 3.12, another until 3.11.
     from _sha2 import sha256 as _sha256_of_little  # type: ignore[import-not-found,unused-ignore]
 except ImportError:
-    from hashlib import sha256 as _sha256_of_little
+    try:
+        from _sha256 import sha256 as _sha256_of_little  # type: ignore[import-not-found,unused-ignore,no-redef]
+    except ImportError:
+        from hashlib import sha256 as _sha256_of_little
 
 _LITTLE = 1 << 19  # The bytes up to which CPython's own SHA-256, a sixth as fast as OpenSSL's, takes less than 4 ms.
 

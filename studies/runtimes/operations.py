@@ -2,8 +2,8 @@
 
 `nox -s operations` exports the programs with the installed jax into .nox/operations. It runs each in every reader's
 environment, by its worker half in a process of its own, and writes the results into operations.json. From that and
-record.json it makes export_core/knowledge/data/measured.json. A program that has run is not run again until the folder
-is removed.
+record.json it makes export_core/knowledge/data/measured.json. A program that has run in a reader is not run there
+again until its result is removed from operations.json, and from the folder.
 """
 
 from __future__ import annotations
@@ -335,7 +335,8 @@ def run(folder: Path, reader: str, half: Path) -> None:
     import ml_dtypes  # noqa: F401
 
     target = folder / f"{reader}.jsonl"
-    known = {json.loads(line)["name"] for line in target.read_text().splitlines()} if target.exists() else set()
+    known = {name for name, program in json.loads(RECORD.read_text()).items() if reader in program["in"]}
+    known |= {json.loads(line)["name"] for line in target.read_text().splitlines()} if target.exists() else set()
     for path in sorted(folder.glob("*.pickle")):
         program = pickle.loads(path.read_bytes())
         if program["name"] in known:
@@ -391,11 +392,12 @@ def difference(found, expected) -> str:
 
 
 def record(folder: Path) -> None:
-    """Write the operations of each program, and its result in each reader."""
+    """Write the operations of each program, and its result in each reader, beside the results of earlier runs."""
     from export_core.artifact import read_bytes
     from export_core.artifact.bytecode.element_types import element_types
 
-    results: dict[str, dict[str, str]] = {}
+    earlier = json.loads(RECORD.read_text(encoding="utf-8"))
+    results: dict[str, dict[str, str]] = {name: program["in"] for name, program in earlier.items()}
     for path in sorted(folder.glob("*.jsonl")):
         for line in map(json.loads, path.read_text().splitlines()):
             results.setdefault(line["name"], {})[path.stem] = line["said"]

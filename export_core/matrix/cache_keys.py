@@ -56,8 +56,9 @@ class OutcomeKeys:
 
     def __init__(self, options: ReplayOptions) -> None:
         self._calendar = options.calendar
-        # The reasons for allowed calls are left out: they decide nothing.
-        self._policy = _digest([options.policy.tolerances, sorted(options.policy.allow)])
+        # The reasons for allowed calls are left out: they decide nothing. By the facts of its releases cells are forecast.
+        policy = options.policy
+        self._policy = _digest([policy.tolerances, sorted(policy.allow), policy.releases])
         self._executions = ExecutionKeys(options.limits)
         self._expected: dict[str, str] = {}
         self._readers: dict[int, tuple[Environment, str]] = {}
@@ -112,7 +113,7 @@ def hash_of_code() -> str:
     """Return a hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
     # With executors: machines that exchange jobs must have the same `tool`. Without judge: every run judges its cells.
     executors = [f"features/{name}" for name, feature in features().items() if feature.executor]
-    names = "artifact", "base", "goldens", "matrix", "numbers", "policy", "readers", "releases", *executors
+    names = "artifact", "base", "goldens", "knowledge", "matrix", "numbers", "policy", "readers", "releases", *executors
     patterns = "*.py", "*.yaml", "data/*.*"
     paths = {path for name in (*names, "runtimes") for pattern in patterns for path in (_CORE / name).rglob(pattern)}
     digest = hashlib.sha256()

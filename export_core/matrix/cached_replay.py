@@ -84,6 +84,8 @@ def replay_unknown(
         for cell, outcome in outcomes:
             # Asked for only now: before the replay, the environment may not have been built.
             key = known.key(cell)
+            if options.forecast:
+                outcome = structs.replace(outcome, forecast=options.forecast(cell))
             yield cell, cache.put(key, outcome) if key else outcome
 
 

@@ -39,7 +39,7 @@ class CellForecasts:
         if (cells := self._left.pop(cell.golden.id, None)) is not None:
             for platform in dict.fromkeys(each.platform for each in cells):
                 self._texts |= self._of_golden([each for each in cells if each.platform == platform])
-        return self._texts.get(cell.key, "")
+        return self._texts.pop(cell.key, "")  # A large run has no room for what nobody asks for again.
 
     def _of_golden(self, cells: Sequence[Cell]) -> Iterator[tuple[CellKey, str]]:
         """Yield the forecasts of cells of one golden on one platform."""

@@ -25,6 +25,7 @@ class ReplayOptions:
     cache: bool = False  # Take the outcomes of equal cells from earlier runs.
     dump: Path | None = None  # A folder for every module as text, by cell; None writes none.
     user_code: UserCode | None = None  # Runs users' comparators; None starts one for the replay alone.
+    forecast: Callable[[Cell], str] | None = None  # What a cell is forecast to do, which is cached with its outcome.
 
 
 class ConvertCell(Protocol):

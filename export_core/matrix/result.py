@@ -297,7 +297,7 @@ def shared_result(result: Result) -> Result:
 _NO_FACTS: dict[str, Any] = {}  # Of every result of which no feature says anything: nobody adds to it.
 _SHARED = (
     *("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "cost", "deployed"),
-    *("error_grid", "test"),
+    *("error_grid", "test", "forecast", "outputs"),
 )
 
 

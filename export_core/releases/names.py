@@ -43,7 +43,8 @@ class Titled:
     @property
     def name(self) -> str:
         """What options take and policies name: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime."""
-        return self.runtime or f"{self.jaxlib}{self.with_settings}"
+        # Not an f-string: where nothing is set this is the same text, of which a large run asks for each cell.
+        return self.runtime or self.jaxlib + self.with_settings
 
     @property
     def title(self) -> str:

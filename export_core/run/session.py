@@ -209,14 +209,17 @@ def run_matrix(
         reproducing = reproduce_options(selection, options)
         # Of pytest those with which it was started: an imported module may have set some.
         variables = interpreter.environment.variables if interpreter else None
-        how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
         # A run of pytest has one reader, and no time to read artifacts again.
-        forecasts = CellForecasts(() if interpreter else plan.cells, plan.calendar)
+        forecast = None if interpreter else CellForecasts(plan.cells, plan.calendar).of
+        how = ReplayOptions(
+            plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code, forecast
+        )
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
             for cell, outcome in outcomes:
                 command = reproduce_command(plan, cell, reproducing, policy.environment, variables)
-                known = foreseen_note(cell), forecasts.of(cell)
+                forecast_text = (outcome.forecast or forecast(cell)) if forecast else ""
+                known = foreseen_note(cell), forecast_text
                 result = judge(outcome, cell.golden, policy, command, plan.as_of, *known)
                 # Written before it is shown: a result that a person has seen survives when the process is killed.
                 if journal:

@@ -49,7 +49,13 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
     packed = [replace(cell, golden=replace(cell.golden, folder=cast("Any", None))) for cell in cells]
     # A process does not travel: each machine has its own for users' comparators.
-    return Job(tuple(packed), tuple(files), replace(options, user_code=None), tool(), _own_parts(packed, options))
+    return Job(
+        tuple(packed),
+        tuple(files),
+        replace(options, user_code=None, forecast=None),
+        tool(),
+        _own_parts(packed, options),
+    )
 
 
 def _own_parts(cells: Sequence[Cell], options: ReplayOptions) -> dict[str, str]:

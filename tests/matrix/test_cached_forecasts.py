@@ -1,0 +1,54 @@
+"""Forecasts are stored with outcomes: a run in which nothing has changed reads no artifact for them."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Generator, Sequence
+
+from making import golden, release
+from replaying import StubEnvironments
+
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.cache_keys import OutcomeKeys
+from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
+from export_core.matrix.replay import Replayed
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.result import new_result
+from export_core.policy import Policy
+from export_core.policy.entries import ExtraReleases
+from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import JaxlibRelease, load_calendar
+
+CELL = Cell(golden(), release("0.12.0.1"), "cpu")
+
+
+def environment(*_: object) -> Environment:
+    return dataclasses.replace(this_interpreter(CELL.reader), content_hash="packages")
+
+
+def passes(cells: Sequence[Cell], build: Callable[..., Environment]) -> Generator[Replayed, None, None]:
+    build(cells[0].placement)
+    yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
+
+
+def test_an_unchanged_cell_is_not_forecast_again(tmp_path):
+    asked: list[Cell] = []
+
+    def forecast(cell: Cell) -> str:
+        asked.append(cell)
+        return "no: it crashes"
+
+    options = ReplayOptions(load_calendar(), cache=True, forecast=forecast)
+    forecasts = []
+    for _ in range(2):
+        with contextlib.closing(OutcomeCache(tmp_path)) as cache:
+            replayed = replay_unknown([CELL], cache, StubEnvironments(environment, environment), options, passes)
+            forecasts += [outcome.forecast for _, outcome in replayed]
+    assert (forecasts, asked) == (["no: it crashes"] * 2, [CELL])
+
+
+def test_the_policys_releases_change_the_key():
+    added = ExtraReleases(jaxlib={"0.99.0": JaxlibRelease(built=load_calendar().jaxlib["0.12.0.1"].built)})
+    policies = Policy(), Policy(releases=added)
+    keys = {OutcomeKeys(ReplayOptions(load_calendar(), policy)).of(CELL, environment()) for policy in policies}
+    assert len(keys) == 2

@@ -62,6 +62,7 @@ def _nodes(folder: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def main() -> None:
+    """Print the sample of a seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int, help="any number: one commit and one seed give one sample")
     for kind, sample in drawn(parser.parse_args().seed).items():

@@ -56,7 +56,8 @@ class OutcomeKeys:
 
     def __init__(self, options: ReplayOptions) -> None:
         self._calendar = options.calendar
-        # The reasons for allowed calls are left out: they decide nothing. By the facts of its releases cells are forecast.
+        # The reasons for allowed calls are left out, since they decide nothing. Forecasts, which are stored with
+        # outcomes, depend on the releases.
         policy = options.policy
         self._policy = _digest([policy.tolerances, sorted(policy.allow), policy.releases])
         self._executions = ExecutionKeys(options.limits)

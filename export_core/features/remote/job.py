@@ -48,7 +48,7 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     # No cell reads the files for people, and no key of an outcome covers them.
     files = [{name: one.content(name) for name in one.manifest.files if name not in FOR_THE_EYE} for one in goldens]
     packed = [replace(cell, golden=replace(cell.golden, folder=cast("Any", None))) for cell in cells]
-    # A process does not travel: each machine has its own for users' comparators.
+    # A process does not travel: each machine has its own for users' comparators. Forecasts are made here.
     return Job(
         tuple(packed),
         tuple(files),

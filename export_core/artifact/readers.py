@@ -105,8 +105,8 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
     came: dict[Any, tuple[tuple[int, ...], str]] = {}
     for key, entry in vhlo_tables()[kind].items():
         name, since = (key, entry[0]) if kind == "ops" else entry[:2]
-        if version_pair(since) > OLDEST:
-            came[f"vhlo.{key}" if kind == "ops" else ("vhlo", int(key))] = version_pair(since), name
+        if (pair := version_pair(since)) > OLDEST:
+            came[f"vhlo.{key}" if kind == "ops" else ("vhlo", int(key))] = pair, name
     return came
 
 

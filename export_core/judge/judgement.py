@@ -134,6 +134,8 @@ def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.dat
     Returns:
         The results in their order.
     """
+    if all(result.platform == "cpu" for result in results):  # most runs: the table of known issues is not read
+        return results
     controls = {
         result.series: result
         for result in results

@@ -27,7 +27,7 @@ class Verdict(StrEnum):
     @property
     def works(self) -> bool:
         """Whether the cell works, as far as it was asked to."""
-        return self in (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
+        return self in WORKING
 
     @property
     def is_compared(self) -> bool:
@@ -38,6 +38,10 @@ class Verdict(StrEnum):
     def fails(self) -> bool:
         """Whether the cell was run and does not work."""
         return not self.works and self is not Verdict.NOT_RUN
+
+
+WORKING = frozenset({Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED})
+"""The verdicts of cells that work."""
 
 
 @dataclass(frozen=True)

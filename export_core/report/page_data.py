@@ -20,7 +20,7 @@ from export_core.base.text import few, plain_text
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import cost_of
 from export_core.matrix.result import WriterOf
-from export_core.matrix.verdicts import VERDICTS
+from export_core.matrix.verdicts import VERDICTS, WORKING
 from export_core.policy.known_issues import shipped_issues
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
@@ -131,7 +131,8 @@ def page_data(document: Document) -> dict[str, Any]:
         "files": file_address(identity.source_url, identity.goldens),
         "judgements": [*Judgement],
         "verdicts": {
-            name: {"word": facts.mark, "symbol": facts.symbol, "works": name.works} for name, facts in VERDICTS.items()
+            name: {"word": facts.mark, "symbol": facts.symbol, "works": name in WORKING}
+            for name, facts in VERDICTS.items()
         },
         "runs": comparison.runs if comparison else [],
         "figures": COSTS,

@@ -18,7 +18,7 @@ from export_core.judge.causes import Cause
 from export_core.judge.gate import calendar_age
 from export_core.matrix import Verdict
 from export_core.matrix.result import Control, release_name
-from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS
+from export_core.matrix.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, WORKING
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, ONE_OF_SEVERAL, OPTIONS, RESULTS
@@ -36,7 +36,7 @@ MARKS = [
 _WORDS: dict[bool, list[str]] = {True: [], False: []}
 """The words of the verdicts, by whether a cell with one works."""
 for _verdict in Verdict:
-    _WORDS[_verdict.works].append(f"{VERDICTS[_verdict].mark} {VERDICTS[_verdict].short}")
+    _WORDS[_verdict in WORKING].append(f"{VERDICTS[_verdict].mark} {VERDICTS[_verdict].short}")
 LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS.values(), MARKS))
 """What the words and marks of a table mean."""
 

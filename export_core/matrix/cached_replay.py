@@ -36,7 +36,7 @@ from export_core.readers.build import cache_folder
 from export_core.readers.cell import Cell
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
-from export_core.readers.placement import Placement
+from export_core.readers.placement import Mode, Placement
 from export_core.releases import Release
 
 FILE = "outcomes.sqlite3"
@@ -120,7 +120,7 @@ class _KnownOutcomes:
         unknown = []
         for cell in cells:
             if outcome := cached.get(keys.get(cell.key, "")):
-                yield replace(cell, mode=outcome.mode), for_cell(outcome, cell)
+                yield _in_mode(cell, outcome.mode), for_cell(outcome, cell)
             else:
                 unknown.append(cell)
         return unknown
@@ -158,7 +158,7 @@ def replay_here(
     the mode that it was run in. Where modules are dumped, every cell is run and nothing is stored. `ready` is called
     with each reader whose environment is built, from several threads.
     """
-    cells = [replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in cells]
+    cells = [_in_mode(cell, resolve_mode(cell.mode, cell.platform)) for cell in cells]
     # One event for both: when the replay ends early, so do the environments that are being built for it.
     stopping = threading.Event()
     run = functools.partial(replay, options=options, notify=notify, stopping=stopping)
@@ -177,6 +177,11 @@ def replay_here(
             return
         with contextlib.closing(OutcomeCache(cache_folder(), notify)) as cache:
             yield from replay_unknown(cells, cache, environments, options, run, notify)
+
+
+def _in_mode(cell: Cell, mode: Mode) -> Cell:
+    """Return a cell in a mode: the cell itself if that is its mode, since copies of a large plan take memory."""
+    return cell if cell.mode is mode else replace(cell, mode=mode)
 
 
 class OutcomeCache:

@@ -271,8 +271,7 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
 
 
 def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
-    """Return, for each failing cell whose message does not explain the fault, the stretch of failing readers around it.
-    """
+    """Return the stretch of failing readers around each failing cell whose message does not explain the fault."""
     changes: dict[CellKey, FailingStretch] = {}
     for cells in Cells(results).by_series.values():
         for kind in {cell_signature(result) for result in cells if not VERDICTS[result.verdict].is_explained}:

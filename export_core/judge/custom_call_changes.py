@@ -63,7 +63,7 @@ def status_of(
 
     `last_writer` is the build date of the last writer known to export the old target. What a writer built on D + 21
     exports is promised to run in readers built since D, which all have the new target: so exports may use that target
-    from D + 21. If nothing replaces the old target, exports may stop to use it on D.
+    from D + 21. If nothing replaces the old target, exports may stop using it on D.
     """
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None

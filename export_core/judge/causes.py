@@ -201,7 +201,7 @@ def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
 
 
 def stretches(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[list[Point]]:
-    """Split the results of one golden on one platform and device into stretches of releases that agree.
+    """Return the results of one golden on one platform and device, split into stretches of releases that agree.
 
     A stretch has neighbours by build date. Results agree if `group` gives the same text for them. The writer's own
     outputs, whose group is `written`, are a point too, unless the writer is among the readers.

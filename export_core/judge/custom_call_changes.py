@@ -35,7 +35,7 @@ class ChangeStatus(NamedTuple):
 
     phase: Phase
     new_from: datetime.date  # The first day on which exports may use the new target instead of the old one.
-    delete_from: datetime.date | None  # The first day without the old target; None while no release is declared.
+    delete_from: datetime.date | None  # From when on the old target may be deleted; None without a declared release.
     must: tuple[str, ...]  # Two sentences: which target exports must use, and which targets readers must run.
 
 

@@ -28,9 +28,9 @@ _LONGEST = 3000  # Characters of a message: the runner cuts longer ones at 4,096
 
 
 def annotation_commands(document: Document) -> str:
-    """Return the headline of a run that is not green, then tests of each finding, as many as are shown; else nothing.
+    """Return the workflow commands that annotate a run: its headline, then tests of each finding; "" if it is green.
 
-    The first tests of all findings come before the second of any; of one finding there are `_MOST_OF_ONE`.
+    The first tests of all findings come before the second test of any. A finding has at most `_MOST_OF_ONE` tests.
     """
     if document.run.summary.exit_code == 0:
         return ""
@@ -66,14 +66,14 @@ def _data(text: str) -> str:
 
 @dataclass(frozen=True)
 class AffectedTest:
-    """A finding with the cells of one test, the first of which is the example; no cells if it is about the run."""
+    """A finding, with its cells that belong to one test, the example first; without cells if it is about the run."""
 
     finding: Finding
     results: tuple[Result, ...] = ()
 
     @property
     def title(self) -> str:
-        """The kind of the finding, and what its cells have in common."""
+        """The title of the finding, then the verdict and the stage of its cells if they fail by one cause."""
         cause = self.finding.cause
         return f"{self.finding.title}: {cause.verdict} in stage {cause.stage}" if cause else self.finding.title
 
@@ -93,14 +93,14 @@ class AffectedTest:
 
     @property
     def place(self) -> SourceLine | None:
-        """The line of the test in the project here, if it is there."""
+        """The line of the test in the current folder's project; None if its file is not there."""
         return source_line(self.results[0].test) if self.results else None
 
 
 def affected_tests(findings: Iterable[Finding]) -> list[AffectedTest]:
-    """Return the tests of findings that somebody has to look at: the first of each, then the second of each.
+    """Return the tests of findings that somebody has to look at: the first test of each finding, then the second.
 
-    In this order a format can stop anywhere without leaving out a finding for many tests of another one.
+    In this order, a format that shows only some tests leaves out no finding for the sake of another finding's tests.
     """
     by_finding = []
     for finding in findings:
@@ -124,15 +124,15 @@ class SourceLine:
 
     @property
     def uri(self) -> str:
-        """The file as a reference for formats that want one."""
+        """The file as a relative URI, with special characters escaped."""
         return quote(self.file)
 
 
 def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
-    """Return the line of a test, named such as ``tests/test_a.py::TestA::test_f[x]``, of a project in `folder`.
+    """Return the line of a test, such as ``tests/test_a.py::TestA::test_f[x]``, of the project in `folder`.
 
-    None where the folder has no such file: results may come from elsewhere, and their text is not trusted. Where the
-    function is not found, such as one that a base class has, the line is that of its class, else the first.
+    Return None if the folder has no such file: results may come from elsewhere, and their text is not trusted. If the
+    function is not found, for example because a base class has it, the line is that of its class, or else line 1.
     """
     path, _, names = test.partition("::")
     name = PurePosixPath(path)
@@ -153,7 +153,10 @@ def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
 
 @functools.cache
 def _lines(path: Path) -> dict[str, int] | None:
-    """Return the line of each class and function in a file, by the names that lead to it; None if it cannot be read."""
+    """Return the line of each class and function in a Python file, by qualified name such as ``TestA::test_f``.
+
+    Return None if the file cannot be read, and an empty dict if it does not parse.
+    """
     try:
         data = read_regular(path)
     except (OSError, ValueError):

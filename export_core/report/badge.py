@@ -15,9 +15,10 @@ from export_core.run.run import Run
 
 
 def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
-    """Return the first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``.
+    """Return the badge of a run: the first numbers of its headline, such as ``broken: 67 of 1,350 promised cells``.
 
-    It is in the form that https://shields.io/badges/endpoint-badge reads. `outdated`: the run does not count any more.
+    The badge has the form that https://shields.io/badges/endpoint-badge reads. `outdated` means that what decides
+    verdicts has changed since the run.
     """
     name, _, facts = headline(summary)[0].removesuffix(".").partition(": ")
     message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
@@ -37,13 +38,13 @@ def badge(summary: Summary, *, outdated: bool = False) -> dict[str, Any]:
 
 
 def badge_file(run: Run, *, as_json: bool) -> bytes:
-    """Return the badge of a run as a file: the picture, or the data from which shields.io draws one."""
+    """Return the badge of a run as a file: an SVG picture, or JSON data from which shields.io draws the badge."""
     shown = badge(run.summary, outdated=bool(run.changed))
     return (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n"
 
 
 def badge_svg(shown: Mapping[str, Any]) -> str:
-    """Return the picture, in the shape that shields.io has made usual."""
+    """Return a badge as an SVG picture that looks like those of shields.io: a grey label and a coloured message."""
     label, message = shown["label"], shown["message"]
     left, right = (round(width_of(text, 11)) + 12 for text in (label, message))
     root = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "width": str(left + right), "height": "20"})

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 RowLine = tuple[str, tuple[float | None, ...]]
-"""The small line beside a row of the page's table: in words, and a number for each cell, None where it is not known."""
+"""The small line beside a row of the page's table: its text, and a number for each cell (None: not known)."""
 
 
 class ReportError(ExportCompatError):
@@ -40,9 +40,9 @@ class ReportError(ExportCompatError):
 class Finding:
     """One fact that a report shows, with its evidence.
 
-    `number` is its place among the findings of kinds with one rank. `sentence` says it in a line, and `brief` in a
-    shorter one, without the dates of a single cell; `details` are labels with texts of one line or more. `results` are
-    the cells that it is about, and `cause` is what these have in common: none where the finding is about the run.
+    `number` orders findings of the same rank. `sentence` says the fact in a line, and `brief` in a shorter line without
+    the dates of a single cell. `details` are pairs of a label and a text of one or more lines. `results` are the cells
+    that the finding is about, empty if it is about the run; `cause` is what these cells have in common, if anything.
     """
 
     kind: FindingKind
@@ -55,33 +55,33 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """The title of its kind."""
+        """The title of the finding's kind."""
         return self.kind.title
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Sort key: the worst first."""
+        """The sort key by which findings are shown, the worst first."""
         return self.kind.rank, self.number
 
     @property
     def advice(self) -> list[tuple[str, str]]:
-        """The details that are true of each of its cells: as what it is known, and what to do about it."""
+        """The details that hold for all of the finding's cells: the known issue, and what to do."""
         return [pair for pair in self.details if pair[0] in ("known as", "to do")]
 
     @property
     def text(self) -> str:
-        """The sentence, then the details, each on lines of its own behind its label."""
+        """The sentence, then each detail with its label on lines of its own."""
         return "\n".join((self.sentence, *labelled_lines(self.details)))
 
 
 def issue_of(cause: Cause | None, summary: Summary) -> KnownIssue | None:
-    """Return the known upstream issue that a cause shows."""
+    """Return the known upstream issue that explains a cause; None if no known issue does."""
     return next((issue for issue in summary.known_issues if cause and issue.id == cause.upstream), None)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with its title and a sentence that explains it, in which backticks enclose what is typed."""
+    """A picture with a title and a hint: a sentence that explains it, with backticks around what a user types."""
 
     title: str
     hint: str
@@ -90,25 +90,25 @@ class Picture:
 
 @dataclass(frozen=True)
 class RunDifference:
-    """The difference of a run from an earlier one."""
+    """The difference of a run from an earlier run."""
 
     line: str  # The counts of all changes, in one line.
     caveats: Sequence[Finding]  # Why a change may not come from the cell itself.
     changes: Sequence[Finding]  # How cells changed, the worst first.
-    others: Sequence[Finding]  # What else changed.
+    others: Sequence[Finding]  # Changes that are not changes of cells.
     run: Run  # The new run, which may fail because of the earlier one.
     before: Run  # The earlier run, judged by the policy of the new one.
     runs: Sequence[str]  # The names of all runs that are compared, the oldest first, the new one last.
     cells: Mapping[CellKey, tuple[Sequence[str], Sequence[str]]]
-    """What a cell was in each of these runs; and how it changed from one to another, for each two of them."""
+    """How a cell ended in each of the runs, and how it changed between runs."""
     measured: Mapping[CellKey, Sequence[tuple[float | None, ...]]]
-    """The error of a cell in units of noise and what it cost, in each of these runs; nothing where it was not there."""
-    section: Callable[[], Markup]  # All of it as a section of the page.
-    as_json: Callable[[], msgspec.Struct]  # All of it for other programs.
+    """For each of the runs, a cell's error in units of noise and its costs; empty if that run lacks the cell."""
+    section: Callable[[], Markup]  # Makes a section of the page that shows the whole difference.
+    as_json: Callable[[], msgspec.Struct]  # Makes the whole difference as data for other programs.
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """Everything that is different, and why it may be."""
+        """All findings of the difference: the caveats, the changes of cells, and other changes."""
         return [*self.caveats, *self.changes, *self.others]
 
 
@@ -123,35 +123,35 @@ class MakeTable(Protocol):
     """The hook `table`: a table of the report in full."""
 
     def __call__(self, run: Run) -> Sequence[str]:
-        """Return the lines of the table; none where the run has nothing to show there."""
+        """Return the lines of the table; an empty list if the run has nothing for it."""
 
 
 class MakePicture(Protocol):
     """The hook `picture`: a picture of the page."""
 
     def __call__(self, run: Run) -> Picture | None:
-        """Return the picture; None where the run has nothing to show there."""
+        """Return the picture; None if the run has nothing for it."""
 
 
 class MakeRowLine(Protocol):
     """The hook `row_line`: the line beside a row of the page's table."""
 
     def __call__(self, results: Sequence[Result]) -> RowLine | None:
-        """Return the line for the cells of a row; None where they have nothing to show."""
+        """Return the line for the cells of a row; None if these cells have nothing for it."""
 
 
 class CompareRuns(Protocol):
     """The hook `compare`: what is different from earlier runs."""
 
     def __call__(self, run: Run, *baselines: Path) -> RunDifference:
-        """Compare a run with the newest of those in these folders; the others are its history."""
+        """Compare a run with the newest of the runs in the folders `baselines`; the older runs are its history."""
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
     """The content of a report of a run; `view` makes it.
 
-    Parts that few media show are made when they are asked for.
+    Parts that few media show are made on first use.
     """
 
     run: Run
@@ -160,12 +160,12 @@ class Document:
 
     @cached_property
     def headline(self) -> tuple[str, str]:
-        """What the run shows, with its numbers; and the line with all counts, the date and the exit code."""
+        """Two lines: what the run shows, with its numbers; then all counts, the date and the exit code."""
         return headline(self.run.summary)
 
     @property
     def headline_parts(self) -> tuple[str, str, str]:
-        """What broke, which readers are affected or what else there is to say, and the counts; without full stops."""
+        """Three parts of the headline: what broke, which readers are affected (or what else there is), the counts."""
         line, counts = self.headline
         fact, _, rest = line.removesuffix(".").partition("; ")
         # The words before the counts of a run that fails in several ways, or by several causes.
@@ -175,12 +175,12 @@ class Document:
 
     @property
     def look(self) -> ExitCode:
-        """The exit code that the look of the headline follows."""
+        """The exit code that decides the symbol and the colour of the headline."""
         return shown_exit_code(self.run.summary)
 
     @cached_property
     def row_line(self) -> Callable[[Sequence[Result]], RowLine | None]:
-        """Makes the line beside a row of the page's table of its cells, where a feature has one to show."""
+        """The function that makes the line beside a row of the page's table; it returns None if no feature has one."""
         makers = hooks("row_line", MakeRowLine)
         return lambda cells: next((line for make in makers if (line := make(cells))), None)
 
@@ -196,14 +196,14 @@ class Document:
 
 
 def by_kind(findings: Iterable[Finding]) -> dict[FindingKind, list[Finding]]:
-    """Return findings of each kind, in their order."""
+    """Return findings grouped by kind, in their order."""
     return grouped(findings, lambda finding: finding.kind)
 
 
 def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[FindingKind]]:
-    """Return at most so many findings of each kind, and how many more there are by kind.
+    """Return at most `most` findings of each kind, and the number of findings left out by kind.
 
-    So no kind hides another one.
+    So findings of one kind never crowd out those of another kind.
     """
     shown: list[Finding] = []
     counts: Counter[FindingKind] = Counter()
@@ -215,10 +215,10 @@ def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Count
 
 
 def cells_of(findings: Sequence[Finding], summary: Summary | None = None) -> str:
-    """Return how many cells findings of a kind are about, such as ``12 cells``; empty where they are about none.
+    """Return how many cells some findings of the same kind are about, such as ``12 cells``; "" if about no cell.
 
-    With a summary, they are all of their kind. Of cells outside the window the counts of the run have more then, since
-    refusals are no findings.
+    Give `summary` only if these are all findings of their kind. The text for cells outside the window then also says
+    how many there are in all: cells that were refused there have no finding.
     """
     cells = sum(len(finding.results) for finding in findings)
     is_outside = findings[0].kind is Judgement.OUTSIDE.facts.kind

@@ -17,10 +17,10 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
-    """Return the text of export_compat.yaml.
+    """Return the text of a first export_compat.yaml for a project with these goldens.
 
-    `folder` is the folder of the goldens, which need not exist yet; `schema` is the file of the JSON Schema, for
-    editors. Raises `ArtifactError` for an artifact that cannot be read.
+    `folder` is the folder of the goldens, which need not exist yet. `schema` is the path of the JSON Schema, which
+    editors read. Raises `ArtifactError` if an artifact cannot be read.
     """
     manifests = [golden.manifest for golden in goldens]
     writers = list(dict.fromkeys(m.writer.jaxlib for m in sorted(manifests, key=lambda m: m.writer.built)))
@@ -42,7 +42,7 @@ def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
 
 
 def _unpromised_calls(goldens: Sequence[Golden]) -> Iterator[tuple[str, str]]:
-    """Yield custom calls that are neither promised nor allowed, as YAML, each with the golden that makes it."""
+    """Yield each custom-call target that is neither stable nor allowed, as YAML text, with the id of its golden."""
     for golden in goldens:
         stable = stable_targets(golden.manifest.writer.jax)
         calls = golden.read_artifact().custom_calls

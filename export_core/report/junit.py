@@ -26,7 +26,7 @@ from export_core.report.wording import cell_sentence, evidence, promise_line, re
 
 
 def junit_xml(document: Document) -> str:
-    """Return the file: a suite for each reader on each platform, and one for the run."""
+    """Return a run as JUnit XML: a suite for each reader on each platform, and a suite for the run as a whole."""
     run, summary = document.run, document.run.summary
     # Of a cell with several findings, its cause comes first, then the worst.
     about_cells = [finding for finding in reversed(document.findings) if finding.cause or len(finding.results) == 1]
@@ -112,10 +112,10 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
 
 
 def _run(document: Document, *, is_shown: bool) -> Xml.Element:
-    """Return the test case of the run.
+    """Return the test case of the run as a whole.
 
-    It fails where the exit code is not 0 and no cell shows that (`is_shown`). Else it would be one failure more than
-    there are broken cells.
+    It fails only if the exit code is not 0 and no test case of a cell fails (`is_shown` is false): otherwise there
+    would be one failure more than there are broken cells.
     """
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = document.headline

@@ -23,9 +23,10 @@ _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the 
 def map_svg(
     drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, heading: tuple[str, str] | None = None
 ) -> str:
-    """Return the map. With `links`, each square leads to its cells in the table of the page.
+    """Return the map as SVG text. With `links`, each square links to its cells in the page's table.
 
-    The two lines of a `heading` are above it, the first in large letters. Raises `ReportError` where there is no cell.
+    `heading` is two lines above the map, the first in large letters; `standalone` is for a file of its own rather than
+    a part of the page. Raises `ReportError` if the run has no cell.
     """
     if not drawn.rows:
         raise ReportError("The map of a run shows its cells: expected at least one result, found none.")
@@ -64,9 +65,9 @@ def map_svg(
 
 
 def map_picture(document: Document) -> str:
-    """Return the map of a run as a picture that stands alone, with the run's headline.
+    """Return the map of a run as an SVG file of its own, below the run's headline.
 
-    Raises `ReportError` without cells.
+    Raises `ReportError` if the run has no cell.
     """
     summary = document.run.summary
     first, rest, _ = document.headline_parts
@@ -81,7 +82,7 @@ def map_picture(document: Document) -> str:
 
 
 def _with_room(places: Sequence[float]) -> set[float]:
-    """Return the places that can have a label, seen from the newest release."""
+    """Return those of the coordinates (newest release first) that are far enough apart to have a label each."""
     labelled: list[float] = []
     for place in places:
         if not labelled or abs(place - labelled[-1]) >= 12:
@@ -90,7 +91,7 @@ def _with_room(places: Sequence[float]) -> set[float]:
 
 
 class _Plane:
-    """Where things are: the time scale of jaxlib, the middles of all columns and rows, and the room of one row."""
+    """The layout of a map: jaxlib's time axis, the middles of all columns and rows, and the height of a row."""
 
     def __init__(self, drawn: ReleaseMap, top: float) -> None:
         runtimes = grouped(drawn.readers, lambda reader: reader.release.family)
@@ -124,7 +125,7 @@ class _Plane:
 
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
-    """Draw the months and the readers."""
+    """Draw the time axis: months below the map, names of readers and runtimes above it."""
     if plane.axis.length:
         add_months(root, plane.axis, _LEFT, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
@@ -192,7 +193,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
 
 
 def _counted(square: Square) -> dict[str, str]:
-    """Return the filter for the cells that the number of a square counts; none for a square without a number."""
+    """Return the terms of the table's filter for the cells that a square's number counts; empty without a number."""
     plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
     return {} if square.look in plain else {"judgement": square.worst}
 
@@ -207,9 +208,9 @@ LOOKS: dict[str, str] = {
 
 
 def _legend(drawn: ReleaseMap, plane: _Plane) -> Iterator[tuple[str, float, float, str]]:
-    """Yield the parts of the map's legend: look, place, and meaning.
+    """Yield the entries of the map's legend: the look, its x and y in the legend, and its meaning.
 
-    They are in as many lines as it takes.
+    The entries are wrapped into as many lines as they need.
     """
     looks = {square.look for row in drawn.rows for square in row.squares.values()}
     entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]

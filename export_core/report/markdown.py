@@ -35,10 +35,10 @@ _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
 
 def markdown_text(document: Document) -> str:
-    """Return the text, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many are left out.
+    """Return a run as Markdown of at most `MOST_BYTES` bytes, which ends with how many findings are left out.
 
-    With the difference from an earlier run, what changed comes before the causes of this one. The lines of tests are
-    looked up in the project here.
+    If the run was compared with an earlier run, the changes come before the causes. The lines of tests are looked up in
+    the current folder.
     """
     summary, comparison = document.run.summary, document.comparison
     changes = comparison.changes if comparison else []
@@ -66,7 +66,7 @@ def markdown_text(document: Document) -> str:
 
 
 def _head(document: Document) -> str:
-    """Return the headline, the counts, and the identity of the run."""
+    """Return the first paragraph: the headline, the counts, and the identity of the run."""
     line, counts = document.headline
     identity = document.run.summary.identity
     commit = f" at {identity.commit[:12]}" if identity.commit else ""
@@ -134,7 +134,7 @@ def _what(finding: Finding, summary: Summary) -> str:
 
 
 def _test(finding: Finding, summary: Summary) -> str:
-    """Return a link to the test of the example; empty where the run does not know where its files are shown."""
+    """Return a link to the test of a finding's example cell; "" if the run has no URL of its source files."""
     cause = finding.cause
     test = next((result.test for result in finding.results if cause and result.key == cause.example), "")
     if not test or not summary.identity.source_url:
@@ -145,7 +145,7 @@ def _test(finding: Finding, summary: Summary) -> str:
 
 
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
-    """Return one finding, folded unless `opened`: then only its sentence is seen."""
+    """Return a finding as Markdown. Unless `opened`, it is folded, so that only its sentence is seen."""
     symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
     title = f"{symbol}<b>{for_html(finding.title)}</b>: {for_html(shortened(finding.sentence, 500))}"
     text = shortened(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
@@ -159,9 +159,9 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
 
 
 def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[FindingKind]]:
-    """Return the sections that fit, in their order, and how many do not.
+    """Return the sections that fit into `room` bytes, in their order, and the number of others by kind.
 
-    The first of each kind comes before the second of any.
+    The first section of each kind is chosen before the second section of any kind.
     """
     turns: Counter[FindingKind] = Counter()
     order = []
@@ -193,20 +193,20 @@ def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[FindingKind, 
 
 
 def _has_own_line(kind: FindingKind) -> bool:
-    """Return whether findings of a kind have a line each; those of other kinds are folded together."""
+    """Return whether each finding of a kind has a section of its own; findings of other kinds are folded together."""
     return bool(kind.level) or kind.is_open
 
 
 def _link(text: str, url: str) -> str:
-    """Return a link, if the URL looks like one: it may come from a results folder."""
+    """Return a Markdown link; only the text if `url` does not look like a URL, since it may come from any results."""
     return f"[{for_markdown(text)}](<{url}>)" if _URL.fullmatch(url) else for_markdown(text)
 
 
 def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
-    """Return the map of a run with its legend; with an earlier one, changed squares show both.
+    """Return the map of a run as a Markdown table with its legend; "" if the run has no cell.
 
-    Readers next to each other whose columns are equal are one column; counts are those of the worst judgement, in each
-    of these readers. A large map is folded; without a cell there is none.
+    With the map of an earlier run (`before`), changed squares show both runs. Neighbouring readers with equal columns
+    share a column. A number counts the cells of the worst judgement in each of these readers. A large map is folded.
     """
     if not drawn.rows:
         return ""

@@ -34,7 +34,7 @@ SCRIPTS = ("data.js", "filter.js", "table.js", "pictures.js", "cell.js", "map.js
 
 
 def html_page(document: Document) -> str:
-    """Return the page, with the difference from an earlier run first."""
+    """Return a run as an HTML page, which begins with the difference from an earlier run if there is one."""
     run, comparison = document.run, document.comparison
     drawn = release_map(run)
     # What is promised, the worst first; then what is not.
@@ -70,7 +70,7 @@ def html_page(document: Document) -> str:
 
 
 def _headline(document: Document) -> dict[str, Any]:
-    """Return the headline in its parts: the word, what broke, who is affected."""
+    """Return the values of the page's template that show the headline: its parts, the counts and the exit code."""
     first, affected, counts = document.headline_parts
     word, _, fact = first.partition(": ")
     return {
@@ -84,7 +84,7 @@ def _headline(document: Document) -> dict[str, Any]:
 
 
 def _notes(document: Document) -> list[tuple[str, str]]:
-    """Return what a kept run must not hide, as a sentence with the address of its finding."""
+    """Return the notes that even a kept run shows below its headline: sentences, with the link to their finding."""
     undecided = document.run.summary.undecided
     if not undecided:
         return []
@@ -94,12 +94,12 @@ def _notes(document: Document) -> list[tuple[str, str]]:
 
 
 def _anchor(kind: FindingKind) -> str:
-    """Return the name by which the first finding of a kind is found that has no cause."""
+    """Return the anchor of the page's section with the findings of a kind, such as ``not-decided``."""
     return kind.title.lower().replace(" ", "-")
 
 
 def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str, str]]:
-    """Return the identity of the run: label, text, and the address of a link; what is unknown is left out."""
+    """Return the facts that identify the run: label, text, and a URL or "". Unknown facts are left out."""
     summary, identity = run.summary, run.summary.identity
     cases = {result.case for result in run.results}
     size = (plural(len(run.readers), "reader"), plural(len(run.writers), "writer"), plural(len(cases), "case"))
@@ -121,14 +121,14 @@ def _identity(run: Run, comparison: RunDifference | None) -> list[tuple[str, str
 
 
 def _newest_first(releases: Sequence[Release]) -> list[str]:
-    """Return the names of releases as a list shows them: jaxlib's, then those of other runtimes."""
+    """Return the names of releases, newest first: those of jaxlib, then those of other runtimes."""
     names = by_build_date(releases)[::-1]
     names.sort(key=lambda name: "==" in name)
     return names
 
 
 def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the filters of the table: the name, and its values with texts."""
+    """Return the filters of the table: the name of each, and its values with the texts that the page shows."""
     titles = {issue.id: issue.title for issue in run.summary.known_issues}
     causes = {cause.id: f"{titles.get(cause.upstream, cause.id)} ({cause.verdict})" for cause in run.summary.causes}
     plain = {
@@ -148,12 +148,12 @@ def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _has_card(finding: Finding) -> bool:
-    """Return whether a finding is about cells that fail their run."""
+    """Return whether a finding gets a card on the page: it has cells, and they make the exit code other than 0."""
     return bool(finding.results and finding.kind.exit_code)
 
 
 def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
-    """Return findings as cards of the page, those with one title numbered: their writers and readers are below it."""
+    """Return the template values of the cards for these findings. Cards with equal titles are numbered."""
     cards = [_card(finding, number, run) for number, finding in enumerate(findings)]
     titles, seen = Counter(card["title"] for card in cards), Counter[str]()
     for card in cards:
@@ -164,7 +164,10 @@ def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
 
 
 def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
-    """Return a finding as a card of the page: of cells that fail alike, or of cells that work and exceed one limit."""
+    """Return the template values of a finding's card. Its cells fail alike, or work but exceed the same limit.
+
+    `number` identifies the card if the finding has no cause.
+    """
     cause, example, details = finding.cause, finding.results[0], dict(finding.details)
     name, judgement = cause.id if cause else f"finding-{number}", example.judgement
     issue, to_do, size = issue_of(cause, run.summary), details.get("to do", ""), plural(len(finding.results), "cell")
@@ -193,7 +196,7 @@ def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
 
 
 def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, Any]:
-    """Return the releases and cases of a card, and its title, which names them."""
+    """Return the template values that say where a finding's cells are: title, writers, readers, dates and cases."""
     cells, example = Cells(finding.results), finding.results[0]
     writers = ranges(by_build_date(cells.writers), by_build_date(run.writers))
     readers = ranges(by_build_date(cells.readers), by_build_date(run.readers))
@@ -217,9 +220,9 @@ def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, An
 
 
 def _assets() -> dict[str, Any]:
-    """Return style and script, which the page allows by their hashes.
+    """Return the page's style and script, and the hashes by which the page allows them.
 
-    So no other script can run, such as one in a library's message.
+    So no other script can run, for example from the message of a library.
     """
     files = {"style": ("page.css", "map.css"), "script": SCRIPTS}
     texts = {kind: "".join((_TEMPLATES / name).read_text("utf-8") for name in names) for kind, names in files.items()}
@@ -229,9 +232,9 @@ def _assets() -> dict[str, Any]:
 
 
 def part_of_page(template: Path, **values: Any) -> Markup:
-    """Return the HTML that a template makes of these values.
+    """Return the HTML that a template makes of these values, which are escaped unless they are `Markup`.
 
-    It may include templates of the page's own folder. It may use what is in the folder of the page's own templates.
+    The template may include files of its own folder, and the templates of the page.
     """
     # Undefined names are errors, and whatever comes from results is escaped.
     templates = jinja2.Environment(
@@ -247,5 +250,5 @@ def part_of_page(template: Path, **values: Any) -> Markup:
 
 
 def _with_code(text: str) -> Markup:
-    """Return our own sentences as HTML, with code where backticks enclose what is typed."""
+    """Return a text as HTML, in which text between backticks becomes a ``<code>`` element."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(shown(text)))))

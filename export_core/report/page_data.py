@@ -44,17 +44,17 @@ _NOT_SHOWN = {
     *("outputs", "as_written", "looks_like", "processors", "signal", "converted", "devices", "upstream"),
 }
 _MORE = tuple(name for name in Result.__struct_fields__ if name not in _SHOWN_APART | _NOT_SHOWN)
-"""The other fields of a result: all that nobody shows otherwise, so that a new one is there by its name."""
+"""The other fields of a result, which the page shows by their names: so a new field is shown without further work."""
 _FIELDS = {
     "case": ("case", "name"),
     "state": (*_STATE, "phrase", "mark", "mode"),
     "numbers": ("max_abs_error", "max_rel_error", "max_noise_error", "elements"),
     "more": (*_MORE, "facts"),
 }
-"""The names of the values in these tables: fields of a result, and the texts that are made of several."""
+"""The names of the values in each table: fields of a result, and texts that are made of several fields."""
 COSTS = ("temp_bytes", "flops", "bytes_accessed")
 """The figures of the compiler that pictures show: memory, work, and the bytes that are moved for it."""
-MOST_GRIDS = 2_000  # The most different error grids in a page: for further ones it has only the numbers.
+MOST_GRIDS = 2_000  # The most different error grids in a page; cells with further grids have only their numbers.
 _TIMES = ("deserialize", "lower", "compile", "run", "runs", "peak_bytes")
 _state_of, _more_of, _errors_of = attrgetter(*_STATE), attrgetter(*_MORE), attrgetter(*_FIELDS["numbers"][:3])
 _ELEMENT = re.compile(
@@ -66,7 +66,7 @@ _ENTRY = re.compile(
 
 
 class _Columns:
-    """Columns of places, each in a table of its different values."""
+    """Columns of indices. Each column has a table of its different values, into which the indices point."""
 
     def __init__(self, *names: str) -> None:
         self.tables: dict[str, dict[Any, int]] = {name: {} for name in names}
@@ -83,8 +83,8 @@ class _Columns:
 def page_data(document: Document) -> dict[str, Any]:
     """Return the rows of the table in its order, and the cells of each row by build date of the reader.
 
-    `rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into, and
-    `timings` columns of numbers, empty where no cell has one. Fields have the names that a result has.
+    `rows` and `cells` are columns of indices into `tables`; the cells of a row begin at `rows["start"]`. `timings` are
+    columns of numbers, each empty if no cell has a number for it. Fields have the names of a result's fields.
 
     `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
     `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
@@ -162,20 +162,20 @@ def _cell(result: Result) -> dict[str, Hashable]:
 
 
 def _numbers(result: Result) -> Hashable:
-    """Return the errors, and the elements that the message shows: which one, expected, found, their difference."""
+    """Return a cell's errors, and the elements that its message shows: place, expected and found value, difference."""
     elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
     return *_errors_of(result), tuple((*element, _distance(*element[1:])) for element in elements)
 
 
 def measured_in(result: Result | None) -> tuple[float | None, ...]:
-    """Return the error of a cell in units of noise, and its `COSTS`; nothing of no cell."""
+    """Return the error of a cell in units of noise, and its `COSTS`; an empty tuple if there is no cell."""
     if result is None:
         return ()
     return result.max_noise_error, *(cost_of(result, figure) for figure in COSTS)
 
 
 def _entries(run: Run) -> dict[str, dict[str, str]]:
-    """Return the entries of the knowledge base that forecasts and causes name, by id: title and source of each."""
+    """Return the title and the source of each entry of the knowledge base that a forecast or a cause names, by id."""
     named = {cause.upstream for cause in run.summary.causes if cause.upstream}
     for text in {result.forecast for result in run.results}:
         named |= {*_ENTRY.findall(text)}
@@ -193,7 +193,7 @@ def _is_known(value: float | None) -> bool:
 
 
 def _shown(value: object) -> object:
-    """Return a value of a table as the page shows it, with safe text."""
+    """Return a table's value as the page shows it: texts without control characters, and long lists shortened."""
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
@@ -202,7 +202,7 @@ def _shown(value: object) -> object:
 
 
 def _timings(result: Result) -> list[float | None]:
-    """Return milliseconds of each stage and the median of the repetitions, then the peak in MB."""
+    """Return the time of each stage and the median of the repetitions in ms, then the peak of memory in MB."""
     if not (timings := result.timings):
         return [None] * len(_TIMES)
     again = statistics.median(timings.runs) if timings.runs else None
@@ -219,7 +219,7 @@ def _distance(expected: str, found: str) -> str:
 
 
 def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
-    """Return the text, with the number of a value wherever that value is in it: many cells share pieces."""
+    """Return the pieces of a text, in which the index of a value stands for that value: so many cells share pieces."""
     for mark, value in zip(_MARKS, values, strict=True):
         text = text.replace(value, mark) if value else text
     return tuple(_MARKS.get(piece, piece) for piece in re.split("([\0-\2])", text))
@@ -239,28 +239,28 @@ def _release(release: WriterOf | Release) -> dict[str, str]:
 
 
 def filter_link(**terms: str) -> str:
-    """Return the address of the table with these cells, such as ``filter_link(judgement="broken", writer="0.9.2")``."""
+    """Return a link to the page's table, filtered by these terms, such as ``judgement="broken", writer="0.9.2"``."""
     return f"#filter={_quoted(' '.join(term(name, value) for name, value in terms.items()))}"
 
 
 def term(name: str, value: str) -> str:
-    """Return one term of a filter."""
+    """Return a term of a filter, such as ``writer:0.9.2``; a value with special characters is put in quotes."""
     plain = re.fullmatch(r'[^\s",*?]+', value)
     return f"{name}:{value}" if plain else '{}:"{}"'.format(name, value.replace('"', ""))
 
 
 def cell_link(key: CellKey) -> str:
-    """Return the address of all details of a cell."""
+    """Return a link to the page's view of all details of a cell."""
     return f"#cell={_quoted(f'{key.golden} {key.pair} {key.platform}')}"
 
 
 def cause_link(cause: str, judgement: str = "") -> str:
-    """Return the address of a cause among the findings; without a judgement the worst one."""
+    """Return a link to the finding of a cause and a judgement; without `judgement`, to the cause's worst finding."""
     return f"#cause={_quoted(f'{cause}={judgement}' if judgement else cause)}"
 
 
 def web_address(url: str) -> str:
-    """Return an address that a browser may follow; empty for everything but http and https."""
+    """Return `url` if it is an http or https address, which a browser may follow; otherwise ""."""
     try:
         return url if urlsplit(url).scheme in ("http", "https") else ""
     except ValueError:
@@ -268,9 +268,9 @@ def web_address(url: str) -> str:
 
 
 def file_address(source_url: str, folder: str) -> str:
-    """Return the address of the files of a folder, with a slash at the end.
+    """Return the address of a folder's files, with a slash at the end; "" if the folder is outside the project.
 
-    It is relative to the page if no web address is known.
+    The address is relative to the page if `source_url` is not a web address.
     """
     if web := web_address(source_url):
         return f"{web.rstrip('/')}/{quote(folder.strip('/'))}/"

@@ -66,7 +66,7 @@ class PlanReport(msgspec.Struct, frozen=True):
 
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
-    """Return all that is known of a plan before it runs."""
+    """Return what is known about a plan before it runs: its cells with their promises and forecasts, and counts."""
     cells, forecasts = [], CellForecasts(plan.cells, plan.calendar)
     for cell in plan.cells:
         window = promise_of_golden(cell.golden, cell.reader, windows)
@@ -121,7 +121,7 @@ def print_plan(console: Console, plan: Plan) -> None:
 
 
 def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
-    """Print each cell on a line, then the counts, then what has to be built."""
+    """Print each cell on a line, then the counts, then what the environments cost that have to be built."""
     report = plan_report(plan, windows, cost)
     for cell in report.cells:
         with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
@@ -142,7 +142,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
 
 
 def cost_in_words(cost: EnvironmentsCost) -> str:
-    """Return what the environments of a run cost, in a few sentences."""
+    """Return sentences that say how many environments a run needs and builds, and their disk space and downloads."""
     text, missing = f"environments built: {cost.built} of {cost.needed}", cost.needed - cost.built
     if not missing:
         return text
@@ -159,12 +159,10 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
 
     ``{"include": [{"name", "shard", "options", "platforms", "environments", "cells"}, …]}``
 
-    Each job is a shard of the plan, so that `jaxexport judge` puts their results together. It has one reader on one
-    platform, since
-    its environment is what costs, or several where there would be too many jobs. `options` select the whole plan;
-    ``platforms`` are
-    those that the job's machine must have. ``environments`` is equal for jobs that need the same ones: a part of a
-    cache's key.
+    Each job is a shard of the plan, so that `jaxexport judge` can merge the results. A job has one reader on one
+    platform, because building environments is expensive, or several readers if there would be too many jobs.
+    ``platforms`` are the platforms that the job's machine must have. ``environments`` is a part of a cache's key, equal
+    for jobs that need the same environments. The parameter `options` are the options that select the whole plan.
     """
     groups = {(cell.reader, cell.platform) for cell in plan.cells}
     # `jaxexport matrix --shard` splits in the same way: a job names its part by number only.
@@ -196,8 +194,5 @@ def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
 
 
 def _reader_name(plan: Plan, reader: Release) -> str:
-    """Return the reader as the user named it on the command line.
-
-    That matters where it is not just a jaxlib version.
-    """
+    """Return the reader as the user named it on the command line, such as a wheel file; else its name."""
     return plan.spelled.get(reader, reader.name)

@@ -47,7 +47,7 @@ def issues_text(issues: Sequence[KnownIssue]) -> str:
 
 
 def _without_gaps(value: Any) -> Any:
-    """Return a table without what its entries leave out; any other value unchanged."""
+    """Return a list whose entries have no empty fields any more; any value that is not a list unchanged."""
     if not isinstance(value, (list, tuple)):
         return value
     return [
@@ -58,10 +58,10 @@ def _without_gaps(value: Any) -> Any:
 
 
 def proposal(results: Sequence[Result], summary: Summary) -> str:
-    """Return the entries as YAML; empty where nothing is broken or owed.
+    """Return known failures, as YAML, that cover the broken and owed cells of a run; "" if there are none.
 
-    Reason, owner, issue and expiry are left open. Raises `ReportError` for a part of a run: cells that it did not see
-    may fail in another way, or not at all.
+    Reason, owner, issue and expiry are left for the user to fill in. Raises `ReportError` if the run is only a part of
+    the plan: the other cells may fail in another way, or not at all.
     """
     if missing := _missing_part(summary):
         raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
@@ -86,7 +86,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
 
 
 def _missing_part(summary: Summary) -> str:
-    """Return why a run is not a whole one; empty where it is."""
+    """Return which part of the plan a run is or what it lacks, in words; "" if the run is whole."""
     if summary.shard:
         return f"shard {summary.shard.index} of {summary.shard.count}: judge all shards together first"
     if summary.partial:
@@ -100,9 +100,9 @@ def _missing_part(summary: Summary) -> str:
 
 
 def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
-    """Return cells cut into blocks, each of which is every combination of its cases, writers, readers and platforms.
+    """Return cells in blocks, each with every combination of its cases, writers, readers and platforms.
 
-    So the globs of an entry cover these cells and no others.
+    So an entry that names a block's cases, writers, readers and platforms covers its cells and no others.
     """
     blocks = [tuple(frozenset({part}) for part in scope) for scope in sorted(scopes)]
     # Readers are merged first, then writers, cases and platforms: that makes the fewest entries, since most failures
@@ -120,17 +120,18 @@ _OF_ONE_RUN = re.compile(
     r",? ?metadata=\{|,? ?\b\w*_id=|0x[0-9a-fA-F]{4,}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b|\bpid[ =]\d"
     r"| ?\[\w+::\w+=|(?<![\w./:])/[\w.+-]+/\S"
 )
-"""The beginning of a message's part that belongs to one run, or to a machine.
+"""The beginning of text in a message that differs between runs or machines.
 
-That is HLO's metadata, ids, addresses, hashes, paths.
+Such text is HLO metadata, an id, an address, a hash or a path.
 """
 _LEAST = 20  # The fewest letters of a message: fewer would match other messages.
 
 
 def _expected_message(result: Result) -> str:
-    """Return the part of a message that an entry expects: of its first line, what is equal in each run of the cell.
+    """Return the part of a cell's message that a known failure expects: what is equal in every run of the cell.
 
-    Where numbers are wrong, that is without the size of the error.
+    It is the first line, up to the first text that differs between runs; for wrong numbers, up to the size of the
+    error.
     """
     line = result.message.strip().splitlines()[0] if result.message.strip() else ""
     if result.verdict is Verdict.NUMERICS:
@@ -147,7 +148,16 @@ def _entry(
     built: Mapping[str, datetime.date],
     issue: KnownIssue | None,
 ) -> str:
-    """Return the entry for cells that fail with one verdict, stage and message."""
+    """Return the known failure, as YAML, for cells that fail with the same verdict, stage and message.
+
+    Args:
+        failure: The verdict, the stage and the message.
+        scopes: The cells.
+        others: Cells of the run that do not fail; a comment warns if the entry also covers some of them.
+        as_of: The day on which the entry is added.
+        built: The build dates of releases, by which their names are sorted.
+        issue: The known issue that explains the failure, if any.
+    """
     # Releases by build date; cases and platforms have none, and are sorted by name.
     names = [
         sorted({scope[axis] for scope in scopes}, key=lambda name: (built.get(name, as_of), name)) for axis in range(4)

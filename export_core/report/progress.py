@@ -30,12 +30,12 @@ MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each 
 
 
 class TimeLeft:
-    """How long a run still takes: a range, estimated from what has run so far, that becomes narrower.
+    """How long a run still takes: a range, estimated from what has run so far, which narrows with time.
 
-    What a cell costs, in seconds, depends on its reader: an old one refuses what a new one runs. Promised cells run
-    first, so what the others of a reader cost is taken to be a part of that, until some of them have run: nothing is
-    learned of other readers, since old ones, which refuse most, come first. `cells` counts the cells of each reader,
-    promised and not.
+    The cost of a cell, in seconds, depends on its reader: an old reader refuses what a new one runs. Promised cells run
+    first, so the cost of a reader's other cells is taken to be a part of that of its promised cells, until some of them
+    have run. Other readers do not count for it: old ones, which refuse most, come first. `cells` counts the cells by
+    the name of their reader and whether they are promised.
     """
 
     def __init__(self, cells: Counter[tuple[str, bool]], clock: Callable[[], float]) -> None:
@@ -71,10 +71,7 @@ class TimeLeft:
                 self._done.append((now, sum(self._costs.values()), self._environments))
 
     def range(self) -> tuple[float, float] | None:
-        """Return the seconds that are left, at least and at most.
-
-        None until some cells have ended.
-        """
+        """Return the least and the most seconds that are left; None until some cells have ended."""
         if self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
             return None
         silent = self._now() - self._ended
@@ -85,7 +82,7 @@ class TimeLeft:
         return seconds / factor, seconds * factor
 
     def __format__(self, before: str) -> str:
-        """``0:02:40 to 0:04:10``, behind what the format spec is; empty where nothing can be said."""
+        """Return the format spec, then the range, such as ``0:02:40 to 0:04:10``; "" while the range is not known."""
         seconds = self.range()
         times = [str(datetime.timedelta(seconds=round(end))) for end in seconds or ()]
         return f"{before}{' to '.join(times)}" if times else ""
@@ -97,7 +94,7 @@ class TimeLeft:
         return self._clock() - self._started
 
     def _seconds(self) -> float:
-        """Return the estimate that was right when something ended last: for the cells, and for what is to be built."""
+        """Return the seconds, estimated when a cell or a build last ended, that all cells and builds left will take."""
         since = self._ended - max(SPEED_SECONDS, (self._ended - self._done[0][0]) / 2)
         began, cost_then, built_then = next(
             (done for done in self._done if since < done[0] < self._ended), self._done[0]
@@ -110,7 +107,7 @@ class TimeLeft:
         return seconds_a_cost * self._cost_left() + len(to_build) * seconds_of_a_build
 
     def _cost_left(self) -> float:
-        """Return what the cells that are left cost together."""
+        """Return the expected cost of all cells that are left, in seconds."""
         promised, others = ([kind for kind in self._cells if kind[1] is of_promised] for of_promised in (True, False))
         typical = self._mean(promised, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
         return sum(
@@ -119,7 +116,7 @@ class TimeLeft:
         )
 
     def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
-        """Return what a cell of these kinds has cost, if `weight` others had cost what is expected."""
+        """Return the mean cost of cells of these kinds, averaged with `weight` imaginary cells of cost `expected`."""
         cells = weight + sum(self._cells.get(kind, 0) for kind in kinds)
         return (weight * expected + sum(self._costs.get(kind, 0.0) for kind in kinds)) / cells if cells else 0.0
 
@@ -205,7 +202,7 @@ class RunProgress:
             self._line(f"{count}{self._state()}")
 
     def _show_failure(self, result: Result) -> None:
-        """Show the first failure of each kind: the others are counted."""
+        """Show a failure if it is the first of its kind. After `MOST_FAILURES` kinds, failures are only counted."""
         kind = result.judgement, cell_signature(result)
         if kind in self._kinds:
             return
@@ -240,7 +237,7 @@ class RunProgress:
         return f" · so far {failures}" if failures else ""
 
     def _short_state(self) -> str:
-        """Return the text that a bar has room for: environments only until all are built."""
+        """Return the text beside the bar: environments, until all of them are built, and the promised cells."""
         building = f"{self._environments()} · " if len(self._ready) < self._readers else ""
         return f"{building}{self._promised_cells()}"
 

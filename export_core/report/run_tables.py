@@ -11,9 +11,9 @@ from export_core.run.run import Run
 
 
 def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
-    """Return the cells of each golden on each platform, by reader, with its case as a table shows it.
+    """Return the rows of the table by writer, the newest first: a short name of the case, and the cells by reader.
 
-    The newest writer comes first.
+    A row has the cells of one golden on one platform, ordered by the readers' build dates.
     """
     names = _short_names({result.case for result in run.results})
     rows: dict[Release, list[tuple[str, list[Result]]]] = {writer: [] for writer in reversed(run.writers)}
@@ -24,7 +24,7 @@ def grid(run: Run) -> dict[Release, list[tuple[str, list[Result]]]]:
 
 
 def _short_names(cases: Collection[str]) -> dict[str, str]:
-    """Return case ids without the folders that all of them share."""
+    """Return a short name for each case id: the id without the leading parts that all ids share."""
     parts = [case.split(".") for case in cases]
     shared = 0
     # At least the last part stays: a name is never empty.
@@ -35,34 +35,34 @@ def _short_names(cases: Collection[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class MapRelease:
-    """A writer or a reader, on whichever platform. `several`: the run has its jaxlib with several jax."""
+    """A writer or a reader on any platform. `several` means that the run has this jaxlib with several jax releases."""
 
     release: Release
     several: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
-        """As it is called where there is little room: with its jax only where its jaxlib has several."""
+        """The short name, such as for a row: with the jax release only if the jaxlib has several of them."""
         return f"{self.release.name} · {self.release.jax}" if self.several else self.release.label
 
     @property
     def column(self) -> str:
-        """As a column is called that is below the name of its runtime."""
+        """The name above a column; only the version for a runtime whose own name stands above its columns."""
         return self.release.runtime.partition("==")[2] or self.name
 
     @property
     def in_words(self) -> str:
-        """As a sentence calls it, which `ranges` shortens."""
+        """The name in a sentence, in a form that `ranges` can shorten."""
         return f"{self.release.name} with jax {self.release.jax}" if self.several else self.release.name
 
     @property
     def term(self) -> str:
-        """As a filter of the page names it."""
+        """The name by which the page's filter finds it: the jaxlib, with its jax if there are several."""
         return self.release.pair if self.several else self.release.name
 
 
 PARTLY = "partly"
-"""How a square looks of which nothing is promised, and some cells work."""
+"""The look of a square that is not promised, and of whose cells only some work."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Square:
 
     @property
     def worst(self) -> Judgement:
-        """What the square is coloured by."""
+        """The worst judgement of the square's cells."""
         return next(iter(self.counts))
 
     @property
     def look(self) -> str:
-        """The judgement as it is drawn: what is not promised and works in part is neither `bonus` nor `outside`."""
+        """The look of the square: its worst judgement, or `PARTLY` if that is `outside` and some cells work."""
         partly = self.worst is Judgement.OUTSIDE and any(judgement.facts.works for judgement in self.counts)
         return PARTLY if partly else str(self.worst)
 
@@ -106,7 +106,7 @@ class ReleaseMap:
 
     @property
     def platforms(self) -> tuple[str, ...]:
-        """Every platform once."""
+        """The platforms of the rows, each once, in their order."""
         return tuple(dict.fromkeys(row.platform for row in self.rows))
 
 
@@ -137,9 +137,6 @@ def release_map(run: Run) -> ReleaseMap:
 
 
 def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
-    """Return releases as a map names them.
-
-    Where a jaxlib is there with several jax, only these distinguish them.
-    """
+    """Return the releases as a map shows them; those of a jaxlib with several jax releases also name their jax."""
     pairs = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
     return {release: MapRelease(release, pairs[release.name] > 1) for release in releases}

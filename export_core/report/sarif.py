@@ -1,6 +1,6 @@
-"""A run as SARIF 2.1.0, for code scanning: a rule for each cause, a result for each test that it affects.
+"""A run as SARIF 2.1.0, for code scanning: a rule for each cause, and a result for each test that the cause affects.
 
-Cells that are not promised, and known failures, are no results: an alert is for what somebody has to do.
+Cells that are not promised, and known failures, are left out: an alert is for what somebody has to do.
 """
 
 import datetime
@@ -22,10 +22,7 @@ _LONGEST = 1_000  # Characters of a rule's description: GitHub's limit is 1,024.
 
 
 def sarif_file(document: Document) -> bytes:
-    """Return the file.
-
-    The lines of tests are looked up in the project here.
-    """
+    """Return a run as a SARIF file. The lines of tests are looked up in the current folder."""
     summary, tests = document.run.summary, affected_tests(document.findings)
     rules: dict[str, dict[str, Any]] = {}
     for finding in document.findings:
@@ -45,7 +42,7 @@ def sarif_file(document: Document) -> bytes:
 
 
 def _invocation(document: Document, left_out: int) -> dict[str, Any]:
-    """Return the run: its exit code with the headline, and how many results have no place in the file."""
+    """Return SARIF's `invocation`: the exit code with the headline, and how many results were left out of the file."""
     summary, identity = document.run.summary, document.run.summary.identity
     times = {"startTimeUtc": identity.started, "endTimeUtc": identity.ended}
     note = f"{left_out:,} more affected tests are not in this file: code scanning stores {MOST:,} results of a run."
@@ -59,7 +56,7 @@ def _invocation(document: Document, left_out: int) -> dict[str, Any]:
 
 
 def _rule_id(finding: Finding) -> str:
-    """Return the id of the cause, equal for the same cause in the next run; else the kind of the finding."""
+    """Return the id of the finding's cause, which later runs repeat; the kind of the finding if it has no cause."""
     return _text(finding.cause.id) if finding.cause else finding.title.lower().replace(" ", "-")
 
 
@@ -99,9 +96,9 @@ def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> di
 
 
 def _place(test: AffectedTest, summary: Summary) -> SourceLine:
-    """Return the line of the test, else the manifest of a golden, else the policy.
+    """Return where a result points: to the line of the test, else to the manifest of a golden, else to the policy.
 
-    GitHub refuses a result without a file.
+    GitHub refuses a result that points to no file.
     """
     if place := test.place:
         return place
@@ -112,7 +109,7 @@ def _place(test: AffectedTest, summary: Summary) -> SourceLine:
 
 
 def _text(text: str) -> str:
-    """Return text that only shows itself: ``[a](b)`` is a link in messages of SARIF too."""
+    """Return a text changed so that viewers show it as plain text: ``[a](b)`` would be a link in SARIF messages."""
     return shown(text).replace("](", "]\N{ZERO WIDTH SPACE}(")
 
 

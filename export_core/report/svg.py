@@ -12,9 +12,9 @@ STYLE = Path(__file__).parent / "templates" / "map.css"  # Colours, light and da
 
 
 def picture(kind: str, width: float, height: float, label: str, *, standalone: bool) -> Xml.Element:
-    """Return an empty picture.
+    """Return the root element of an empty picture. `label` describes the picture to screen readers.
 
-    One that stands alone has its style and its background in it, and is one image to a reader.
+    A `standalone` picture contains its own style and background, and is a single image to screen readers.
     """
     root = Xml.Element("svg", {"class": f"drawing {kind}", "viewBox": f"0 0 {_number(width)} {_number(height)}"})
     root.set("role", "img" if standalone else "group")
@@ -28,7 +28,7 @@ def picture(kind: str, width: float, height: float, label: str, *, standalone: b
 
 
 def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attributes: object) -> Xml.Element:
-    """Add an element of a kind, its class, with its attributes, and return it; ``_`` in their names is ``-``."""
+    """Add an element of the class `kind` to its parent and return it; ``_`` in an attribute's name becomes ``-``."""
     element = Xml.SubElement(parent, tag, {"class": kind} if kind else {})
     for name, value in attributes.items():
         element.set(name.replace("_", "-"), _number(value) if isinstance(value, float | int) else str(value))
@@ -38,9 +38,9 @@ def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attr
 
 
 def width_of(text: str, size: float) -> float:
-    """Return about how wide a text is, in a font of this size: no font is loaded to draw a picture.
+    """Return the approximate width of a text in a font of this size, without loading a font.
 
-    It is equal with each Python: from 3.12 on, `sum` loses fewer digits.
+    `math.fsum` gives the same width in every Python: from 3.12 on, `sum` loses fewer digits than before.
     """
     widths = (0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
     return size * math.fsum(widths)
@@ -52,9 +52,10 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """Places of days, from 0 to `length`. `slots` are the middles of the releases, `slot` is how wide each is.
+    """A time scale that gives days positions from 0 to `length`, with a slot of width `slot` for each release.
 
-    `days` and `places` are the corners of the scale: between two of them it is linear.
+    `slots` are the middles of the releases' slots. `days` and `places` are the corners of the scale, which is linear
+    between neighbouring corners.
     """
 
     length: float
@@ -64,11 +65,11 @@ class Axis:
     places: tuple[float, ...]
 
     def start(self, day: datetime.date) -> float:
-        """Return where a day begins: before the slots of the releases that were built on it."""
+        """Return the position where a day begins: before the slots of releases built on that day."""
         return self._place(day, bisect.bisect_left(self.days, day.toordinal()))
 
     def end(self, day: datetime.date) -> float:
-        """Return where a day ends: after the slots of the releases that were built on it."""
+        """Return the position where a day ends: after the slots of releases built on that day."""
         ordinal = day.toordinal()
         after = bisect.bisect_right(self.days, ordinal)
         if after and self.days[after - 1] == ordinal:
@@ -76,7 +77,7 @@ class Axis:
         return self._place(day, after)
 
     def months(self, room: float) -> Iterator[tuple[datetime.date, float]]:
-        """Yield first days of months with their places, as often as there is room for labels; a January goes first."""
+        """Yield first days of months with their positions, at least `room` apart; January has priority, then July."""
         first, last = (datetime.date.fromordinal(day) for day in (self.days[0], self.days[-1]))
         # January, then July, and so on: the least useful months are left out.
         taken: list[tuple[datetime.date, float]] = []
@@ -88,7 +89,7 @@ class Axis:
         yield from sorted(taken)
 
     def _place(self, day: datetime.date, after: int) -> float:
-        """Return a place before the corner `after`, the ends of the scale for a day beyond it."""
+        """Return the position of a day that is before the corner with index `after`; an end of the scale if beyond."""
         if after == 0:
             return self.places[0]
         if after == len(self.days):
@@ -108,7 +109,12 @@ def add_months(root: Xml.Element, axis: Axis, left: float, top: float, bottom: f
 def make_axis(built: Sequence[datetime.date], until: datetime.date, length: float, slot: float, end: float) -> Axis:
     """Return a scale for releases built on these days, in order, that ends after `until`.
 
-    `end` is the least room there. Without a release it has no length.
+    Args:
+        built: The build dates, in order; without any, the scale has length 0.
+        until: A day that the scale includes.
+        length: The length of the scale.
+        slot: The greatest width of a release's slot.
+        end: The least room after the last slot.
     """
     if not built:
         return Axis(0, slot, (), (until.toordinal(),), (0.0,))
@@ -130,7 +136,7 @@ def make_axis(built: Sequence[datetime.date], until: datetime.date, length: floa
 
 
 def _apart(wanted: Sequence[float], least: float) -> list[float]:
-    """Return the places nearest to those wanted, by least squares, that are at least so far from each other."""
+    """Return the positions closest to those wanted, by least squares, whose distances are at least `least`."""
     # With the least distances subtracted, positions must only not decrease: neighbours that decrease are pooled.
     pools: list[tuple[float, int]] = []
     for index, place in enumerate(wanted):

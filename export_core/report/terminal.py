@@ -24,7 +24,7 @@ _MOST_LINES = 3  # Lines of one text in the short report.
 def print_report(console: Console, document: Document, *, full: bool = False) -> None:
     """Print the writers, the findings, what to run next, the headline, then the changes since a baseline.
 
-    `full`: every cell and every finding with all of its evidence.
+    With `full`, print every cell, and every finding with all of its evidence.
     """
     if full:
         print_cells(console, document.run)
@@ -60,7 +60,7 @@ def print_headline(console: Console, document: Document) -> None:
 
 
 def _print_short(console: Console, document: Document) -> None:
-    """Print what decides the exit code, the first of each kind with evidence; then a line for each other kind."""
+    """Print the findings that decide the exit code, the first of each kind with evidence; then a line a kind."""
     kinds = by_kind(document.findings)
     deciding = _deciding(kinds)
     for kind in deciding:
@@ -90,7 +90,7 @@ def _print_short(console: Console, document: Document) -> None:
 
 
 def _deciding(kinds: Iterable[FindingKind]) -> list[FindingKind]:
-    """Return the kinds of finding that decide the exit code of a run that has all of these."""
+    """Return those of a run's kinds of findings that decide its exit code."""
     kinds = list(dict.fromkeys(kinds))
     also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
     return [kind for kind in kinds if kind.exit_code or kind is also]
@@ -108,10 +108,10 @@ def _print_finding(
 
 
 def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str, str]]:
-    """Return the details of which a screen has room for those of three findings.
+    """Return the details of a finding for the short report, which has to fit on a screen.
 
-    A known issue needs no message and no command; of a message the first line is enough. The command of the worst is
-    the last thing that the report shows, and what to do about the others is in the full report.
+    The finding of a known issue needs neither message nor command; otherwise the first line of the message is shown.
+    The worst finding has its advice, since its command ends the report; other findings have their command.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
@@ -124,7 +124,7 @@ def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str,
 
 
 def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
-    """Return counts such as ``4 causes, 12 cells``; with a summary, these are all findings of their kind."""
+    """Return counts such as ``4 causes, 12 cells``. Give `summary` only if these are all findings of their kind."""
     cells = cells_of(rest, summary)
     return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
 
@@ -140,7 +140,7 @@ def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
-    """Print lines that are wrapped already."""
+    """Print lines as they are, without wrapping them and without markup."""
     # As Text: in a plain string rich takes square brackets for markup. Already wrapped: rich must not do it again.
     for line in lines:
         console.print(Text(line, style=style), soft_wrap=True)
@@ -154,7 +154,10 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 
 
 def table_lines(run: Run, width: int) -> list[Text]:
-    """Return the table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
+    """Return the lines of the table of writers, in colours. Its third column is wrapped to fit the width.
+
+    At most `MOST_ROWS` writers are shown, those with a failing cell first; the others are counted.
+    """
     names, readers = map_releases(run.writers), by_build_date(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
     bad_writers = set()
@@ -187,7 +190,7 @@ def table_lines(run: Run, width: int) -> list[Text]:
 
 
 def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Text]:
-    """Return how the promised cells of a writer ended, by reader; and how many of the others work."""
+    """Return two texts: how a writer's promised cells ended, by reader; and how many of its other cells work."""
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
     for result in cells.results:
@@ -210,7 +213,7 @@ def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Te
 
 
 def _wrapped(text: Text, width: int) -> list[Text]:
-    """Return the lines of a text, each with its colours."""
+    """Wrap a coloured text into lines of at most `width` columns, which keep their colours."""
     lines, start = [], 0
     for plain in wrapped(text.plain, width, indent=0):
         start = text.plain.index(plain, start)
@@ -221,7 +224,7 @@ def _wrapped(text: Text, width: int) -> list[Text]:
 
 
 def print_cells(console: Console, run: Run) -> None:
-    """Print a paragraph for each golden: its outcome in each reader; neighbours with one outcome as a range."""
+    """Print a paragraph for each golden: its outcome in each reader. Neighbours with the same outcome are a range."""
     names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
     for writer, rows in grid(run).items():
         jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"

@@ -86,9 +86,9 @@ _OF_PROCESSOR = (
 def view(run: Run, comparison: RunDifference | None = None) -> Document:
     """Return a run as a document: its findings, the worst first, and its difference from an earlier run.
 
-    Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. Other
-    findings follow: that nothing was promised, what no cell covers, declared changes of custom calls, goldens without a
-    cell, and what was accepted on purpose.
+    Cells with the same judgement and cause share a finding. Refusals outside the window are expected: they have none.
+    Other findings follow: that nothing was promised, what no cell covers, declared changes of custom calls, goldens
+    without a cell, and what was accepted on purpose.
     """
     findings = [
         _cause_finding(cause, number, group, run)
@@ -136,9 +136,10 @@ def _of_goldens(sentence: str, goldens: Sequence[str]) -> str:
 
 
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
-    """Return the finding for one cell that fails its run: a broken promise, if its reader is not a writer that failed.
+    """Return the finding for one cell that fails its run. Its kind is a broken promise unless another kind fits better.
 
-    `issues` are the known upstream issues, of which it may show one.
+    For example, a failure in the golden's own writer breaks no promise. `issues` are the known upstream issues, in
+    which the cell's own issue is looked up.
     """
     kind = result.judgement.facts.kind or BROKEN_PROMISE
     if result.judgement.facts.works:
@@ -205,9 +206,9 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
 
 
 def _processors(group: Sequence[Result], run: Run) -> str:
-    """Return which processors wrote and read these goldens, whose own writers fail.
+    """Return which processors wrote and read goldens that fail in their own writer.
 
-    Empty where one fails on its own.
+    The text is "" if a golden fails in its own writer on the same processor.
     """
     goldens = {result.golden for result in group}
     own = [one for one in run.results if one.golden in goldens and fails_in_own_writer(one)]
@@ -216,7 +217,10 @@ def _processors(group: Sequence[Result], run: Run) -> str:
 
 
 def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
-    """Return how many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
+    """Return the sentence of a cause: its subject, what happened, and in which releases.
+
+    Without `subject`, the subject is the number of cells and their cases.
+    """
     writers, readers = by_build_date(run.writers), by_build_date(run.readers)
     # The phrases are in the singular: "was refused" becomes "were refused".
     phrase = VERDICTS[cause.verdict].phrase.replace("was ", "were " if cause.cells > 1 else "was ")
@@ -240,10 +244,7 @@ def _issue_text(issue: KnownIssue | None) -> str:
 
 
 def entry_text(example: Result, policy: Policy) -> str:
-    """Return the entry of a cell in the list of known failures, in words: why, whose, and until when.
-
-    Empty where it is not listed.
-    """
+    """Return the known failure that lists a cell, in words: reason, owner, issue and end; "" if none lists it."""
     entry = matching_entry(example, policy.known_failures) if example.judgement is Judgement.KNOWN else None
     if entry is None:
         return ""
@@ -278,10 +279,10 @@ def _of_rounding(example: Result) -> str:
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
-    """Return each golden whose numbers are different, with its largest error; and whether the readers agree.
+    """Return two details: each golden with wrong numbers and its largest error, and whether its readers' bits agree.
 
-    Its readers are named where they are not those of all these cells. Nothing is said of the bits where the results do
-    not say them.
+    A golden's readers are named if they are not the readers of the whole group. The second text is "" if a result has
+    no digest of its outputs.
     """
     lines, changing, bits = [], 0, "the same in all these readers of a golden"
     every = {result.reader for result in group}
@@ -298,7 +299,7 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
 
 
 def _flaky(results: Sequence[Result]) -> Finding:
-    """Return all cells that had another verdict last time, in one finding with a line for each."""
+    """Return the finding about the flaky cells `results`, which had another verdict last time: a line for each."""
     sentence = (
         f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement "
         "uses the verdict of this run."
@@ -311,9 +312,9 @@ def _flaky(results: Sequence[Result]) -> Finding:
 
 
 def _change(change: JudgedChange) -> Finding:
-    """Return a finding for a declared change of a custom call.
+    """Return a finding for a declared change of a custom-call target.
 
-    It has phase, what must hold, what measures it, when the old target may go.
+    It says the phase, what must hold, which cells measure it, and when the old target may be deleted.
     """
     measured = f"nothing: no promised reader that has the change ran a golden of {change.old}"
     if change.measured:

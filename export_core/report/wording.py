@@ -47,9 +47,9 @@ _MOST_LINES = 20
 
 
 def named_folder(folder: Path | None) -> str:
-    """Return the folder of results as the argument of a command, after a space.
+    """Return the folder of results as an argument to append to a command, with a space before it.
 
-    It is empty for the folder that commands assume.
+    The text is "" for the default folder, which commands use without the argument.
     """
     return "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
 
@@ -68,7 +68,7 @@ OUTDATED = (
 
 
 def headline(summary: Summary) -> tuple[str, str]:
-    """Return what a run shows, with its numbers; and the line with all counts, the date and the exit code."""
+    """Return the two lines of the headline: what the run shows, with its numbers; then counts, date and exit code."""
     name, facts = _verdict_of_run(summary)
     if compiled := summary.verdicts.get(Verdict.COMPILED):
         facts += f", {compiled:,} compiled only"
@@ -93,9 +93,9 @@ def headline(summary: Summary) -> tuple[str, str]:
 
 
 def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
-    """Return the numbers of a run for its headline, and the sentence below it, with a space behind it.
+    """Return the first line of the headline, and the sentence below it, which ends with a space.
 
-    Several causes, or several ways to fail, need more than one line.
+    The sentence is "" unless the run has several causes or fails in several ways.
     """
     failing = [name for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
     cells = sum(summary.judgements.get(name, 0) for name in failing)
@@ -112,7 +112,7 @@ def _first_line(facts: str, summary: Summary) -> tuple[str, str]:
 
 
 def _verdict_of_run(summary: Summary) -> tuple[str, str]:
-    """Return the word for an exit code, and the numbers behind it."""
+    """Return the word with which the headline begins, such as ``KEPT``, and the numbers that follow the word."""
     promised, kept = sum(summary.promised.values()), summary.promised.get(Judgement.KEPT, 0)
     failing = [(name, _failing_facts(summary, name)) for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
     also = [f"{name}: {facts}" for name, facts in failing if facts]
@@ -144,19 +144,19 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
 
 
 def old_calendar(summary: Summary) -> str:
-    """Return how old the calendar of a run is, once that matters; empty before."""
+    """Return how old the calendar of a run is, in words; "" if it is not older than the policy's `calendar_days`."""
     policy = msgspec.convert(summary.policy, Policy)
     return calendar_age(summary.calendar.get("newest_built", ""), summary.as_of, policy)
 
 
 def _unplanned_facts(summary: Summary) -> str:
-    """Return how many cells are promised on the day and were never planned; empty for none."""
+    """Return how many cells are promised on the run's day but were never planned, in words; "" if there are none."""
     cells = sum(summary.unplanned.values())
     return f"{plural(cells, 'cell')} of the promised plan of {summary.as_of} never ran" if cells else ""
 
 
 def unplanned_sentence(summary: Summary) -> str:
-    """Return which cells are promised on the day and were never planned; empty for none."""
+    """Return a sentence with the readers whose promised cells were never planned; "" if there are none."""
     if not summary.unplanned:
         return ""
     counts = summary.unplanned.items()
@@ -165,10 +165,7 @@ def unplanned_sentence(summary: Summary) -> str:
 
 
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:
-    """Return failing cells of a judgement in words, such as ``67 of 1,350 promised cells, 3 causes``.
-
-    Empty for none.
-    """
+    """Return the failing cells of a judgement in words, such as ``67 of 1,350 promised cells``; "" if none fails."""
     cells, promised = summary.judgements.get(judgement, 0), summary.promised.get(judgement, 0)
     if judgement is Judgement.OWED:
         owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
@@ -212,7 +209,10 @@ def _targets(names: Sequence[str]) -> str:
 
 
 def _readers_affected(summary: Summary) -> str:
-    """Return the readers in which something is broken or owed, those of each cause apart; empty for none."""
+    """Return the end of the headline that names the readers in which something is broken or owed; "" if none.
+
+    If the causes differ in their readers, the range of each cause is named.
+    """
     ends = {(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach}
     ordered = sorted(ends, key=lambda end: (end[0].date_order, end[1].date_order))
     spans = list(dict.fromkeys((first.label, last.label) for first, last in ordered))
@@ -226,18 +226,18 @@ def _readers_affected(summary: Summary) -> str:
 
 
 def promised_nothing(summary: Summary) -> bool:
-    """Return whether the most important fact of a run is that no promise was tested.
+    """Return whether the most important fact about a run is that it tested no promise.
 
-    Nothing is broken, missing or stale then.
+    That is so if no cell is promised, and nothing is broken, missing or stale.
     """
     missing = summary.uncovered or summary.unplanned or summary.judgements.get(Judgement.INCOMPLETE)
     return bool(summary.unpromised) and summary.exit_code in (ExitCode.KEPT, ExitCode.INCOMPLETE) and not missing
 
 
 def shown_exit_code(summary: Summary) -> ExitCode:
-    """Return the exit code by which a run looks.
+    """Return the exit code that decides the symbol and the colour of a run.
 
-    A run that promised nothing never looks like a promise that is kept, also where the policy says that it is meant.
+    A run without a promised cell never looks like a kept promise, even if the policy accepts that (`unpromised`).
     """
     return ExitCode.INCOMPLETE if promised_nothing(summary) else ExitCode.of(summary.exit_code)
 
@@ -248,10 +248,10 @@ def counts_line(counts: Mapping[str, int]) -> str:
 
 
 def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple[str, str]]:
-    """Return labels with texts such as ``since 0.12.0``, ``between 0.11.1 and 0.12.0``, ``works in 0.10.0``.
+    """Return when a cause began and ended: pairs of a label and a release, such as ``since`` and ``0.12.0``.
 
-    None where the run does not show it. The table of known issues knows the release that fixed one; the run only the
-    next of its own readers.
+    What the run does not show is left out. A known issue names the release that fixed it; the run itself only shows
+    the next of its readers that works.
     """
     began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
@@ -259,7 +259,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
 
 
 def cell_mark(result: Result) -> str:
-    """Return a cell in a table: the verdict in a word, in brackets outside the window, maybe with a mark."""
+    """Return the word of a cell in a table: its verdict, in brackets outside the window, with the judgement's mark."""
     mark = VERDICTS[result.verdict].mark
     # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
     if not result.promised:
@@ -268,14 +268,15 @@ def cell_mark(result: Result) -> str:
 
 
 def judgement_mark(result: Result) -> str:
-    """Return the mark behind the verdict in a table: that of its judgement, ``~`` for a flaky one."""
+    """Return the mark behind the verdict in a table: the mark of the judgement, then ``~`` if the cell is flaky."""
     return result.judgement.facts.mark + ("~" if result.flaky else "")
 
 
 def window_line(result: Result) -> str:
     """Return the window of a cell in words.
 
-    Such as ``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180 days)``.
+    An example is ``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180
+    days)``.
     """
     is_forward = result.direction is Direction.FORWARD
     days = f"{result.direction}: reader built {result.days} days {'before' if is_forward else 'after'} the writer"
@@ -298,7 +299,7 @@ def window_line(result: Result) -> str:
 
 
 def promises_nothing(reader: Release) -> bool:
-    """Return whether nothing is promised to a reader about any artifact, by its runtime or under its settings."""
+    """Return whether no artifact is promised to run in a reader: its runtime makes no promise, or it has settings."""
     if reader.with_settings:
         return True
     runtime = known_runtimes().get(reader.family) if reader.runtime else None
@@ -306,7 +307,7 @@ def promises_nothing(reader: Release) -> bool:
 
 
 def promise_line(reader: Release) -> str:
-    """Return the promise of a reader's runtime, with its source; empty for a plain jaxlib, for which JAX promises."""
+    """Return what a reader's runtime promises, with the source; "" for a jaxlib without settings (JAX's promise)."""
     if reader.with_settings:
         return "JAX promises nothing about settings: only a deployment target of the policy requires anything here"
     if not reader.runtime:
@@ -319,19 +320,22 @@ def promise_line(reader: Release) -> str:
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
-    """Return as many lines as evidence has room for, and how many more the file of the results has."""
+    """Return the first `_MOST_LINES` lines of a text, then how many more are in `file` of the results folder."""
     rest = [f"and {len(lines) - _MOST_LINES} more, in {file}"] if len(lines) > _MOST_LINES else []
     return "\n".join([*lines[:_MOST_LINES], *rest])
 
 
 def outcome_line(result: Result) -> str:
-    """Return what happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
+    """Return what happened to a cell, in one line: how it ended, or the objection of a feature to a cell that works."""
     objection = _objection(result)
     return f"{result.judgement.facts.short}: {objection}" if objection else result.ending
 
 
 def why_command(name: str, result: Result, *words: str) -> str:
-    """Return the shell command that asks why a cell fails, `reduce` or `explain`, made of its `reproduce`."""
+    """Return the shell command `jaxexport NAME` for a cell, such as `explain` or `reduce`, with `words` at its end.
+
+    Its options and environment variables come from the command that reproduces the cell.
+    """
     given: list[str] = []
     with contextlib.suppress(ValueError):  # results of others may hold any text
         given = shlex.split(result.reproduce)
@@ -343,7 +347,7 @@ def why_command(name: str, result: Result, *words: str) -> str:
 
 
 def writer_and_reader(result: Result) -> str:
-    """Return the case, the release that wrote it and the one that read it, without a full stop."""
+    """Return a phrase with the case of a cell, its writer and its reader, and their build dates."""
     writer, reader = (
         f"{f'jax {release.jax} with ' if release.jax else ''}{release.title} (built {release.built})"
         for release in (result.writer.release, result.reader)
@@ -352,7 +356,7 @@ def writer_and_reader(result: Result) -> str:
 
 
 def cell_sentence(result: Result) -> str:
-    """Return the case, its writer and reader, and what happened."""
+    """Return a sentence with the case of a cell, its writer and reader, and what happened."""
     addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
         outside = ", which breaks the promise outside the window too"
@@ -366,7 +370,10 @@ _TOO_LARGE = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Ee]xceed\w* \S* ?
 
 
 def device_limit(result: Result) -> str:
-    """Return whether no release's compiler does a program for its device, in sentences; empty for any other cell."""
+    """Return sentences that say whether the golden's own writer can compile the program for the device.
+
+    The text is "" for a cell that was not judged by such a control.
+    """
     writer = release_name(result.writer.release)
     device = result.device or result.platform
     if result.control is None:
@@ -384,16 +391,16 @@ def device_limit(result: Result) -> str:
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:
-    """Return how large an error is: in units of the writer's noise where it was measured, else absolute."""
+    """Return how large an error is, in words: in units of the writer's noise if that is known, else absolute."""
     if noise is not None:
         return f"{noise:.3g} x noise"
     return "not finite" if absolute is None else f"off by {absolute:.2g}"
 
 
 def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, str]]:
-    """Return the evidence about a cell, with labels: window, stage, message, stderr, command that reproduces it.
+    """Return the evidence about a cell, as pairs of a label and a text or "": window, stage, message and so on.
 
-    `all_of_stderr`: all that the result has of it, not only the lines that explain an error.
+    With `all_of_stderr`, stderr is given whole, not only the lines that explain an error.
     """
     return [
         ("window", window_line(result)),
@@ -413,7 +420,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
 
 
 def amount(figure: str, value: float) -> str:
-    """Return a figure as people read it: ``169.0 MB``, ``12.5 ms``, ``1,204``, ``3.2 G``."""
+    """Return a figure with its unit, as people read it, such as ``169.0 MB``, ``12.5 ms``, ``1,204`` or ``3.2 G``."""
     if figure == "run_seconds":
         return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.3g} ms"
     unit = "B" if figure.endswith("bytes") or figure == "bytes_accessed" else ""
@@ -424,16 +431,13 @@ def amount(figure: str, value: float) -> str:
 
 
 def figures_line(result: Result) -> str:
-    """Return all figures of the compiler about a cell, such as ``temp_bytes 169.0 MB, …, fusions 16``.
-
-    Empty for none.
-    """
+    """Return all figures of the compiler for a cell, such as ``temp_bytes 169.0 MB, …, fusions 16``; "" if none."""
     figures = msgspec.structs.asdict(result.cost) if result.cost else {}
     return ", ".join(f"{name} {amount(name, value)}" for name, value in figures.items() if value is not None)
 
 
 def times(was: float, now: float) -> str:
-    """Return how many times more or less it is, such as ``x2.00`` or ``/1.33``."""
+    """Return the factor between two values: ``x2.00`` or, for less, ``/1.33``; ``new`` or ``gone`` if a value is 0."""
     if not was or not now:
         return "new" if now else "gone"
     ratio = max(now / was, was / now)
@@ -441,12 +445,12 @@ def times(was: float, now: float) -> str:
 
 
 def reason_line(result: Result) -> str:
-    """Return why a cell is judged as it is, in one line: by features, its message, or its verdict."""
+    """Return one line that says why a cell is judged so: a feature's objection, its message, or its verdict."""
     return _objection(result) or first_line(result.message) or str(result.verdict)
 
 
 def _objection(result: Result) -> str:
-    """Return the objection of features to a cell that works, in one line; empty for none."""
+    """Return the objections of features to a cell that works, in one line; "" if there are none."""
     return (
         "; ".join(line for _, lines in labelled_facts(result.facts) for line in lines) if result.verdict.works else ""
     )

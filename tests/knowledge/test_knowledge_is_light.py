@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from kept import DATA
+from stored_artifacts import DATA
 
 from export_core.artifact import read
 from export_core.artifact.readers import loads, readers_of

@@ -156,8 +156,8 @@ class Counting:
         return SimpleNamespace(submit=submit, close=worker.close)
 
 
-def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, kept):
-    start = Counting(kept.start)
+def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, warm_workers):
+    start = Counting(warm_workers.start)
     cells = [Cell(each, here, "cpu") for each in (*twins, goldens["both"])]
     found = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
     assert len(start.requests) == 2
@@ -171,12 +171,12 @@ def test_equal_cells_run_once_with_a_comparison_each(twins, goldens, here, kept)
 
 
 @pytest.fixture
-def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Result], list[str], list[str]]]:
+def again(tmp_path, here, warm_workers) -> Callable[..., tuple[dict[str, Result], list[str], list[str]]]:
     """Replays goldens through a cache. Answers outcomes, requests and what was asked to be built."""
 
     def run(*goldens: Golden, lock: str = "lock", standing: bool = True, allow: tuple[str, ...] = ()):
         options = ReplayOptions(load_calendar(), Policy(allow=dict.fromkeys(allow, "why")), LIMITS, cache=True)
-        start = Counting(kept.start)
+        start = Counting(warm_workers.start)
         built: list[str] = []
         notes: list[str] = []
 

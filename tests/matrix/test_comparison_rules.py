@@ -141,13 +141,13 @@ def store(goldens, tmp_path) -> GoldenStore:
 
 
 @pytest.fixture
-def replay(store, here, kept):
+def replay(store, here, warm_workers):
     """A function that replays the goldens under rules and returns the verdict and message of each."""
 
     def run(*numbers: NumbersRule) -> dict[str, tuple[Verdict, str]]:
         before = {path: path.read_bytes() for path in store.root.rglob("*.yaml")}
         policy, options = Policy(numbers=numbers), RunOptions(results=None, cache=False)
-        interpreter = Interpreter(this_interpreter(here), kept.start)
+        interpreter = Interpreter(this_interpreter(here), warm_workers.start)
         ended = run_matrix(policy, Selection(), options, goldens=store.goldens(), interpreter=interpreter)
         assert {path: path.read_bytes() for path in store.root.rglob("*.yaml")} == before
         return {result.golden: (result.verdict, result.message.partition("; ")[2]) for result in ended.results}

@@ -211,17 +211,17 @@ class Sniper(threading.Thread):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_a_cell_that_is_killed_from_outside_is_run_once_more(run, kept, number):
+def test_a_cell_that_is_killed_from_outside_is_run_once_more(run, warm_workers, number):
     run("waves")
-    Sniper(kept._worker._process.pid, number).join(timeout=0)
+    Sniper(warm_workers._worker._process.pid, number).join(timeout=0)
     notes: list[str] = []
     assert run("sleeps_a_second", notify=notes.append)["sleeps_a_second"].verdict is Verdict.PASS
     assert [text for text in notes if f"killed from outside, by signal {number.value} ({number.name})" in text]
 
 
-def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
+def test_a_cell_killed_from_outside_twice_reports_both(run, warm_workers):
     run("waves")
-    Sniper(kept._worker._process.pid, signal.SIGTERM, signal.SIGKILL)
+    Sniper(warm_workers._worker._process.pid, signal.SIGTERM, signal.SIGKILL)
     outcome = run("sleeps_a_second")["sleeps_a_second"]
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     first, then = outcome.message.splitlines()
@@ -232,16 +232,16 @@ def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
 # --- a verdict that is not always the same ----------------------------------------------------------------------------
 
 
-def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, kept, tmp_path, flaky):
-    run("waves")  # from now on the kept worker is one whose cells misbehave
-    assert kept._environment
+def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, warm_workers, tmp_path, flaky):
+    run("waves")  # from now on the warm worker is one whose cells misbehave
+    assert warm_workers._environment
     requests: list[str] = []
     cell = Cell(goldens["is_flaky"], here, "cpu")
-    where = dataclasses.replace(kept._environment, content_hash="lock")
+    where = dataclasses.replace(warm_workers._environment, content_hash="lock")
 
     def start(environment, slots):
         requests.append("started")
-        return kept.start(environment, slots)
+        return warm_workers.start(environment, slots)
 
     def again(*, anew: bool) -> tuple[Verdict, str, int]:
         requests.clear()
@@ -293,7 +293,7 @@ def test_after_faults_no_process_thread_file_or_folder_is_left(run, tmp_path, mo
 # --- verdicts are never tried again -----------------------------------------------------------------------------------
 
 
-def test_a_verdict_is_never_tried_again(run, kept):
+def test_a_verdict_is_never_tried_again(run, warm_workers):
     requests: list[str] = []
 
     class Counting:
@@ -308,7 +308,7 @@ def test_a_verdict_is_never_tried_again(run, kept):
     cases = ("waves", "other_numbers", "dies_by_segv", "says_on_stderr", "exits_silently")
 
     def start(environment, slots):
-        return Counting(kept.start(environment, slots))
+        return Counting(warm_workers.start(environment, slots))
 
     found = run(*cases, start=start)
     assert sorted(requests) == sorted(cases)

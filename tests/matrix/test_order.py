@@ -83,20 +83,22 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     assert "not in this test" in outcome.message
 
 
-def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, kept):
+def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, warm_workers):
     built: Counter[str] = Counter()
 
     def environment_of(reader):
         built[reader.jax] += 1
         return this_interpreter(reader)
 
-    outcomes = replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=kept.start)
+    outcomes = replayed(
+        in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=warm_workers.start
+    )
     assert [cell.promised for cell, _ in outcomes] == [True, True, False, False]
     assert set(built.values()) == {1}
 
 
 @pytest.mark.parametrize(("most", "starts"), [(4, [1, 1]), (1, [1, 2]), (0, [2, 2])])
-def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept, monkeypatch, most, starts):
+def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, warm_workers, monkeypatch, most, starts):
     monkeypatch.setattr("export_core.matrix.replay.MOST_IDLE", most)
     started: Counter[str] = Counter()
     open_workers: set[object] = set()
@@ -111,7 +113,7 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept
 
     def start(environment, slots):
         started[environment.release.jax] += 1
-        return Worker(kept.start(dataclasses.replace(environment, release=here), slots))
+        return Worker(warm_workers.start(dataclasses.replace(environment, release=here), slots))
 
     limits = CellLimits(jobs=1, timeout=60.0)
     outcomes = list(replayed(in_two_readers, this_interpreter, limits=limits, start=start))
@@ -120,7 +122,7 @@ def test_a_worker_stays_for_both_parts_while_few_wait(in_two_readers, here, kept
     assert open_workers == set()
 
 
-def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, kept, monkeypatch, tmp_path):
+def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, warm_workers, monkeypatch, tmp_path):
     shared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
         "export_core.matrix.replay.share",
@@ -131,7 +133,7 @@ def test_a_worker_finds_what_earlier_environments_have(in_two_readers, here, kep
         return dataclasses.replace(this_interpreter(reader), folder=tmp_path / reader.jax)
 
     def start(environment, slots):
-        return kept.start(dataclasses.replace(environment, release=here, folder=None), slots)
+        return warm_workers.start(dataclasses.replace(environment, release=here, folder=None), slots)
 
     list(replayed(in_two_readers, environment_of, limits=CellLimits(jobs=1, timeout=60.0), start=start))
     assert shared == [(here.jax,), ("another", here.jax)]

@@ -10,9 +10,9 @@ from commands import assert_bad_input, finished, stored
 from making import day, manifest, result, write_golden
 
 from export_core.goldens import GoldenStore
-from export_core.judge import judge_again
+from export_core.judge import Result, judge_again
 from export_core.judge.promised_plan import missing_promised
-from export_core.matrix import Verdict
+from export_core.matrix import Plan, Verdict
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions, Selection
 from export_core.releases import calendar as calendars
@@ -20,7 +20,7 @@ from export_core.run.session import plan_matrix
 
 pytestmark = pytest.mark.usefixtures("cwd")
 
-EARLY, LATE = day("2026-05-30"), day("2026-07-20")
+EARLY, LATE, LATEST = day("2026-05-30"), day("2026-07-20"), day("2026-11-20")
 
 
 def promised_readers(selection: Selection, as_of: datetime.date, policy: Policy | None = None) -> list[str]:
@@ -29,14 +29,20 @@ def promised_readers(selection: Selection, as_of: datetime.date, policy: Policy 
     return [cell.reader.name for cell in plan.cells if cell.decides]
 
 
+def passed_cells(plan: Plan, policy: Policy) -> list[Result]:
+    """Return a result that passes for each cell of a plan that a jaxlib reads."""
+    return [
+        judge_again(result(Verdict.PASS, writer="0.9.2", reader=cell.reader.name, case="t.a"), policy, plan.as_of)
+        for cell in plan.cells
+        if not cell.reader.runtime
+    ]
+
+
 def run_of_plan(folder: str, selection: Selection, as_of: datetime.date, policy: Policy | None = None) -> None:
     """Write a finished run of all cells in the plan of a day, which pass."""
     policy = policy or Policy()
     plan = plan_matrix(policy, selection, RunOptions(as_of=as_of))
-    passed = [
-        judge_again(result(Verdict.PASS, writer="0.9.2", reader=cell.reader.name, case="t.a"), policy, as_of)
-        for cell in plan.cells
-    ]
+    passed = passed_cells(plan, policy)
     finished(
         Path(folder), *passed, selection=selection.as_recorded(), as_of=as_of, later=dict(plan.later), policy=policy
     )
@@ -81,24 +87,36 @@ def test_a_new_deployment_target_has_to_run_each_golden(golden, jaxexport):
     assert "never ran: 0.6.2 (1 cell)" in " ".join(jaxexport("judge", "out", code=3).out.split())
 
 
-@pytest.mark.parametrize("as_of", [EARLY, LATE, day("2026-11-20")])
+DEPLOYED = "deployed: [{name: old, jaxlib: 0.6.2}]\n"
+only_some = pytest.mark.parametrize("only", ["", "promised", "backward"])
+
+
+@pytest.mark.parametrize("as_of", [EARLY, LATE, LATEST])
 @pytest.mark.parametrize("readers", ["window", "all", "newest,0.9.2", "deployed,0.9.2", "window,tensorflow", "0.9.2"])
-@pytest.mark.parametrize("only", ["", "promised", "backward"])
+@only_some
 def test_a_plan_lacks_nothing_on_its_own_day(readers, only, as_of, golden, load):
-    policy = load("deployed: [{name: old, jaxlib: 0.6.2}]\n")
-    selection = Selection(readers=readers, only=only)
-    plan = plan_matrix(policy, selection, RunOptions(as_of=as_of))
-    ran = [
-        judge_again(result(Verdict.PASS, writer="0.9.2", reader=cell.reader.name, case="t.a"), policy, as_of)
-        for cell in plan.cells
-        if not cell.reader.runtime
-    ]
+    policy, selection = load(DEPLOYED), Selection(readers=readers, only=only)
+    ran = passed_cells(plan_matrix(policy, selection, RunOptions(as_of=as_of)), policy)
     assert missing_promised(ran, policy, selection.as_recorded(), as_of) == {}
-    # A release that is named stays the same: only what words mean is made anew.
-    named = readers.split(",") if "window" not in readers else []
-    if promised := [cell for cell in ran if cell.promised and cell.reader.name not in named and readers != "0.9.2"]:
-        rest = [cell for cell in ran if cell is not promised[-1]]
-        assert missing_promised(rest, policy, selection.as_recorded(), as_of) == {promised[-1].reader.name: 1}
+
+
+@pytest.mark.parametrize(
+    ("readers", "as_of"),
+    [
+        *((readers, as_of) for readers in ("window", "all", "window,tensorflow") for as_of in (EARLY, LATE, LATEST)),
+        *(("newest,0.9.2", as_of) for as_of in (EARLY, LATE)),  # later the newest release is outside the window
+    ],
+)
+@only_some
+def test_a_promised_cell_of_the_plan_that_is_lost_is_missing(readers, only, as_of, golden, load):
+    policy, selection = load(DEPLOYED), Selection(readers=readers, only=only)
+    ran = passed_cells(plan_matrix(policy, selection, RunOptions(as_of=as_of)), policy)
+    # A release that is named is not planned anew: only what words mean is.
+    lost = [one for one in ran if one.promised and ("window" in readers or one.reader.name not in readers.split(","))][
+        -1
+    ]
+    rest = [one for one in ran if one is not lost]
+    assert missing_promised(rest, policy, selection.as_recorded(), as_of) == {lost.reader.name: 1}
 
 
 def test_goldens_by_later_writers_are_named(golden, cwd, jaxexport):

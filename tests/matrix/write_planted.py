@@ -1,4 +1,4 @@
-"""Writes goldens with something wrong on other platforms, with the jax of the interpreter that runs it: FOLDER."""
+"""A script that writes goldens into a folder, by its own jax, with something wrong on other platforms."""
 
 import sys
 from pathlib import Path
@@ -22,6 +22,7 @@ WHY = {"planted_target": "no platform has it"}
 
 
 def missing(x):
+    """Call a target that no TPU and no GPU has."""
     kernel = jax.ffi.ffi_call("planted_target", jax.ShapeDtypeStruct(x.shape, x.dtype))
     return lax.platform_dependent(x, cuda=kernel, tpu=kernel, default=lambda x: x * 3)
 

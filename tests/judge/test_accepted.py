@@ -33,8 +33,8 @@ def on_disk(root, made, outputs=b"", noise_npz=b""):
     """Write a golden whose manifest need not follow the rules of a stored one, and return it in a list."""
     folder = root / made.case / made.writer.id
     folder.mkdir(parents=True)
-    given = {name: content for name, content in ((OUTPUTS, outputs), (NOISE, noise_npz)) if content}
-    for name, content in {**files(), **given}.items():
+    npz_files = {name: content for name, content in ((OUTPUTS, outputs), (NOISE, noise_npz)) if content}
+    for name, content in {**files(), **npz_files}.items():
         (folder / name).write_bytes(content)
     signature = msgspec.structs.replace(made.signature, outputs=("float32[2]",))
     return [Golden(msgspec.structs.replace(made, signature=signature), folder)]

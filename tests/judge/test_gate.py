@@ -32,8 +32,8 @@ KNOWN = result(Verdict.CRASH, Judgement.KNOWN, case="known")
 NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="not run", stage=Stage.ENVIRONMENT)
 
 
-def summary(*results, **asked):
-    return summarize(results, selection={"whole": True}, **asked)
+def summary(*results, **facts):
+    return summarize(results, selection={"whole": True}, **facts)
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,13 @@ def environment(lock: str = "lock", reader: Release = READER, **variables: str) 
     return Environment(reader, Path("python"), variables, lock)
 
 
-def key(made: Golden = PLAIN, limits: CellLimits = LIMITS, where: Environment | None = None, allow: str = "") -> str:
+def key(
+    made: Golden = PLAIN, limits: CellLimits = LIMITS, in_environment: Environment | None = None, allow: str = ""
+) -> str:
     """Return the key of the outcome of a golden in an environment."""
-    where = where or environment()
+    in_environment = in_environment or environment()
     options = ReplayOptions(load_calendar(), Policy(allow={allow: "why"}), limits)
-    return OutcomeKeys(options).of(Cell(made, where.release, "cpu"), where)
+    return OutcomeKeys(options).of(Cell(made, in_environment.release, "cpu"), in_environment)
 
 
 OTHERS = {
@@ -59,11 +61,11 @@ OTHERS = {
     "x64": key(golden("t.a", files=FILES, flags={"jax_enable_x64": True})),
     "options": key(golden("t.a", files=FILES, options=Options(("cpu", "tpu")))),
     "memory": key(limits=dataclasses.replace(LIMITS, memory=2 << 30)),
-    "packages": key(where=environment("other packages")),
-    "loader": key(where=environment(LD_PRELOAD="other.so")),
-    "kernels": key(where=environment(OPENBLAS_CORETYPE="Haswell")),
-    "date": key(where=environment(reader=msgspec.structs.replace(READER, jax="0.11.2"))),
-    "worker": key(where=dataclasses.replace(environment(), half=Path(__file__))),
+    "packages": key(in_environment=environment("other packages")),
+    "loader": key(in_environment=environment(LD_PRELOAD="other.so")),
+    "kernels": key(in_environment=environment(OPENBLAS_CORETYPE="Haswell")),
+    "date": key(in_environment=environment(reader=msgspec.structs.replace(READER, jax="0.11.2"))),
+    "worker": key(in_environment=dataclasses.replace(environment(), half=Path(__file__))),
     "allow": key(allow="my_target"),
 }
 
@@ -95,7 +97,7 @@ def test_another_machine_or_code_changes_the_key(monkeypatch, module, name, othe
         key(golden("t.other", files=FILES)),
         key(golden("t.a", files={**FILES, "module.mlir": "x", "jaxpr.txt": "y"})),
         key(limits=dataclasses.replace(LIMITS, timeout=5.0, jobs=7)),
-        key(where=environment(HOME="/elsewhere")),
+        key(in_environment=environment(HOME="/elsewhere")),
     ],
     ids=["name", "files for the eye", "timeout and jobs", "other variables"],
 )
@@ -229,11 +231,11 @@ def test_installed_packages_decide_which_cells_rerun(again, twins, first, then, 
     assert len(again(twins[0], **then)[1]) == requests
 
 
-def is_stored(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
+def is_stored(made: Golden, cache: OutcomeCache, times: int = 1) -> bool:
     """Return whether an outcome is stored if its environment is asked for this many times until it ends."""
 
     def first_run(cells, environment_for):
-        for _ in range(asked):
+        for _ in range(times):
             environment_for(cells[0].placement)
         yield cells[0], new_result(cells[0], Stage.COMPARE, Verdict.PASS)
 
@@ -285,7 +287,7 @@ def test_another_registered_module_changes_the_key():
 
 def test_an_environment_requested_again_is_not_cached(tmp_path):
     cache = OutcomeCache(tmp_path)
-    assert not is_stored(PLAIN, cache, asked=2)
+    assert not is_stored(PLAIN, cache, times=2)
     cache.close()
 
 

@@ -240,7 +240,7 @@ def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, warm_workers, 
     assert warm_workers._environment
     requests: list[str] = []
     cell = Cell(goldens["is_flaky"], here, "cpu")
-    where = dataclasses.replace(warm_workers._environment, content_hash="lock")
+    locked = dataclasses.replace(warm_workers._environment, content_hash="lock")
 
     def start(environment, slots):
         requests.append("started")
@@ -251,7 +251,7 @@ def test_a_cell_is_flaky_until_two_runs_agree(run, goldens, here, warm_workers, 
         requests.clear()
         cache = OutcomeCache(tmp_path)
         options = ReplayOptions(load_calendar(), limits=CellLimits(timeout=1.5), cache=not anew)
-        environments = StubEnvironments(lambda placement: where, lambda placement: where)
+        environments = StubEnvironments(lambda placement: locked, lambda placement: locked)
         once = functools.partial(replay, options=options, start=start)
         ((_, outcome),) = replay_unknown([cell], cache, environments, options, once)
         cache.close()

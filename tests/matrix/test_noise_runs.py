@@ -456,7 +456,7 @@ def measured_in(tmp_path, monkeypatch):
         ({"0.9.2"}, set(), ["0.9.2", "0.10.0"], "0.10.0"),
         ({"0.9.2"}, {"0.10.0"}, ["0.9.2", "0.10.0", "0.10.1"], "0.10.1"),
     ],
-    ids=["its writer", "nobody else where its writer fails", "the oldest later release", "that runs it"],
+    ids=["its writer", "no other release where its writer fails", "the oldest later release", "that runs it"],
 )
 def test_the_oldest_release_that_runs_it_measures_noise(unbuilt, not_run, tried, by, measured_in):
     assert measured_in(unbuilt, not_run) == (tried, by)

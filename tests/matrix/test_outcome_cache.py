@@ -79,7 +79,9 @@ def test_a_stored_outcome_does_not_name_its_cell(tmp_path):
 def test_a_replay_closes_the_cache_that_it_opened(tmp_path, monkeypatch):
     opened: list[OutcomeCache] = []
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
-    monkeypatch.setattr(cached_replay, "OutcomeCache", lambda *given: opened.append(OutcomeCache(*given)) or opened[-1])
+    monkeypatch.setattr(
+        cached_replay, "OutcomeCache", lambda *arguments: opened.append(OutcomeCache(*arguments)) or opened[-1]
+    )
     assert list(replay_here([], ReplayOptions(load_calendar()))) == []
     assert [cache._connection for cache in opened] == [None]
 
@@ -196,7 +198,7 @@ def test_a_changed_row_is_never_an_outcome(tmp_path):
     other = (data.replace(b"numerics", b"compiled"),)
     changed(tmp_path, "UPDATE cached_outcomes SET outcome = ? WHERE key = 'key'", other)
     assert set(stored(tmp_path, "key", "other")) == {"other"}
-    assert flaky_when_stored(tmp_path, CRASH) == "", "nobody knows what it was"
+    assert flaky_when_stored(tmp_path, CRASH) == "", "its earlier verdict is unknown"
     assert stored(tmp_path, "key")["key"].verdict is Verdict.CRASH
 
 

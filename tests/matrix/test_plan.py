@@ -41,7 +41,7 @@ WINDOW = ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", NE
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("selection", "expected"),
     [
         ({}, WINDOW),
         ({"as_of": day("2026-05-01")}, ["0.9.1", "0.9.2", "0.10.0"]),
@@ -51,8 +51,8 @@ WINDOW = ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", NE
         ({"readers": "0.8.1,0.9.1,0.9.2,0.12.0.1", "only": "backward"}, ["0.9.1", "0.9.2", NEWEST]),
     ],
 )
-def test_selected_readers_are_ordered_by_build_date(asked, expected):
-    assert readers(planned([golden(jaxlib="0.9.2")], **asked)) == expected
+def test_selected_readers_are_ordered_by_build_date(selection, expected):
+    assert readers(planned([golden(jaxlib="0.9.2")], **selection)) == expected
 
 
 def test_a_converted_golden_meets_its_release_unpromised():
@@ -129,7 +129,7 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
 
 
 @pytest.mark.parametrize(
-    ("goldens", "asked", "error", "message"),
+    ("goldens", "selection", "error", "message"),
     [
         *((ONE, {"readers": none}, MatrixError, READERS) for none in ("", " ", ",", " , ,")),
         (ONE, {"readers": "0.9.2,windows"}, MatrixError, "found 'windows'. Did you mean 'window'?"),
@@ -153,9 +153,9 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
         ((golden(comparison=Comparison("close")),), {}, CompareError, "compare='close'"),
     ],
 )
-def test_an_empty_plan_is_an_error_with_the_reason(goldens, asked, error, message):
+def test_an_empty_plan_is_an_error_with_the_reason(goldens, selection, error, message):
     with pytest.raises(error, match=re.escape(message)):
-        planned(goldens, **asked)
+        planned(goldens, **selection)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_other_numbers_name_both_processors(run, goldens):
     (outcome,) = run("other_numbers", of=goldens).values()
     assert outcome.processors == f"written on x86_64 SSE, read on {instruction_set()}"
     (outcome,) = run("other_numbers").values()
-    assert outcome.processors == "", "nobody knows which processor wrote it"
+    assert outcome.processors == "", "the processor that wrote it is unknown"
 
 
 def test_other_numbers_have_their_index_and_error(run):

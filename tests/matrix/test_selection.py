@@ -40,7 +40,7 @@ def test_a_pair_that_jax_refuses_is_not_planned():
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("selection", "expected"),
     [
         ({"readers": "newest,0.11.0"}, [("0.11.0", "0.11.0"), (NEWEST, NEWEST)]),
         ({"readers": "newest", "as_of": day("2026-10-17")}, [("0.12.0", "0.12.0")]),
@@ -49,12 +49,12 @@ def test_a_pair_that_jax_refuses_is_not_planned():
         ({"touching": NEWEST, "readers": "0.11.2,0.10.2"}, [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]),
     ],
 )
-def test_newest_depends_on_the_day_and_the_candidate(asked, expected):
-    assert pairs(planned(**asked)) == expected
+def test_newest_depends_on_the_day_and_the_candidate(selection, expected):
+    assert pairs(planned(**selection)) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "message"),
+    ("selection", "error", "message"),
     [
         ({"readers": "0.11.2-jax0.12.0.1", "as_of": day("2026-10-17")}, ReleaseError,
          "jax 0.12.0.1 is not in the release calendar as of 2026-10-17"),
@@ -69,9 +69,9 @@ def test_newest_depends_on_the_day_and_the_candidate(asked, expected):
         ({"indexes": ("user:secret@nightlies.example/simple",)}, MatrixError, "in 'nightlies.example/simple'"),
     ],
 )  # fmt: skip
-def test_an_unavailable_reader_is_an_error_without_secrets(asked, error, message):
+def test_an_unavailable_reader_is_an_error_without_secrets(selection, error, message):
     with pytest.raises(error, match=re.escape(message)) as raised:
-        planned(**asked)
+        planned(**selection)
     assert "secret" not in str(raised.value)
 
 

@@ -44,9 +44,9 @@ def main(root: Path) -> None:
     store = GoldenStore(root)
     x = np.array([1.0, 2.0], np.float32)
 
-    def made(case, function, **asked):
+    def made(case, function, **options):
         whole = Case(
-            case, f"tests/test_x.py::{case}", None, jax.jit(function), (x,), {}, ExportOptions(**asked), Comparison()
+            case, f"tests/test_x.py::{case}", None, jax.jit(function), (x,), {}, ExportOptions(**options), Comparison()
         )
         return produce(whole, load_calendar(), reproducible=False)
 

@@ -1,4 +1,4 @@
-"""What is known must cost an inspect or a check next to nothing: no library is loaded for it, few entries are asked."""
+"""The cost of a forecast, which inspect and check pay too: it loads no library and asks few entries."""
 
 import subprocess
 import sys

@@ -22,7 +22,7 @@ REFUSED = result(Verdict.REFUSED, Judgement.OUTSIDE, case="t.b", promised=False,
 WRONG = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.c", promised=False, reader="0.8.1")
 NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.d", promised=False, reader="0.8.1")
 SAME = result(case="t.e", writer="0.9.2", reader="0.9.2")
-MEANT = Policy(unpromised="goldens of 2023, for bonus cells only")
+ACCEPTED = Policy(unpromised="goldens of 2023, for bonus cells only")
 LEFTOVER = KnownFailure(
     *(("t.gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", day("2026-10-01")), permanent=True, approver="a"
 )
@@ -34,12 +34,12 @@ NOTHING = "NOTHING PROMISED: every cell is outside its window"
     ("results", "facts", "code", "start"),
     [
         ([BONUS, REFUSED], {}, 3, NOTHING),
-        ([BONUS, REFUSED], {"policy": MEANT}, 0, NOTHING),
+        ([BONUS, REFUSED], {"policy": ACCEPTED}, 0, NOTHING),
         ([BONUS, REFUSED], {"shard": Shard(2, 7)}, 0, f"{NOTHING}; partial: shard 2/7."),
         ([BONUS, SAME], {}, 0, "KEPT: the 1 promised cell."),
         ([BONUS, WRONG], {}, 1, "BROKEN: 1 cell with other numbers outside the window, 1 cause"),
         ([BONUS, NOT_RUN], {}, 3, "INCOMPLETE: 1 of 2 planned cells"),
-        ([BONUS, NOT_RUN], {"policy": MEANT}, 3, "INCOMPLETE: 1 of 2 planned cells"),
+        ([BONUS, NOT_RUN], {"policy": ACCEPTED}, 3, "INCOMPLETE: 1 of 2 planned cells"),
         ([BONUS], {"policy": STALE}, 4, "STALE LIST: "),
     ],
 )
@@ -49,7 +49,7 @@ def test_without_promised_cells_exit_code_0_becomes_3(results, facts, code, star
     assert headline(made)[0].startswith(start)
 
 
-@pytest.mark.parametrize("policy", [None, MEANT], ids=["3", "meant"])
+@pytest.mark.parametrize("policy", [None, ACCEPTED], ids=["incomplete", "accepted"])
 def test_every_report_says_that_nothing_was_promised(policy):
     results = [BONUS, REFUSED]
     made = summarize(results, policy=policy)
@@ -124,7 +124,7 @@ def test_pytest_ends_with_a_note_that_nothing_was_promised():
         ({"only": "backward"}, Policy(), "only cells that are promised or read by a release newer than their writer"),
     ],
 )
-def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy, partial):
+def test_a_selection_is_partial_unless_the_policy_has_it(selection, policy, partial):
     assert summarize([SAME], policy=policy, selection=Selection(**selection).as_recorded()).partial == partial
 
 

@@ -1,4 +1,4 @@
-"""Forecasts are stored with outcomes: a run in which nothing has changed reads no artifact for them."""
+"""Forecasts, which are stored with outcomes: a run in which nothing has changed reads no artifact for them."""
 
 import contextlib
 import dataclasses
@@ -27,15 +27,16 @@ def environment(*_: object) -> Environment:
 
 
 def passes(cells: Sequence[Cell], build: Callable[..., Environment]) -> Generator[Replayed, None, None]:
+    """Replay cells that pass, without a process."""
     build(cells[0].placement)
     yield from ((cell, new_result(cell, Stage.COMPARE, Verdict.PASS)) for cell in cells)
 
 
 def test_an_unchanged_cell_is_not_forecast_again(tmp_path):
-    asked: list[Cell] = []
+    forecast_cells: list[Cell] = []
 
     def forecast(cell: Cell) -> str:
-        asked.append(cell)
+        forecast_cells.append(cell)
         return "no: it crashes"
 
     options = ReplayOptions(load_calendar(), cache=True, forecast=forecast)
@@ -44,10 +45,10 @@ def test_an_unchanged_cell_is_not_forecast_again(tmp_path):
         with contextlib.closing(OutcomeCache(tmp_path)) as cache:
             replayed = replay_unknown([CELL], cache, StubEnvironments(environment, environment), options, passes)
             forecasts += [outcome.forecast for _, outcome in replayed]
-    assert (forecasts, asked) == (["no: it crashes"] * 2, [CELL])
+    assert (forecasts, forecast_cells) == (["no: it crashes"] * 2, [CELL])
 
 
-def test_the_policys_releases_change_the_key():
+def test_the_releases_of_a_policy_change_the_key():
     added = ExtraReleases(jaxlib={"0.99.0": JaxlibRelease(built=load_calendar().jaxlib["0.12.0.1"].built)})
     policies = Policy(), Policy(releases=added)
     keys = {OutcomeKeys(ReplayOptions(load_calendar(), policy)).of(CELL, environment()) for policy in policies}

@@ -28,6 +28,7 @@ COUNT = 3
 
 
 def jaxexport(*words: str | Path) -> int:
+    """Run the command with this interpreter as the reader, and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
         patch.setattr(local.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
@@ -62,7 +63,7 @@ def shards(ran, tmp_path) -> list[Path]:
     return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
 
 
-def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp_path, capsys):
+def test_merged_shards_are_the_undivided_run(ran, shards, tmp_path, capsys):
     out = tmp_path / "merged"
     assert jaxexport("judge", *reversed(shards), "--results", out) == 1
     assert timeless(out) == timeless(ran / "whole")
@@ -181,7 +182,7 @@ def other(folder: Path, **changes: object) -> None:
     ],
 )
 @pytest.mark.parametrize("number", [1, 2])
-def test_shards_of_different_plans_are_refused_with_what_differs(shards, changes, what, number):
+def test_shards_of_different_plans_name_what_differs(shards, changes, what, number):
     day = recorded_plan(shards[0]).as_of
     other(shards[number], **changes)
     message = f"{shards[number]}: mixed plans: expected the plan of {shards[0]}, found {what.replace('DAY', str(day))}"
@@ -220,7 +221,7 @@ def test_a_shard_changed_by_hand_is_refused(shards):
         merge_shards(shards)
 
 
-def test_a_shard_with_a_consistent_but_forged_plan_is_refused(shards):
+def test_a_consistent_but_forged_shard_is_refused(shards):
     # plan.json, results and summary of one shard are consistent, but have a cell that the whole plan lacks.
     folder = shards[0]
     line = (folder / RESULTS).read_bytes()

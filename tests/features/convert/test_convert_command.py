@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 from commands import assert_bad_input, process
-from kept import DATA
 from making import files, write_golden
+from stored_artifacts import DATA
 
 from export_core.artifact import read
 from export_core.features.convert import conversions

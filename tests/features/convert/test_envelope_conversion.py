@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kept import DATA, FILES, NAMES
+from stored_artifacts import DATA, FILES, NAMES
 
 from export_core.artifact import Artifact, ArtifactError, DisabledCheck, HloSharding, NamedSharding, read, read_bytes
 from export_core.artifact.envelope.encode import encode

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jax
 import pytest
-from kept import DATA
+from stored_artifacts import DATA
 
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode

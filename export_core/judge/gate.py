@@ -118,7 +118,7 @@ class Summary(RunFacts, frozen=True, kw_only=True):
     results: int  # The number of cells that have a result.
     verdicts: dict[str, int]  # Cells by verdict.
     judgements: dict[str, int]  # Cells by judgement.
-    stale: list[str]  # What of the list of known failures or quirks is no longer true, a sentence each.
+    stale: list[str]  # Which known failures or quirks have expired or are no longer true, a sentence each.
     policy: dict[str, Any]  # The policy by which it was judged, in the form of its JSON Schema.
     exit_code: int  # The exit code of the run.
     custom_call_changes: list[JudgedChange] = []  # The declared changes of custom calls as of that day.

@@ -24,7 +24,14 @@ from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import release_map
 from export_core.report.view import NOT_DECIDED
-from export_core.report.wording import MARKS, began_and_ended, first_sentence, writer_and_reader
+from export_core.report.wording import (
+    JAX_PROMISE,
+    MARKS,
+    began_and_ended,
+    first_sentence,
+    promise_basis,
+    writer_and_reader,
+)
 from export_core.run.run import Run
 
 MOST_FINDINGS = 40  # The most findings of each kind that are listed; the table has every cell anyway.
@@ -55,6 +62,7 @@ def html_page(document: Document) -> str:
         anchor=_anchor,
         cause_filter=lambda cause: filter_link(cause=cause.id, judgement=cause.judgement),
         identity=_identity(run, comparison),
+        promise=(promise_basis(run.policy, run.readers), JAX_PROMISE),
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,7 +25,7 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, ONE_OF_SEVERAL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Direction, Release
+from export_core.releases import Direction, Release, Windows
 from export_core.releases.runtimes import known_runtimes
 
 MARKS = [
@@ -344,6 +344,23 @@ def promise_line(reader: Release) -> str:
     if promise := runtime.promise:
         return f"{runtime.name} promises: {promise.says} ({promise.source})"
     return f"{runtime.name} promises nothing: only a deployment target of the policy requires anything of it"
+
+
+JAX_PROMISE = "https://docs.jax.dev/en/latest/export/export.html#compatibility-guarantees"
+"""Where JAX says what it promises."""
+
+
+def promise_basis(policy: Policy, readers: Iterable[Release]) -> str:
+    """Return whose promise the judgements of a run rest on: that of JAX, or the project's own, and in which days."""
+    own, of_jax = policy.window_lengths(), Windows()
+    whose = "JAX" if own == of_jax else "this project's policy"
+    days = f"{own.backward_days:,} days after the writer or {own.forward_days:,} days before it"
+    sentences = [
+        f"Promised by {whose}, to jaxlibs built at most {days}.",
+        "" if own == of_jax else f"JAX itself promises {of_jax.backward_days} and {of_jax.forward_days} days.",
+        "A cell of another runtime names its own promise." if any(reader.runtime for reader in readers) else "",
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:

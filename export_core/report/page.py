@@ -189,6 +189,7 @@ def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
         "cells": size,
         "message": message,
         "change": cause.change if cause else "",
+        "fault": finding.fault,
         "to_do": to_do,
         "next_step": first_sentence(to_do.removeprefix("Run the command below. ")),
         "issue": web_address(issue.issue) if issue else "",

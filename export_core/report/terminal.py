@@ -65,9 +65,9 @@ def _print_short(console: Console, document: Document) -> None:
     deciding = _deciding(kinds)
     for kind in deciding:
         most = max(1, MOST_SHOWN // len(deciding))
-        for finding in kinds[kind][:most]:
+        for number, finding in enumerate(kinds[kind][:most]):
             console.print()
-            evidence = _evidence(finding, document.findings)
+            evidence = _evidence(finding, is_worst=finding is document.findings[0], is_first=not number)
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
         rest = kinds[kind][most:]
         if kind is Judgement.OWED.facts.kind:  # the policy names what has to run, so each cause is named too
@@ -107,17 +107,20 @@ def _print_finding(
     print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
 
 
-def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str, str]]:
+def _evidence(finding: Finding, *, is_worst: bool, is_first: bool) -> list[tuple[str, str]]:
     """Return the details of which a screen has room for those of three findings.
 
     A known issue needs no message and no command; of a message the first line is enough. The command of the worst is
-    the last thing that the report shows, and what to do about the others is in the full report.
+    the last thing that the report shows. What to do is said of the worst, and of the first of a kind that has advice of
+    its own, which often is that no release is to blame; that of the others is in the full report.
     """
     details = dict(finding.details)
     if finding.results and (looks_like := finding.results[0].looks_like):
         details["looks like"] = looks_like
-    last = "to do" if finding is collected[0] else "reproduce"
-    labels = ["known as", "to do"] if "known as" in details else ["message", "looks like", last]
+    has_advice = is_worst or (is_first and finding.kind.to_do)
+    labels = ["message", "looks like", *(["to do"] if has_advice else []), *([] if is_worst else ["reproduce"])]
+    if "known as" in details:
+        labels = ["known as", "to do"]
     return [
         (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
     ]

@@ -152,7 +152,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
         kind, details = AUDIT_FAILED, (*evidence(result), ("to do", AUDIT_FAILED.to_do))
     elif unfit and result.judgement.is_breach:
         kind = OTHER_PROCESSOR if result.processors else NOT_REPLAYABLE
-        details = (*evidence(result), ("to do", kind.to_do if result.processors else ""))
+        details = (*evidence(result), ("to do", kind.to_do))
     elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
         kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
     elif kind is BROKEN_PROMISE and result.verdict is Verdict.NUMERICS and promises_nothing(result.reader):
@@ -174,11 +174,14 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
     elif cause.judgement is Judgement.OUTSIDE and example.control is Control.ALIKE:
         kind = DEVICE_LIMIT
     issue = issue_of(cause, run.summary)
-    because = f"{cause.change}." if cause.change else device_limit(example)
+    fault = device_limit(example)
     if kind is NOT_REPLAYABLE:
-        because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
+        fault = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
         if both := _processors(group, run):
-            kind, because = OTHER_PROCESSOR, _OF_PROCESSOR.format(both)
+            kind, fault = OTHER_PROCESSOR, _OF_PROCESSOR.format(both)
+    elif cause.change:
+        fault = ""
+    because = fault or (f"{cause.change}." if cause.change else "")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
     todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, example, issue, run.folder)
@@ -201,7 +204,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         ("to do", todo),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
-    return Finding(kind, number, sentence, texts, tuple(group), cause, brief)
+    return Finding(kind, number, sentence, texts, tuple(group), cause, brief, fault)
 
 
 def _processors(group: Sequence[Result], run: Run) -> str:

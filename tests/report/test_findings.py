@@ -1,10 +1,12 @@
 """The findings of a report: what failed, why, and what to do, in sentences."""
 
+import io
 from pathlib import Path
 
 import msgspec
 import pytest
 from making import document, result, summarize
+from rich.console import Console
 
 from export_core.base.text import first_line, ranges
 from export_core.judge import Judgement
@@ -14,6 +16,7 @@ from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.report.document import capped
 from export_core.report.page import html_page
+from export_core.report.terminal import print_report
 from export_core.report.view import broken_cell
 from export_core.report.wording import began_and_ended, headline, outcome_line, window_line
 
@@ -105,6 +108,25 @@ def test_a_golden_its_own_writer_cannot_replay_is_not_broken():
         ("BROKEN PROMISE", [other.key]),
     ]
     assert found[0].sentence.endswith(" This is not a broken promise: the golden's own writer cannot replay it.")
+    assert html_page(document([own, newer, other])).count("This is not a broken promise: the golden&#39;s own") == 1
+
+
+@pytest.mark.parametrize("processors", ["", "written on a, read on b"], ids=["not replayable", "another processor"])
+def test_a_writer_that_cannot_replay_has_advice_everywhere(processors):
+    own = wrong("0.9.2", processors=processors)
+    (finding,) = findings(own)
+    advice = finding.kind.to_do[:40]
+    assert advice in broken_cell(own).text
+    assert advice in html_page(document([own]))
+    assert advice in unwrapped(own)
+    assert advice in unwrapped(own, *(crash("t.b", reader) for reader in ("0.10.2", "0.11.0")))
+
+
+def unwrapped(*results):
+    """Return the report of these results in a terminal, in one line."""
+    file = io.StringIO()
+    print_report(Console(file=file, width=100), document(results))
+    return " ".join(file.getvalue().split())
 
 
 BOTH = "written on x86_64 SSE4_2, read on x86_64 AMX with XLA_FLAGS=--xla_x"

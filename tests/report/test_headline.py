@@ -114,5 +114,7 @@ def test_a_headline_says_which_entries_have_expired(entries, as_of, line):
 
 def test_a_broken_run_says_what_has_expired_too():
     line, _ = listed([LISTED], "2026-12-02", ERROR)
-    assert line.startswith("BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure; 1 known failure expired on 2026-12")
+    assert line.startswith(
+        "BROKEN: 1 of 3 promised cells, 1 cause, 1 known failure; 1 known failure expired on 2026-12"
+    )
     assert "no longer true" not in line

@@ -38,6 +38,7 @@ function causeOf(found) {
   return [
     ["cause", link(addressOf("cause", id), text("h3 .title") ?? found.cause)],
     ["since when", text(".change")],
+    ["whose fault", text(".fault")],
     ["to do", text(".todo span")],
   ];
 }

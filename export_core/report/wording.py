@@ -240,10 +240,12 @@ def _targets(names: Sequence[str]) -> str:
 
 
 def _readers_affected(summary: Summary) -> str:
-    """Return the readers in which something is broken or owed, those of each cause apart; empty for none."""
-    ends = {(cause.first_reader, cause.last_reader) for cause in summary.causes if cause.judgement.is_breach}
-    ordered = sorted(ends, key=lambda end: (end[0].date_order, end[1].date_order))
-    spans = list(dict.fromkeys((first.label, last.label) for first, last in ordered))
+    """Return the readers in which something is broken or owed, those of each cause apart, in their order.
+
+    Empty for none.
+    """
+    causes = [cause for cause in summary.causes if cause.judgement.is_breach]
+    spans = list(dict.fromkeys((cause.first_reader.label, cause.last_reader.label) for cause in causes))
     if len(spans) > 1:
         texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
         return f"; readers affected, by cause: {few(texts)}"

@@ -1,6 +1,7 @@
 """The findings of a report: what failed, why, and what to do, in sentences."""
 
 import io
+import re
 from pathlib import Path
 
 import msgspec
@@ -500,3 +501,20 @@ def test_the_headline_lists_readers_by_cause():
     _, below = headline(summarize(results))
     assert "Readers affected, by cause: 0.9.0 to 0.9.2, 0.12.0" in below
     assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summarize(results[:3]))[0]
+
+
+def test_headline_terminal_and_page_have_one_order_of_causes():
+    results = [
+        crash("t.few", "0.9.1", message="a"),
+        *(crash(f"t.many{number}", "0.12.0", message="b") for number in range(3)),
+        *(wrong("0.9.0", f"t.numbers{number}", looks_like="rounding: x") for number in range(4)),
+        result(Verdict.ERROR, Judgement.OWED, case="t.owed", reader="0.8.1", stage=Stage.LOWER, message="d"),
+    ]
+    order = ["0.12.0", "0.9.1", "0.9.0", "0.8.1"]
+    made = summarize(results)
+    assert f"readers affected, by cause: {', '.join(order)}. " in headline(made)[1]
+    cards = re.findall("<dt>read by</dt><dd>(.*?)</dd>", html_page(document(results, made)))
+    assert cards == order
+    text = unwrapped(*results)
+    titles = [text.index(title) for title in ("BROKEN PROMISE ", "and 1 cause, 1 cell", "NUMBERS MOVED ", "OWED ")]
+    assert titles == sorted(titles)

@@ -16,7 +16,8 @@ from export_core.report.page_data import filter_link
 from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.svg import add, add_months, make_axis, picture, width_of
 
-_WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0
+_WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0  # The left edge is further right where the names of writers are long.
+_DIAGONAL = math.sin(math.radians(45))
 _SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the last one for its turned name.
 
 
@@ -39,20 +40,20 @@ def map_svg(
         add(root, "text", "headline", heading[0], x=20, y=36)
         add(root, "text", "legend", heading[1], x=20, y=54)
     for text, above in (("read by jaxlib →" if plane.axis.length else "read by →", 21), ("written by jaxlib ↓", 9)):
-        add(root, "text", "date", text, x=_LEFT - 2, y=plane.top - above, text_anchor="end")
+        add(root, "text", "date", text, x=plane.left - 2, y=plane.top - above, text_anchor="end")
     _time(root, drawn, plane)
     named = _with_room(plane.rows)
     for row, middle in zip(drawn.rows, plane.rows, strict=True):
         _row(root, row, plane, middle, named=middle in named)
     if plane.axis.length:
-        today = _LEFT + plane.axis.end(drawn.as_of)
+        today = plane.left + plane.axis.end(drawn.as_of)
         add(root, "line", "today", x1=today, y1=plane.top - 6, x2=today, y2=plane.bottom + 6)
         add(root, "text", "today", f"as of {drawn.as_of}", x=today, y=plane.bottom + 34, text_anchor="end")
     _squares(root, drawn, plane, links=links)
     firsts = {row.platform: middle for row, middle in zip(drawn.rows[::-1], plane.rows[::-1], strict=True)}
     for platform, first in firsts.items() if len(firsts) > 1 else ():
         y = first - plane.pitch / 2 - 7
-        add(root, "text", "platform", f"on {platform}", x=_LEFT - 12, y=y, text_anchor="end")
+        add(root, "text", "platform", f"on {platform}", x=plane.left - 12, y=y, text_anchor="end")
     for look, x, below, text in legend:
         y = bottom + below
         if look == "band":
@@ -93,13 +94,17 @@ class _Plane:
     """Where things are: the time scale of jaxlib, the middles of all columns and rows, and the room of one row."""
 
     def __init__(self, drawn: ReleaseMap, top: float) -> None:
+        self.left = max([_LEFT, *(width_of(row.writer.name, 11.5) + 24 for row in drawn.rows)])
         runtimes = grouped(drawn.readers, lambda reader: reader.release.family)
-        built = [reader.release.built for reader in runtimes.pop("", [])]
+        jaxlibs = runtimes.pop("", [])
+        built = [reader.release.built for reader in jaxlibs]
+        # A turned name is as wide as it is high.
+        end = max([_END, *(width_of(reader.column, 11.5) * _DIAGONAL - _RIGHT + 8 for reader in jaxlibs[-1:])])
         room = {name: max(_SLOT * len(own), width_of(name, 11)) + _END for name, own in runtimes.items()}
         # The axis gives up its free room first, then the picture gets wider.
-        whole = _WIDTH - _LEFT - _RIGHT
-        length = max(whole - sum(room.values()), min(_SLOT * len(built) + _END, whole))
-        self.axis = make_axis(built, drawn.as_of, length, slot=_SLOT, end=_END)
+        whole = _WIDTH - self.left - _RIGHT
+        length = max(whole - sum(room.values()), min(_SLOT * len(built) + end, whole))
+        self.axis = make_axis(built, drawn.as_of, length, slot=_SLOT, end=end)
         self.slots = [*self.axis.slots]
         self.groups: dict[str, float] = {}  # The left edges of the columns of runtimes that are not jaxlib.
         edge = self.axis.length
@@ -107,7 +112,7 @@ class _Plane:
             self.groups[name] = edge + _END / 2
             self.slots += [self.groups[name] + self.axis.slot * (number + 0.5) for number in range(len(own))]
             edge += room[name]
-        self.width = max(_WIDTH, round(_LEFT + edge + _RIGHT))
+        self.width = max(_WIDTH, round(self.left + edge + _RIGHT))
         # Names above the columns are steeper where these are close to each other.
         self.angle = 45 if self.axis.slot >= 18 else 75
         self.head = top  # Where the names of the runtimes are.
@@ -126,14 +131,14 @@ class _Plane:
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
     """Draw the months and the readers."""
     if plane.axis.length:
-        add_months(root, plane.axis, _LEFT, plane.top, plane.bottom, plane.bottom + 18)
+        add_months(root, plane.axis, plane.left, plane.top, plane.bottom, plane.bottom + 18)
     for name, edge in plane.groups.items():
-        add(root, "text", "platform", name, x=_LEFT + edge, y=plane.head)
+        add(root, "text", "platform", name, x=plane.left + edge, y=plane.head)
     named = _with_room(plane.slots[::-1])
     for reader, slot in zip(drawn.readers, plane.slots, strict=True):
         if slot in named:
             label = add(root, "text", "reader", reader.column)
-            label.set("transform", f"translate({_LEFT + slot + 3:.1f} {plane.top - 9:.1f}) rotate(-{plane.angle})")
+            label.set("transform", f"translate({plane.left + slot + 3:.1f} {plane.top - 9:.1f}) rotate(-{plane.angle})")
             add(label, "title", "", f"reader {reader.name}, built {reader.release.built}")
 
 
@@ -142,14 +147,15 @@ def _row(root: Xml.Element, row: MapRow, plane: _Plane, middle: float, *, named:
     half, writer, built = plane.pitch / 2 - 1.5, row.writer.name, row.writer.release.built
     begin, end = plane.axis.start(row.since), plane.axis.end(row.until)
     if end > begin:
-        add(root, "rect", "band", rx=5, x=_LEFT + begin, y=middle - half, width=end - begin, height=2 * half)
+        add(root, "rect", "band", rx=5, x=plane.left + begin, y=middle - half, width=end - begin, height=2 * half)
     if not named:
         return
     dated = plane.pitch > 24
     name = add(root, "text", "writer", writer)
-    name.attrib.update(x=f"{_LEFT - 12:.1f}", y=f"{middle - 1 if dated else middle + 4:.1f}", **{"text-anchor": "end"})
+    below = middle - 1 if dated else middle + 4
+    name.attrib.update(x=f"{plane.left - 12:.1f}", y=f"{below:.1f}", **{"text-anchor": "end"})
     if dated:
-        add(root, "text", "date", str(built), x=_LEFT - 12, y=middle + 11, text_anchor="end")
+        add(root, "text", "date", str(built), x=plane.left - 12, y=middle + 11, text_anchor="end")
     add(name, "title", "", f"writer {writer}, built {built}: {plural(row.goldens, 'golden')}")
 
 
@@ -166,7 +172,7 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
                     address = filter_link(**place, **_counted(row.squares[reader]))
                     parent.attrib |= {"href": address, "tabindex": str(tab_stop)}
                     parent.attrib |= {"data-row": str(index), "data-column": str(number)}
-                _square(parent, row, reader, plane, (_LEFT + slot, middle))
+                _square(parent, row, reader, plane, (plane.left + slot, middle))
                 tab_stop = -1
 
 

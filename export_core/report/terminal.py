@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -10,10 +10,11 @@ from rich.text import Text
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.text import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
-from export_core.matrix.result import Cells, by_build_date
+from export_core.matrix.result import Cells
 from export_core.matrix.verdicts import FAIL_ON, FindingKind
+from export_core.releases import Release
 from export_core.report.document import Document, Finding, by_kind, cells_of
-from export_core.report.run_tables import grid, map_releases
+from export_core.report.run_tables import MapRelease, grid, map_releases
 from export_core.report.wording import LEGEND, cell_mark, named_folder
 from export_core.run.run import Run
 
@@ -158,12 +159,12 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 
 def table_lines(run: Run, width: int) -> list[Text]:
     """Return the table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
-    names, readers = map_releases(run.writers), by_build_date(run.readers)
+    names, readers = map_releases(run.writers), map_releases(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
     bad_writers = set()
     newest_first = sorted(run.by_writer.items(), key=lambda group: group[0][0].date_order, reverse=True)
     for (writer, platform), cells in newest_first:
-        name = f"{names[writer].in_words}{f' {platform}' if len(run.platforms) > 1 else ''}"
+        name = f"{names[writer].name}{f' {platform}' if len(run.platforms) > 1 else ''}"
         rows.append((name, str(len(cells.by_golden)), *_promised_and_others(cells, readers)))
         if any(judgement.fails_run for judgement in cells.by_judgement):
             bad_writers.add(name)
@@ -189,12 +190,13 @@ def table_lines(run: Run, width: int) -> list[Text]:
     return lines
 
 
-def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Text]:
+def _promised_and_others(cells: Cells, names: Mapping[Release, MapRelease]) -> tuple[Text, Text]:
     """Return how the promised cells of a writer ended, by reader; and how many of the others work."""
+    readers = [*dict.fromkeys(reader.in_words for reader in names.values())]
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
     for result in cells.results:
-        (promised[result.reader.name] if result.promised else outside)[result.judgement] += 1
+        (promised[names[result.reader].in_words] if result.promised else outside)[result.judgement] += 1
     bad = [judgement for judgement in Judgement if judgement.facts.badness]
     alike = itertools.groupby(
         (reader for reader in readers if promised[reader]),
@@ -226,9 +228,9 @@ def _wrapped(text: Text, width: int) -> list[Text]:
 def print_cells(console: Console, run: Run) -> None:
     """Print a paragraph for each golden: its outcome in each reader; neighbours with one outcome as a range."""
     names = {reader: release.in_words for reader, release in map_releases(run.readers).items()}
+    writers = map_releases(run.writers)
     for writer, rows in grid(run).items():
-        jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
-        print_lines(console, [f"{writer.jaxlib}{jax}  built {writer.built}"], "bold")
+        print_lines(console, [f"{writers[writer].name}  built {writer.built}"], "bold")
         for name, results in rows:
             parts = []
             for mark, cells in ((mark, list(cells)) for mark, cells in itertools.groupby(results, cell_mark)):

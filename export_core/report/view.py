@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from export_core.base.feature import hooks
-from export_core.base.text import few, plural, ranges
+from export_core.base.text import few, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, fails_in_own_writer, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
@@ -40,6 +40,7 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, MakeFindings, RunDifference, issue_of
+from export_core.report.run_tables import named_among
 from export_core.report.wording import (
     OUTDATED,
     cell_sentence,
@@ -220,11 +221,12 @@ def _processors(group: Sequence[Result], run: Run) -> str:
 
 def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
     """Return how many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
-    writers, readers = by_build_date(run.writers), by_build_date(run.readers)
+    cells = Cells(run.by_cause[cause.judgement, cause.id])
     # The phrases are in the singular: "was refused" becomes "were refused".
     phrase = VERDICTS[cause.verdict].phrase.replace("was ", "were " if cause.cells > 1 else "was ")
     platform = f" on {cause.platform}" if cause.platform != "cpu" else ""
-    where = f"written by {ranges(cause.writers, writers)}, read by {ranges(cause.readers, readers)}"
+    written, read = named_among(cells.writers, run.writers), named_among(cells.readers, run.readers)
+    where = f"written by {written}, read by {read}"
     cases = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     subject = subject or (cases if cause.cells == 1 else f"{cause.cells:,} cells of {cases}")
     return f"{subject} {phrase} in stage {cause.stage}{platform}: {where}."

@@ -105,7 +105,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     results inside the program could not be changed."""
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
-    missing_shards: list[Shard] = []  # Of shards that were joined: those that are missing or did not finish.
+    missing_shards: list[Shard] = []  # Of joined shards, those that are missing or did not finish.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
     later: dict[str, datetime.date] = {}
     """The selected goldens that the run does not have: by writers that were built after its day, or written since; with

@@ -20,7 +20,7 @@ from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Release
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, RunDifference, by_kind, capped, issue_of
-from export_core.report.map_svg import map_svg
+from export_core.report.map_svg import legend_of, map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import named_among, release_map
 from export_core.report.view import NOT_DECIDED
@@ -66,6 +66,7 @@ def html_page(document: Document) -> str:
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
+        map_legend=legend_of(drawn),
         runtimes=any(reader.runtime for reader in run.readers),
         pictures=document.pictures,
         facets=_facets(run),

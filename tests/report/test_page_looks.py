@@ -32,7 +32,7 @@ def screenshot(page: Any) -> Any:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_first_screen_shows_verdict_causes_and_map(size, scheme, opened, save):
+def test_a_picture_of_the_first_screen_has_verdict_and_map(size, scheme, opened, save):
     page = opened(size=SIZES[size], color_scheme=scheme)
     if scheme == "light" or size == "desktop":
         save(f"page-{size}" if scheme == "light" else f"page-{size}-dark", screenshot(page))
@@ -42,7 +42,7 @@ def test_the_first_screen_shows_verdict_causes_and_map(size, scheme, opened, sav
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0], "nothing is wider than the screen"
 
 
-def test_the_picture_of_an_opened_cell_is_saved(opened, save):
+def test_a_picture_of_an_opened_cell_is_saved(opened, save):
     page = opened(CELL)
     save("page-cell", screenshot(page))
     assert page.locator("#cell-generations").is_visible()
@@ -71,7 +71,7 @@ def test_axe_finds_no_violation(address, size, scheme, opened):
 
 
 @pytest.mark.parametrize("landscape", [False, True])
-def test_the_printed_page_has_every_row_and_column(landscape, opened, save):
+def test_a_picture_of_a_printed_page_has_every_row(landscape, opened, save):
     import pypdfium2
 
     page = opened()

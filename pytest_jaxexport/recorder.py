@@ -612,9 +612,8 @@ class Recorder:
         """
         config = self._item.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
-        # Without colours (--color=no, NO_COLOR) a terminal moves its cursor all the same.
-        can_erase = config.get_terminal_writer().hasmarkup or os.environ.get("TERM", "dumb") != "dumb"
-        if not (reporter and reporter.isatty and can_erase) or config.get_verbosity() < 0:
+        can_erase = reporter and reporter.isatty and config.get_terminal_writer().hasmarkup
+        if not can_erase or config.get_verbosity() < 0:
             yield
             return
         capture = config.pluginmanager.get_plugin("capturemanager")

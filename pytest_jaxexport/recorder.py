@@ -608,11 +608,12 @@ class Recorder:
     def _progress(self, text: str) -> Iterator[None]:
         """Show a line below what pytest has written of the test while the block runs, on a terminal.
 
-        Nothing in a log, nor in a worker of xdist: it cannot print.
+        Nothing in a log, under -q, nor in a worker of xdist: it cannot print.
         """
         config = self._item.config
         reporter = config.pluginmanager.get_plugin("terminalreporter")
-        if not (reporter and reporter.isatty and config.get_terminal_writer().hasmarkup):
+        can_erase = reporter and reporter.isatty and config.get_terminal_writer().hasmarkup
+        if not can_erase or config.get_verbosity() < 0:
             yield
             return
         capture = config.pluginmanager.get_plugin("capturemanager")

@@ -43,4 +43,4 @@ class ExitCode(IntEnum):
     """A planned, required or promised cell has no result that counts, which outranks broken; or nothing was promised.
     """
     STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
-    """All else is kept, and an entry of the known failures or quirks is no longer true."""
+    """All else is kept, and a known failure or a quirk has expired or is no longer true."""

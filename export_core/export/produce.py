@@ -307,10 +307,11 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
         allow = {target: reason for target, reason in case.options.allow.items() if target in called}
         try:
             return _export_with(replace(case, options=replace(case.options, allow=allow)), specs)
-        # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
-        # and dtypes without a number in the format with KeyError. Of RuntimeErrors few are refusals.
-        except (ValueError, NotImplementedError, KeyError, TypeError, RuntimeError) as error:
-            of_jax = isinstance(error, NotImplementedError) or not isinstance(error, RuntimeError)
+        # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError, and dtypes
+        # without a number in the format with KeyError. Of other errors few are refusals: of RuntimeErrors, and of
+        # InconclusiveDimensionOperation, which has no public name in all of them.
+        except Exception as error:
+            of_jax = isinstance(error, ValueError | NotImplementedError | KeyError | TypeError)
             if not (of_jax or known_advice(str(error))):
                 raise
             refused = {*unpromised_targets(str(error))} & {*case.options.allow} - called

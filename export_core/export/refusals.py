@@ -1,5 +1,6 @@
 """Why jax.export refuses a case, what to do about it, and the lines of the user's source that it is about."""
 
+import math
 import os
 import re
 import sys
@@ -33,6 +34,23 @@ _ADVICE = {
     ),
 }
 """The advice by the message of jax: of a missing lowering, of a kernel without a device, and of a reference."""
+
+
+_COMPARED = re.compile(r"Symbolic dimension comparison '(.+?)' (>=|>|<=|<) '(.+?)' is inconclusive")
+_CLIPPED = re.compile(r"incompatible shapes.*\b(?:min|max)\((?:\d+, )?([A-Za-z_]\w*)")
+_DIVIDED = re.compile(
+    r"(?:Cannot divide evenly .*remainder mod|incompatible shapes.*\bfloordiv)\((?:(\d+)\*)?([A-Za-z_]\w*), -? ?(\d+)\)"
+)
+"""Messages of jax about symbolic sizes: two that it cannot compare, and shapes that are equal for some sizes only."""
+_LEAST = (
+    "jax does not know that this size is large enough. If no call has a smaller one, say so in the marker: "
+    'constraints=("{}",) beside symbolic_shapes. Of a jax.ShapeDtypeStruct, jax.export.symbolic_shape takes the '
+    "constraints."
+)
+_MULTIPLE = (
+    'This holds for multiples only. If no call has another size, write it as one: "{1}*{0}" in symbolic_shapes, in the '
+    'place of "{0}".'
+)
 
 
 _NO_HANDLER = re.compile(
@@ -101,13 +119,36 @@ def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
             f"{test}: this function makes custom calls for which jax {version} promises nothing: "
             f"{', '.join(targets)}. Avoid them when exporting, or allow each with a reason: allow={allow}.{place}"
         )
+    place = place or _compared_at(error)
     advice = f"\n{known}" if (known := known_advice(text)) else ""
-    return f"{test}: jax.export (jax {version}) refused this function: {type(error).__name__}: {error}{place}{advice}"
+    refused = f"{test}: jax.export (jax {version}) refused this function: {type(error).__name__}: {text.rstrip()}"
+    return f"{refused}{place}{advice}"
 
 
 def known_advice(text: str) -> str:
     """Return what to do about an error of jax, by its message; empty where nobody knows it."""
-    return next((advice for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
+    known = next((advice for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
+    return known or _advice_about_sizes(text)
+
+
+def _advice_about_sizes(text: str) -> str:
+    """Return what to tell jax about symbolic sizes that it knows too little of; empty for another message."""
+    if compared := _COMPARED.search(text):
+        left, comparison, right = compared.groups()
+        above = comparison in (">", "<=")  # one branch holds from the next size on
+        least = str(int(right) + above) if right.lstrip("-").isdigit() else f"{right} + 1" if above else right
+        return _LEAST.format(f"{left} >= {least}")
+    if divided := _DIVIDED.search(text):
+        times, name, divisor = int(divided[1] or 1), divided[2], int(divided[3])
+        return _MULTIPLE.format(name, divisor // math.gcd(times, divisor))
+    clipped = _CLIPPED.search(text)
+    return _LEAST.format(f"{clipped[1]} >= 2") if clipped else ""
+
+
+def _compared_at(error: Exception) -> str:
+    """Return the line of the user's source that compares symbolic sizes, to follow a message; empty if none does."""
+    frames = [frame for frame in _outside_jax(reversed(extract_tb(error.__traceback__))) if _OWN not in frame.filename]
+    return f"\nIt is {call_text('compared', frames)}" if frames and _COMPARED.search(str(error)) else ""
 
 
 def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) -> str:

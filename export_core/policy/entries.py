@@ -14,6 +14,7 @@ from export_core.releases.calendar import RuntimeRelease
 from export_core.releases.names import title_of
 
 ALL = "all"  # The name of every deployment target together, which none can have.
+LONGEST_DAYS = 90  # The most days that a known failure or a quirk is in force, unless it is permanent and was approved.
 
 # What a file may have in several forms, or what its schema knows more of than mypy needs to.
 if TYPE_CHECKING:

@@ -12,7 +12,15 @@ from packaging.utils import canonicalize_name, is_normalized_name
 from export_core.base import tolerances
 from export_core.base.text import did_you_mean
 from export_core.base.tolerances import AMOUNTS, PLATFORMS
-from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
+from export_core.policy.entries import (
+    ALL,
+    LONGEST_DAYS,
+    CustomCallChange,
+    DeploymentTarget,
+    KnownFailure,
+    NumbersRule,
+    Quirk,
+)
 from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
@@ -21,8 +29,6 @@ from export_core.releases.jaxlib_settings import jaxlib_settings
 from export_core.releases.names import title_of
 from export_core.releases.project_releases import contradiction
 from export_core.releases.runtimes import built_on, names_runtime, runtime_named, runtime_readers
-
-LONGEST_DAYS = 90  # The most days that an entry is in force, unless it is permanent and was approved.
 
 LONGEST_WINDOW = 36_500  # The most days of a window: a century, so that no date leaves the range of Python's dates.
 

@@ -43,6 +43,7 @@ class Finding:
     `number` is its place among the findings of kinds with one rank. `sentence` says it in a line, and `brief` in a
     shorter one, without the dates of a single cell; `details` are labels with texts of one line or more. `results` are
     the cells that it is about, and `cause` is what these have in common: none where the finding is about the run.
+    `fault` is what the golden's own writer did, where that tells who is to blame; the sentences end with it.
     """
 
     kind: FindingKind
@@ -52,6 +53,7 @@ class Finding:
     results: tuple[Result, ...] = ()
     cause: Cause | None = None
     brief: str = ""
+    fault: str = ""
 
     @property
     def title(self) -> str:

@@ -124,7 +124,7 @@ MATCHES_NONE = "matches no promised cell of this run. Delete it."
         (TWO, {"at_most": 2}, {}, ""),
         (TWO, {"at_most": 1}, {}, "expected at most 1 cells that it can excuse, found 2"),
         ([crash()], {}, {"as_of": day("2026-12-01")}, ""),
-        ([crash()], {}, {"as_of": day("2026-12-02")}, "expired on 2026-12-01; this is as of 2026-12-02. Extend"),
+        ([crash()], {}, {"as_of": day("2026-12-02")}, "expired on 2026-12-01; this is as of 2026-12-02. If it is"),
         ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
     ],
 )

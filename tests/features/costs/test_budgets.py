@@ -275,7 +275,7 @@ def test_growth_is_found_from_a_writers_cell_in_another_shard(tmp_path):
     plan = {"planned": 2, "cells": hash_of(cells_by_place((cell.key for cell in cells), [cells[0].golden]))}
     for number, cell in enumerate(cells, 1):
         finished(tmp_path / str(number), cell, policy=POLICY, plan=plan, shard=Shard(number, 2))
-    merged, _ = merge_shards([tmp_path / "1", tmp_path / "2"])
+    merged = merge_shards([tmp_path / "1", tmp_path / "2"])
     assert [cell.judgement for cell in merged.results] == [Judgement.KEPT, Judgement.OVER_BUDGET]
     assert merged.summary.exit_code == 1
 

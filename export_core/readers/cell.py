@@ -218,7 +218,10 @@ def called_modules(artifact: Artifact, manifest: Manifest) -> list[tuple[bytes, 
     of jax.export.
     """
     if artifact.envelope is None:
-        raise GoldenError(f"{artifact.name}: expected an artifact of jax.export, found a bare module.")
+        raise GoldenError(
+            f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
+            "not say how it is called. Export the function again, or wrap the module."
+        )
     return [
         (
             level.module_source.copy(),

@@ -1,1 +1,2 @@
-"""How a golden is made: cases are exported and run by the jax of this process. Its modules import jax."""
+"""How a golden is made: cases are exported and run by the jax of this process. The modules of this folder import jax.
+"""

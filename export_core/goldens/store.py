@@ -231,7 +231,7 @@ class GoldenStore:
         return goldens
 
     def find(self, name: str) -> tuple[list[Golden], Golden]:
-        """Return all goldens of a case that a person names, and the named one of them: the writer's, or else the newest.
+        """Return all goldens of a case that a person names, and the named one: the writer's, or else the newest.
 
         Args:
             name: ``CASE`` or ``CASE/WRITER``; or the path of its folder, as a shell completes it.
@@ -280,8 +280,8 @@ class GoldenStore:
         """Write one golden atomically. A stored golden with the same bytes is not touched (`as_stored`).
 
         Raises:
-            GoldenError: The disk refuses, a newer version of this tool wrote the stored golden, or the manifest could not
-                be loaded again. Nothing stored has changed then, or the message says what has.
+            GoldenError: The disk refuses, a newer version of this tool wrote the stored golden, or the manifest could
+                not be loaded again. Nothing stored has changed then, or the message says what has.
         """
         # First: `..` as a case would lead out of the root.
         manifest_file.check_manifest(manifest, f"{self.root / manifest.case}")

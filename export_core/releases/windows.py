@@ -40,7 +40,8 @@ class Promise(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)  # a run needs the same few hundred pairs again and again
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
-    """Judge two build dates, both ends of each window included. Without windows nothing is promised."""
+    """Return the promise between two build dates; both ends of each window are inside. Without windows, nothing is promised.
+    """
     days = (reader_built - writer_built).days
     if windows is None:
         direction = Direction.FORWARD if days < 0 else Direction.BACKWARD if days else Direction.SAME
@@ -55,9 +56,9 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
 
 
 def parse_day(text: str) -> datetime.date:
-    """Return the day of --as-of, such as ``2026-10-25``.
+    """Return the day that the text of --as-of names, such as ``2026-10-25``.
 
-    Raises `ReleaseError` on anything else.
+    Raises `ReleaseError` for any other text.
     """
     try:
         return datetime.date.fromisoformat(text)

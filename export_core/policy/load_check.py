@@ -59,7 +59,7 @@ class LoadCheck:
 
     @property
     def ok(self) -> bool | None:
-        """True if it loads the artifact and every custom call is promised (for a bare module: listed); None if not known.
+        """True if it loads and every custom call is promised (for a bare module: listed); None if that is not known.
 
         False, too, if the reader is known not to compile or run it, or to compute other numbers.
         """

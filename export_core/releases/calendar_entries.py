@@ -41,8 +41,7 @@ class _Entry(NamedTuple):
 
 
 class CalendarEntry(Titled, _Entry):
-    """A jaxlib that can be installed, or a release of another runtime, with the facts that say which artifacts it reads.
-    """
+    """A jaxlib that can be installed, or a release of another runtime, with the facts that say what it reads."""
 
     __slots__ = ()
 

@@ -18,7 +18,7 @@ _ELSEWHERE = {
 
 
 def jaxlib_settings(texts: Iterable[str]) -> str:
-    """Return settings of a jaxlib in the form in which a reader's name has them, ``[NAME=VALUE;…]``; "" if there are none.
+    """Return settings of a jaxlib in the form in which a reader's name has them, ``[NAME=VALUE;…]``; "" if none.
 
     Raises `ReleaseError` for a text that is not a setting, and for a setting that is given twice.
     """

@@ -6,7 +6,7 @@ X64 = "JAX_ENABLE_X64"  # The setting of a jaxlib that turns 64-bit types on, or
 
 
 def title_of(names: str) -> str:
-    """Return the names of readers as a sentence has them, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``.
+    """Return the names of readers for a sentence, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``.
 
     `names` is the text that options take, such as ``0.11.2, 0.12.0.1, tensorflow==2.21.0``.
     """
@@ -16,7 +16,7 @@ def title_of(names: str) -> str:
 def parts_of(reader: str) -> tuple[str, str, str]:
     """Return the parts of a reader's name: ``iree``, ``3.13.0`` and ``[NAME=VALUE]``; "" for each that it lacks.
 
-    The name of a jaxlib has no version by this division: for ``0.12.0.1`` the parts are ``0.12.0.1``, "" and "".
+    The first part of a jaxlib's name is its version, and the second is "".
     """
     named = reader.partition("[")[0]
     runtime, _, version = named.partition("==")
@@ -48,8 +48,7 @@ class Titled:
 
     @property
     def name(self) -> str:
-        """The name that options take and policies use: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime.
-        """
+        """The name that options take and policies use: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of a runtime."""
         # Not an f-string: where nothing is set this is the same text, of which a large run asks for each cell.
         return self.runtime or self.jaxlib + self.with_settings
 

@@ -83,8 +83,7 @@ class Release(msgspec.Struct, Titled, frozen=True, gc=False, kw_only=True):
 
     @property
     def pair(self) -> str:
-        """The name with both versions, as folders of goldens have: ``0.11.2-jax0.12.0.1``; or ``tensorflow==2.21.0``."""
-        """
+        """The name with both versions, such as ``0.11.2-jax0.12.0.1``; of a runtime, ``tensorflow==2.21.0``."""
         return self.runtime or f"{self.jaxlib}-jax{self.jax}{self.with_settings}"
 
     @property

@@ -140,8 +140,7 @@ def call_of(exported: Any) -> Any:
 
 
 def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> Any:
-    """Return the arguments as `jax.ShapeDtypeStruct`, with the symbolic dimensions in `shapes` and their constraints.
-    """
+    """Return the arguments as `jax.ShapeDtypeStruct`, with the symbolic dimensions of `shapes` and constraints."""
     specs = export_module().symbolic_args_specs
     keyword = _keyword_of(specs, "constraints", "symbolic_constraints")
     return specs(args, shapes, **{keyword: tuple(constraints)})
@@ -155,8 +154,7 @@ def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def context_mesh() -> Any:
-    """Return the mesh of `jax.set_mesh` around this call; None outside of one, and before 0.9, which does not tell it.
-    """
+    """Return the mesh of `jax.set_mesh` around this call; None outside of one, and before 0.9, which cannot tell."""
     mesh = jax.sharding.get_mesh() if hasattr(jax.sharding, "get_mesh") else None
     return None if mesh is None or mesh.empty else mesh
 

@@ -114,8 +114,7 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def tree_text(tree: Any) -> str:
-    """Return a `PyTreeDef` as messages show it, cut after 300 characters: that of a model may have hundreds of lines.
-    """
+    """Return a `PyTreeDef` as messages show it, cut after 300 characters: a model's may have hundreds of lines."""
     text = " ".join(str(tree).split())
     return text if len(text) <= 300 else f"{text[:300]}… ({tree.num_leaves} leaves)"
 

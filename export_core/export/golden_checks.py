@@ -120,8 +120,7 @@ class GoldenChecks:
         return replace(produced, manifest=manifest, files=files, outside=tuple(self._outside))
 
     def _tried(self, check: Check) -> Check | None:
-        """Return the check of the stored golden that equals this check, apart from its results; None if there is none.
-        """
+        """Return the check of the stored golden that equals this check, apart from its results; None if none does."""
         if self._same is None:
             return None
         for tried in self._same.manifest.checks:
@@ -320,8 +319,7 @@ def _shardings_of(
 
 
 def _require_refusal(produced: ProducedGolden, check: Check, arguments: Arguments) -> None:
-    """Raise `ExportError` unless the writer itself refuses this call: otherwise no reader can be expected to refuse it.
-    """
+    """Raise `ExportError` unless the writer itself refuses this call: else no reader can be expected to refuse it."""
     where = f"{produced.case.test}: {check.name}"
     try:
         # Deserialized, as in a reader: before that, jax knows more of the dimensions, refuses more, and with other

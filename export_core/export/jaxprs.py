@@ -52,8 +52,7 @@ def describe_jaxpr(closed_jaxpr: Any) -> tuple[str, JaxprSummary]:
 
 
 class _JaxprTable:
-    """The inner jaxprs by key, a hash of their text: equal jaxprs have one entry, even if jax has an object for each.
-    """
+    """The inner jaxprs by key, a hash of their text: equal jaxprs share an entry, even if jax has two objects."""
 
     def __init__(self, top: Any) -> None:
         self.top = top

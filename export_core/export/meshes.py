@@ -1,5 +1,4 @@
-"""The meshes of a case: its arguments on meshes with or without devices, and which part of an output each device has.
-"""
+"""The meshes of a case: its arguments on meshes with or without devices, and which part of an output is where."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -107,8 +106,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
 
 
 def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
-    """Return the sharding on a mesh that an artifact wants for each of its `count` arguments; None if it is left open.
-    """
+    """Return the sharding on a mesh that an artifact wants for each of its `count` arguments; None if left open."""
     try:
         return tuple(exported.in_shardings_jax(mesh))
     except (AttributeError, ValueError):  # no such attribute until 0.4.28; since 0.9.0 arguments may be on other meshes
@@ -116,8 +114,7 @@ def wanted_shardings(exported: Any, mesh: Mesh, count: int) -> tuple[Any, ...]:
 
 
 def place_on(arguments: Arguments, mesh: Mesh, shardings: Sequence[Any]) -> Arguments:
-    """Return the arguments on a mesh with these shardings. An argument whose sharding is None is whole on each device.
-    """
+    """Return the arguments on a mesh with these shardings. One whose sharding is None is whole on each device."""
     on_each = NamedSharding(mesh, PartitionSpec())
 
     def place(leaf: Any, sharding: Any) -> Any:

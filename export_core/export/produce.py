@@ -350,8 +350,7 @@ def _export_with(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, b
 
 
 def _allowed_in(case: Case, artifact: Artifact) -> Case:
-    """Return a case whose option `allow` has only what its artifact contains: targets that it calls, and unknown parts.
-    """
+    """Return a case whose option `allow` has only what the artifact contains: called targets, and unknown parts."""
     if not case.options.allow:
         return case
     names = {call.target for call in artifact.custom_calls} | {part.name for _, part in artifact.unread}

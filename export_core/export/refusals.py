@@ -224,8 +224,7 @@ def _path(file: str) -> Path:
 
 
 def _library(file: str) -> str | None:
-    """Return the folder of packages, or of the standard library, that a file is in; None for a file of the user's own.
-    """
+    """Return the folder of packages, or of the standard library, that a file is in; None for a user's own file."""
     # By name, since the folder in a compiled file is the one where it was compiled, which uv may have copied it from.
     if installed := re.match(r".*[/\\](site|dist)-packages(?=[/\\])", file):
         return installed[0]

@@ -234,8 +234,7 @@ def _results_of(outputs: Arrays, avals: Sequence[Aval], sizes: dict[str, int], n
 
 
 def _read_arrays(path: Path, where: str) -> list[Any]:
-    """Return the arrays of an .npz in order: NumPy arrays if it has NumPy's names (arr_0), else the leaves of a golden.
-    """
+    """Return the arrays of an .npz in order: NumPy arrays if it has NumPy's names (arr_0), else a golden's leaves."""
     try:
         with open_regular(path, follow=True) as file:
             with zipfile.ZipFile(file) as archive:

@@ -161,8 +161,7 @@ def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | No
 
 
 def _whole(spec: Spec) -> list[tuple[str, ...]]:
-    """Return the axes that a spec names for each dimension, so that equal specs are equal: P('x') as P(('x',), None).
-    """
+    """Return the axes that a spec has for each dimension, so that equal specs are equal: P('x') as P(('x',), None)."""
     axes = [() if axes is None else (axes,) if isinstance(axes, str) else tuple(axes) for axes in spec]
     while axes and not axes[-1]:
         axes.pop()

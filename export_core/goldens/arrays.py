@@ -184,8 +184,7 @@ def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
 
 
 def _member(name: str, data: Array) -> tuple[int, Leaf]:
-    """Return the number and the leaf of a member of an .npz. Raises `ValueError` if its name does not match its dtype.
-    """
+    """Return the number and the leaf of a member of an .npz. Raises `ValueError` if name and dtype do not match."""
     index, _, in_file = name.partition(".")
     dtype = next((key for key, key_in_file in KEYS.items() if key_in_file == in_file), in_file)
     stored = data.dtype.name

@@ -90,8 +90,7 @@ def check_manifest(manifest: Manifest, where: str) -> None:
 
 
 def refuse_newer_format(path: Path) -> None:
-    """Raise `GoldenError` for a manifest that a newer version of this tool wrote. A damaged or missing one is accepted.
-    """
+    """Raise `GoldenError` for a manifest that a newer version of this tool wrote. A damaged one is accepted."""
     with contextlib.suppress(OSError, msgspec.MsgspecError):  # a damaged or missing one may be overwritten
         _refuse_newer(path, decode_yaml(read_regular(path)))
 

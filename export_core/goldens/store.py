@@ -401,15 +401,13 @@ def staged_goldens(*drafts: tuple[Manifest, Mapping[str, bytes]]) -> Iterator[li
 
 
 def golden_around(folder: Path) -> Path | None:
-    """Return the folder of the golden that a path is, or is inside of; None if there is none. The path need not exist.
-    """
+    """Return the folder of the golden that a path is, or is inside of; None if none. The path need not exist."""
     real = folder.resolve()
     return next((around for around in (real, *real.parents) if (around / MANIFEST).is_file()), None)
 
 
 def check_output_folder(folder: Path, option: str) -> None:
-    """Raise `GoldenError` for an output folder that is, holds, or is inside a golden. `option` is named in the message.
-    """
+    """Raise `GoldenError` for an output folder that is, holds, or is inside a golden. Messages name `option`."""
     inside = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
     if golden := golden_around(folder) or next(inside, None):
         raise GoldenError(

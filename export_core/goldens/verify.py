@@ -166,8 +166,7 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
 
 
 def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> list[tuple[str, Any, Any]]:
-    """Return each field of a manifest that its artifact shows too, as (name, value in the artifact, in the manifest).
-    """
+    """Return each field of a manifest that its artifact shows too, as (name, value in artifact, value in manifest)."""
     options, signature = manifest.options, signature_of(envelope)
     fields: list[tuple[str, Any, Any]] = [
         ("options.platforms", envelope.platforms, options.platforms),

@@ -201,8 +201,7 @@ def _range_problems(issue: KnownIssue) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=1024)  # each failing cell is compared with each entry
 def days_of(issue: KnownIssue) -> tuple[str, str, str]:
-    """Return the build dates of `since`, `mended_in` and `written_before`, as text; "" for each that the entry lacks.
-    """
+    """Return the build dates of `since`, `mended_in` and `written_before`, as text; "" for those that are not given."""
     calendar, of = load_calendar(), "" if issue.consumer == JAXLIB else f"{issue.consumer}=="
     names = issue.since and of + issue.since, issue.mended_in and of + issue.mended_in, issue.written_before
     return tuple(str(built_on(name, calendar)) if name else "" for name in names)  # type: ignore[return-value]

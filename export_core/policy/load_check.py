@@ -1,5 +1,4 @@
-"""The check of an artifact before it is loaded: whether a release loads it, and whether its custom calls are promised.
-"""
+"""The check of an artifact before it is loaded: whether a release loads it, and promises its custom calls."""
 
 from __future__ import annotations
 

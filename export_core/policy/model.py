@@ -172,8 +172,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.located(lambda _: "")
 
     def located(self, location: Callable[[Key], str]) -> Policy:
-        """Return a copy whose entries have the location of their key: `location(("known_failures", 0))`, for example.
-        """
+        """Return a copy whose entries have the location of their key, such as `location(("known_failures", 0))`."""
         tables = {
             table: tuple(
                 msgspec.structs.replace(entry, location=location((table, number)))
@@ -185,8 +184,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def policy_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a policy file, as msgspec makes it; `policy_schema_file` also has the meanings of keys.
-    """
+    """Return the JSON Schema of a policy file, as msgspec makes it; `policy_schema_file` has what keys mean, too."""
     schema = msgspec.json.schema(Policy)
     for table in schema["$defs"].values():
         # The location of an entry is found when a policy is read, and must not be in a file: see `read_policy`.

@@ -196,8 +196,7 @@ class Selection:
         return any(part in GROUPS for part in self.named) and not parts
 
     def as_recorded(self) -> dict[str, Any]:
-        """Return the selection as plan.json and summary.json record it: URLs of indexes are without user and password.
-        """
+        """Return the selection as plan.json and summary.json record it: URLs have no user and password."""
         shown = {
             name: value
             for name, value in asdict(self).items()

@@ -243,8 +243,7 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
 
 
 def _wrong_release(target: DeploymentTarget, calendar: Calendar) -> tuple[str, str] | None:
-    """Return which key of a deployment target does not name a release of the calendar, and why; None if all is right.
-    """
+    """Return which key of a deployment target does not name a release of the calendar, and why; None if none."""
     if bool(target.jaxlib) == bool(target.reader):
         which = "both" if target.jaxlib else "neither"
         return "jaxlib", f"expected either jaxlib or reader (such as tensorflow==2.21.0), found {which}."

@@ -506,8 +506,7 @@ def _installed(version: str) -> str:
 
 @functools.cache
 def _why_not_downloaded(version: str, uv: str) -> str:
-    """Have uv download a CPython, and return why it could not; "" if it could. Each version is tried once in a process.
-    """
+    """Have uv download a CPython, and return why it could not; "" if it could. Each version is tried once."""
     try:
         with shared_place() as place:
             installing = subprocess.run(

@@ -83,8 +83,7 @@ def with_variables(environment: Environment, **variables: str) -> Environment:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where packages come from beside the usual index: wheel files of jaxlib, folders of wheels, and URLs of indexes.
-    """
+    """Where packages come from beside the usual index: wheels of jaxlib, folders of wheels, and URLs of indexes."""
 
     files: tuple[Wheel, ...] = ()  # Wheels of jaxlib that are named as readers.
     held: tuple[Wheel, ...] = ()  # Wheels whose folders uv searches (`--find-links`).

@@ -122,8 +122,7 @@ _SMALL = 1 << 20  # Files up to this many bytes are read whole: `hashlib.file_di
 
 
 class HashedFiles:
-    """The SHA-256 of files, each read once: most files of an environment are hard links that other environments share.
-    """
+    """The SHA-256 of files, each read once: most files of an environment are hard links, shared with others."""
 
     def __init__(self) -> None:
         self._digests: dict[tuple[int, ...], bytes] = {}

@@ -28,16 +28,14 @@ class Mode(StrEnum):
 
 
 class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A device to compile for: its topologies by name, each with its number of devices, or the file of a GPU's config.
-    """
+    """A device to compile for: its topologies by name, each with its number of devices, or a GPU's config file."""
 
     topologies: dict[str, int] = {}
     config: str = ""
 
 
 class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The plugins that compile for a platform, and the devices that can be described to them; the default is the first.
-    """
+    """The plugins and the devices of a platform, for compiling without its hardware; the default is the first."""
 
     plugins: tuple[str, ...]
     devices: dict[str, Device]

@@ -17,8 +17,7 @@ from export_core.releases.errors import ReleaseError
 from export_core.releases.names import Titled
 
 StableHloVersions = tuple[str | None, str | None, str | None]
-"""The StableHLO versions of a jaxlib: current, WEEK_4 and WEEK_12; None if it does not report one, or was not measured.
-"""
+"""The StableHLO versions of a jaxlib: current, WEEK_4 and WEEK_12; None if not reported or not measured."""
 
 
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,8 +115,7 @@ def numbers_of(version: str) -> tuple[int, ...]:
 
 
 def date_in_version(version: str) -> datetime.date | None:
-    """Return the day in a nightly's version, such as 2026-11-20 for ``0.13.0.dev20261120``; None for any other version.
-    """
+    """Return the day in a nightly's version, such as 2026-11-20 for ``0.13.0.dev20261120``; None for any other."""
     digits = str(version_key(version).dev)
     try:  # strptime accepts fewer digits, and reads them as another day
         return datetime.datetime.strptime(digits, "%Y%m%d").date() if len(digits) == 8 else None

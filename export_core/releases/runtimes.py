@@ -141,8 +141,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return dict(sorted(built.items(), key=lambda item: (item[1].built, version_key(item[0]))))
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
-        """Return the known refusal that this message shows, or what was printed with it; None if it is another error.
-        """
+        """Return the known refusal that this message shows, or what was printed with it; None if there is none."""
         return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
 
 

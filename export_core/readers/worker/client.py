@@ -256,8 +256,7 @@ def start_process(environment: Environment, *words: str) -> subprocess.Popen[byt
 
 
 class _Pipes:
-    """The pipes of a worker's process: a thread reads stdout by `read`, another one stderr, of which the end is stored.
-    """
+    """The pipes of a worker's process: a thread reads stdout by `read`, another stderr, of which it stores the end."""
 
     def __init__(self, process: subprocess.Popen[bytes], read: Callable[[], None]) -> None:
         self._process = process

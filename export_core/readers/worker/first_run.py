@@ -40,8 +40,7 @@ class FirstRuns:
         return reply
 
     def before(self, worker: Worker) -> Worker:
-        """Return a worker that answers a request from the stored replies if it can, and else passes it on to `worker`.
-        """
+        """Return a worker that answers a request from the stored replies if it can, or else passes it to `worker`."""
         return _Answering(worker, self._replies)
 
 

@@ -169,8 +169,7 @@ class Rewriting:
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
-        """Return the names of functions that `main` reaches by calls that are walked, and to which nothing else refers.
-        """
+        """Return the names of functions that `main` reaches by calls that are walked, and that nothing else uses."""
         called, reached, elsewhere = set(), ["main"], set()
         for function in functions.values():
             for op in operations(function):
@@ -563,8 +562,7 @@ def is_walked(op: Any) -> bool:
 
 
 def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
-    """Yield all operations inside an operation. Those inside an operation among them follow if `into` is true for it.
-    """
+    """Yield all operations inside an operation. Those inside one of these follow if `into` is true for it."""
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:

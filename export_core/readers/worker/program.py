@@ -73,8 +73,7 @@ LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outpu
 
 
 class Half:
-    """The half of a worker: what the Python module of a runtime adds to this program. `calls` is the module calls.py.
-    """
+    """The half of a worker: what the Python module of a runtime adds to this program. `calls` is calls.py."""
 
     def __init__(self, module: Any, calls: Any) -> None:
         module.warm()
@@ -165,8 +164,7 @@ def peak_bytes() -> int | None:
 
 
 def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
-    """Return whether a value is a number that a reply can hold: of one of these types, not negative, below 2 to the 63.
-    """
+    """Return whether a value is a number that a reply can hold: of these types, not negative, below 2 to the 63."""
     return type(value) in kinds and 0 <= value < 1 << 63
 
 
@@ -754,7 +752,7 @@ def writable_memory() -> list[tuple[int, int]]:
 
 
 def written_pages(memory: list[tuple[int, int]]) -> list[int]:
-    """Return which of this memory a process no longer shares with its worker, as address, length, address, length …
+    """Return which of this memory a process no longer shares with its worker, as a list: address, length, and so on.
 
     It is empty if the system does not tell.
     """

@@ -1,4 +1,4 @@
-"""A job, which travels to another machine: the cells of one reader with their goldens; and the outcomes that come back."""
+"""A job: the cells of one reader with their goldens, which travel to another machine, and the outcomes that return."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace

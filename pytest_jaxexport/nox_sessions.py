@@ -63,9 +63,9 @@ def register(*, policy: str | None = None) -> None:
 
 
 def _readers(rules: Policy) -> dict[str, bool]:
-    """Return the readers of the policy for these goldens, as people name them, and if any cell is promised or owed.
+    """Return the readers that the policy means for these goldens, and whether any cell of each is promised or owed.
 
-    Nothing may be promised to the newest release, and to the one before each writer.
+    The newest release and the release before each writer are among them even if nothing is promised to them.
     """
     try:
         written = {golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()}
@@ -85,7 +85,7 @@ def _readers(rules: Policy) -> dict[str, bool]:
 
 
 def _as_folder(reader: str) -> str:
-    """Return a reader as a part of a file's name: it may be the path of a wheel."""
+    """Return a reader's name as a part of a file's name, since it may be the path of a wheel."""
     return "".join(char if char.isalnum() or char in "._-=" else "-" for char in reader)
 
 

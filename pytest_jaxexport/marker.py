@@ -141,7 +141,7 @@ def own_targets(item: pytest.Item) -> set[str]:
         for keyword in ("allow", "disabled_checks")
         for name in marker.kwargs.get(keyword) or ()
     }
-    return names - {"platform", "ALL", "shape_assertions"}  # checks that are no targets
+    return names - {"platform", "ALL", "shape_assertions"}  # checks that are not targets
 
 
 def own_constants(item: pytest.Item) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ DRY_RUN, REVIEW = "dry-run", "review"
 """Values of --update-goldens."""
 
 SECOND_RUN = "jaxexport-second-export"
-"""The name of the plugin that makes a run of pytest the second one of `second_export`."""
+"""The name of the plugin by which a run of pytest is the second process of `second_export`."""
 
 _OPTIONS = {
     "--record-packages": "With --update-goldens: record in each golden the versions of all installed packages, as "

@@ -196,7 +196,7 @@ class ForkedExport(SecondExport):
                 self._tell(message)
 
     def close(self) -> None:
-        """End the process: it ends when it reads no more, or with its worker."""
+        """End the process: it ends when its connection or its worker does."""
         super().close()
         if self._connection is not None:
             with contextlib.suppress(OSError):
@@ -210,7 +210,7 @@ def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produc
     All processes run at once.
 
     Args:
-        processes: the second processes to ask; those that do not run yet are started.
+        processes: the second processes to ask; each that does not run yet is started.
         test: the node id of the test.
         produced: what the first process exports.
     """

@@ -52,7 +52,7 @@ def read_candidate(candidate: Candidate, calendar: Calendar) -> tuple[Artifact, 
     """
     artifact = read(candidate.file)
     if artifact.saved_model is None:
-        envelope_of(artifact)  # a module without a calling convention can be no golden, whoever wrote it
+        envelope_of(artifact)  # a module without a calling convention cannot be a golden, whoever wrote it
         return artifact, writer_of(artifact, calendar, candidate.writer), []
     writer = writer_of(artifact, calendar, candidate.writer)
     title = artifact.saved_model.calls[candidate.function].title

@@ -36,7 +36,7 @@ class FixByConversion(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def fixes(self) -> bool:
-        """Whether the converted artifact works where the original fails."""
+        """Whether the converted artifact works in the reader in which the original fails."""
         return self.verdict is Verdict.CONVERTED
 
 

@@ -229,7 +229,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writer: s
 
     terms = asked.terms()
     if writer:
-        policy_of(asked.policy_file).calendar().built(writer)  # raises for a name that is no release
+        policy_of(asked.policy_file).calendar().built(writer)  # raises for a name that is not a release
     below = any(map(is_archive, names))
     left_out = LeftOut()
     auditing = functools.partial(

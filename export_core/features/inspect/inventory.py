@@ -16,8 +16,8 @@ from export_core.features.inspect.artifact_facts import describe
 from export_core.features.inspect.screen import WIDTH, joined, size
 from export_core.policy.terms import Terms
 
-MOST = 12  # lines of one kind
-NAMED = 8  # files that are named for one reason
+MOST = 12  # the most lines of one kind
+NAMED = 8  # the most files that are named for one reason
 SOON = {30: "for 30 days at most", 90: "for 31 to 90 days"}
 """The periods, in days from now, by which artifacts that leave their window are counted. The first ones are named."""
 COUNT = 9  # the width of a number

@@ -568,7 +568,7 @@ def changes_between(
 
     Whether readers load them is compared too.
     """
-    depth = min(len(old.modules), len(new.modules))  # a derivative that only one has is one line
+    depth = min(len(old.modules), len(new.modules))  # a derivative that only one artifact has is one line
     before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
     after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
     sides = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})

@@ -32,7 +32,7 @@ costs as much as ten cells.
 MOST_BYTES = 8 << 20
 """The most bytes of goldens in one job, unless a single golden has more: they travel in the task itself."""
 LOOK_SECONDS = 1.0  # How often to check whether the cluster can still end its jobs.
-TRIES = 2  # How many times a job is sent. Each time, the engine may itself move it from one machine to another.
+TRIES = 2  # How many times a job may be sent. Each time, Dask may also move it from one machine to another.
 
 Outcomes = Generator[Replayed, None, None]
 

@@ -105,7 +105,7 @@ class Trials:
         return self.results[release]
 
     def run(self, releases: Iterable[Release]) -> None:
-        """Run the golden in those of these releases that have no result yet."""
+        """Run the golden in each of these releases that has no result yet."""
         new = dict.fromkeys(release for release in releases if release not in self.results)
         if cells := [self.choice.cell_in(release) for release in new]:
             titles = [release_name(cell.reader) for cell in cells]
@@ -118,7 +118,7 @@ class Trials:
 
 
 def _folders(choice: Choice, options: ReplayOptions, releases: Iterable[Release]) -> dict[Release, Path | None]:
-    """Return the environment folders of those of these releases that have an environment here."""
+    """Return the environment folder of each of these releases that has an environment here."""
     with ReaderEnvironments.of(options.policy, options.calendar, options.sources) as environments:
         built = {release: environments.find(choice.cell_in(release).placement) for release in releases}
     return {release: environment.folder for release, environment in built.items() if environment}

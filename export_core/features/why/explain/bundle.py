@@ -108,7 +108,7 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, edi
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return read
     leaves = from_npz(outputs)
-    measured = 1.0  # of what is no float
+    measured = 1.0  # of outputs that are not floats
     if reduction.units is not None:
         import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
 
@@ -167,7 +167,7 @@ def script_files(choice: Choice, result: Result, program: BundledProgram) -> dic
     inputs, outputs = program.inputs, program.outputs
     if cell.reader.runtime:
         runtime, check, order = runtime_of(cell.reader.runtime), failing_call(golden, result.message), 0
-        if not program.text:  # the golden's own program, of which another call may fail than the plain one
+        if not program.text:  # the golden's own program, in which the failing call may not be the plain one
             order, inputs = check.vjp, golden.content(check.inputs or INPUTS)
             outputs = golden.content(check.outputs or OUTPUTS) if outputs else b""
         module, call = called_modules(artifact, golden.manifest)[order]

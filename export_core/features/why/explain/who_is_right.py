@@ -1,4 +1,4 @@
-"""Who is right where numbers differ: StableHLO's interpreter, which shares no code with XLA, and double precision."""
+"""Who is right if numbers differ: StableHLO's interpreter, which shares no code with XLA, and double precision."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress

@@ -74,7 +74,10 @@ class ModuleParts:
 
 
 class ModuleEditor(ExitStack):
-    """A context manager that changes modules in the environment of the newest release. Used from one thread."""
+    """A context manager that changes modules, in the environment of the newest release.
+
+    It must be used from one thread.
+    """
 
     def __init__(self, environment: Environment) -> None:
         super().__init__()

@@ -93,7 +93,7 @@ def main() -> None:
             reply = answer(json.loads(line))
         except NotEditableError as refused:
             reply = {"refused": str(refused)[:LONGEST_REASON]}
-        except Exception as error:  # whatever MLIR raises, this candidate is no module
+        except Exception as error:  # whatever MLIR raises, this candidate is not a module
             reply = {"refused": f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]}
         print(json.dumps(reply), file=replies, flush=True)
 

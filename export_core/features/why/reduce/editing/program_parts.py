@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-ALIAS = "tf.aliasing_output"  # Of an argument of main: the number of the result that gets its memory.
+ALIAS = "tf.aliasing_output"  # This attribute of an argument of main has the number of the result that gets its memory.
 
 _UNCOUNTED = ("func.func", "func.return", "stablehlo.return", "sdy.mesh", "sdy.return")
 

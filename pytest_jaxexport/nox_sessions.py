@@ -23,8 +23,8 @@ def register(*, policy: str | None = None) -> None:
 
     They run in the interpreter that runs nox, which must have pytest-jaxexport; each reader gets an environment of its
     own. Nox exits with 1 for every exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
-    `nox --list` shows the single ones as ``compat_matrix(reader='0.9.2', platform='cpu')``. Where the policy cannot be
-    read, those are missing, and the other two fail with its error: the noxfile has sessions of the project too.
+    `nox --list` shows the single sessions as ``compat_matrix(reader='0.9.2', platform='cpu')``. If the policy cannot be
+    read, these are missing and the other two fail with its error; the project's own sessions still work.
     """
     options = ["--policy", policy] if policy else []
 

@@ -78,7 +78,7 @@ class Exported:
         self._ledger = ledger
 
     def also(self, *args: Any, **kwargs: Any) -> None:
-        """Add a call with arguments of other values, or of other shapes where dimensions are symbolic.
+        """Add a call with other values as arguments, or with other sizes of symbolic dimensions.
 
         Its outputs are stored in the golden and compared in every reader. The function is called at once, with the
         settings of jax that hold at this call.
@@ -91,8 +91,8 @@ class Exported:
 
         Args:
             args: the arguments.
-            match: a regular expression that must match somewhere in the refusal's message, in every release: with one
-                `*` or `+` in each alternative at most, and no `{…}`.
+            match: a regular expression that must match somewhere in the refusal's message, in every release. It has at
+                most one `*` or `+` in each alternative, and no `{…}`.
             kwargs: keyword arguments of the function.
         """
         __tracebackhide__ = True
@@ -154,8 +154,8 @@ class Recorder:
                 arguments. The values of the arrays become the golden's inputs. A `jax.ShapeDtypeStruct` may stand for
                 an array, whose value then follows a fixed rule.
             name: what distinguishes several calls in one test.
-            kwargs: keyword arguments of `function`; where there is a `jax.ShapeDtypeStruct` elsewhere, `inputs` has a
-                value for each.
+            kwargs: keyword arguments of `function`. If arguments are `jax.ShapeDtypeStruct`, `inputs` may give a value
+                for each.
 
         Returns:
             An object whose `also` and `refused` add further calls. Everything is checked against the goldens, or

@@ -36,20 +36,20 @@ class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     """One artifact. Paths are relative to the archive's folder, and stay inside it."""
 
     file: str  # What `Exported.serialize()` returned.
-    case: str = ""  # The name of the case; empty for the one that follows from the path.
+    case: str = ""  # The name of the case; empty for the name that follows from the path.
     inputs: str | None = None
     """An .npz with its flat arguments. Null: the one that the naming rule names, else they are made."""
     outputs: str | None = None
     """An .npz with its flat results. Null: the one that the naming rule names, else its writer computes them."""
     writer: str | None = None
-    """The jaxlib that wrote it, such as `0.9.2` or `0.11.2-jax0.12.0`. Null: the only one that can have."""
+    """The jaxlib that wrote it, such as `0.9.2` or `0.11.2-jax0.12.0`. Null: the only possible one."""
     dims: dict[str, Size] = {}  # Sizes of symbolic dimensions, for inputs that are made.
     register: tuple[str, ...] = ()  # Python files that readers import first.
-    mesh: dict[str, Size] = {}  # The mesh of an artifact for several devices, where the artifact does not say it.
-    in_specs: str = ""  # How each flat argument is sharded, where the artifact does not say it: `P('data'), None`.
+    mesh: dict[str, Size] = {}  # The mesh of an artifact for several devices, if the artifact does not say it.
+    in_specs: str = ""  # How each flat argument is sharded, if the artifact does not say it: `P('data'), None`.
     nothing_to_compare: str = ""
     """The reason to store this golden although it has no output, only empty ones or only NaN."""
-    without_outputs: str = ""  # Of an artifact for other platforms than cpu: why it has no outputs.
+    without_outputs: str = ""  # Why an artifact for other platforms than cpu has no outputs.
 
 
 class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -110,7 +110,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     target: str  # Its name.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     to: str  # The first release that runs all of these artifacts; empty if such a release is not known for each.
-    foreseen: bool  # Whether, for at least one of the artifacts, that is only forecast.
+    foreseen: bool  # Whether `to` is only forecast for at least one of the artifacts.
     artifacts: int  # How many artifacts do not run there.
 
 

@@ -52,7 +52,7 @@ class FailureCause(StrEnum):
     DEVICE = "a limit of the device's compiler"  # The release that wrote it does not compile it for that device either.
     LACKING = "not supported by the runtime"  # A known refusal of another runtime, which names the way out.
     NUMBERS = "different numbers"  # It runs, and the outputs differ by more than the writer's noise allows.
-    UNKNOWN = "not known"  # None of these.
+    UNKNOWN = "not known"  # None of the causes above.
 
 
 class InRelease(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The windows of all generations as bars over time: which goldens leave when."""
+"""A picture of the windows of all writers' goldens, as bars over time."""
 
 import datetime
 from xml.etree import ElementTree as Xml
@@ -25,7 +25,7 @@ _HINT = (
 
 
 def windows_picture(run: Run) -> Picture | None:
-    """Return the windows of the goldens of a run in the half year after it; None for a run without a cell."""
+    """Return a picture of the windows of a run's goldens, until half a year ahead; None for a run without cells."""
     if not (generations := generations_of(run)):
         return None
     as_of = run.summary.as_of
@@ -55,7 +55,7 @@ def windows_picture(run: Run) -> Picture | None:
 
 
 def generations_of(run: Run) -> list[Generation]:
-    """Return the writers of a run with their windows.
+    """Return the writers of a run, each with its window and its number of goldens.
 
     A golden that is replayed on several platforms counts once.
     """
@@ -76,7 +76,7 @@ def days_left(generation: Generation, as_of: datetime.date) -> str:
 
 
 def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: Axis, left: float, top: float) -> None:
-    """Draw a window: the part of it that is over, and the part that is left."""
+    """Draw a window as a bar, with the part that is over paler than the rest."""
     begin, end = (left + axis.start(day) for day in (generation.built, generation.leaves))
     today = left + axis.start(as_of)
     group = add(root, "g", "square is-kept" if generation.leaves > as_of else "square is-outside")

@@ -1,4 +1,4 @@
-"""Cells that are owed to a deployment target, in every format, in a baseline and in a proposal."""
+"""Cells that are owed to a deployment target: headline, tables, findings, a baseline and a proposal."""
 
 import pytest
 from commands import finished

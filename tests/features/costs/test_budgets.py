@@ -1,4 +1,4 @@
-"""Budgets: which cells are over-budget, by which line of the policy, and how every format shows it."""
+"""Budgets: which cells are over-budget, by which line of the policy, and how reports say so."""
 
 import json
 import re
@@ -183,7 +183,7 @@ def test_a_budget_pattern_that_matches_nothing_is_reported(load):
     assert warnings("budgets: [{max_growth: 1.2}]") == []
 
 
-# --- every format -----------------------------------------------------------------------------------------------------
+# --- reports ----------------------------------------------------------------------------------------------------------
 
 
 POLICY = Policy(budgets=(Budget(max_growth=1.2, location="export_compat.yaml:3"),))

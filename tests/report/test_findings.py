@@ -359,7 +359,8 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
     (finding,) = findings(*many)
     assert finding.text.splitlines()[-1] == "             and 5 more, in results.jsonl"
-    assert summarize(many).flaky == 25
+    assert (summarize(many).flaky, summarize(many).exit_code) == (25, 0)
+    assert headline(summarize(many))[0] == "KEPT: all 25 promised cells, 25 flaky."
 
 
 @pytest.mark.parametrize(
@@ -382,6 +383,12 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
 def test_goldens_with_weak_noise_are_counted(title, fields, text):
     (found,) = document([], msgspec.structs.replace(summarize([]), **fields)).findings[1:]
     assert (found.title, found.text[: len(text)]) == (title, text)
+
+
+def test_what_to_do_names_the_folder_of_the_run():
+    for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
+        (finding,) = findings(wrong("0.10.2"), folder=folder)
+        assert named in dict(finding.details)["to do"]
 
 
 def test_a_cause_names_the_outputs_of_its_goldens_that_jump():

@@ -3,12 +3,12 @@
 import json
 import re
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
 from example_runs import broken_run
 from making import document, of_runtime, result, summarize, with_causes
+from rich_run import Element, assert_shown, rich_document, texts_in
 
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
@@ -16,7 +16,6 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.entries import WindowDays
 from export_core.readers.worker.protocol import Cost, Stage, Timings
-from export_core.report.markdown import markdown_text
 from export_core.report.page import MOST_FINDINGS, html_page
 from export_core.report.page_data import cell_link, file_address, filter_link, term, web_address
 
@@ -45,6 +44,24 @@ def cells_of(page: str) -> list[dict[str, Any]]:
             command = "".join(piece if isinstance(piece, str) else texts[piece] for piece in cell["command"])
             cells.append({**cell, "golden": golden, "command": command})
     return cells
+
+
+def test_the_page_shows_everything_but_tables():
+    page = html_page(rich_document())
+    body = page.partition("</style>")[2].partition("<script")[0]
+    text = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"</?code>", "`", body)))
+
+    def is_shown(element: Element) -> bool:
+        # A card has the parts of the sentence: what happened, to how many cells, in which releases.
+        is_card = bool(element.finding and element.finding.results and element.finding.kind.exit_code)
+        in_parts = is_card and (element.sort == "sentence" or element.label == "known as")
+        return element.sort not in ("table", "looks like") and not in_parts
+
+    assert_shown("\n".join((text, *texts_in(data_of(page)))), is_shown, labels=False)
+    for judgement in Judgement:
+        assert f'<a class="chip" href="{filter_link(judgement=judgement)}">' in page
+    (owed,) = (cell for cell in cells_of(page) if cell["state"]["judgement"] == "owed")
+    assert owed["more"]["deployed"] == "serving"
 
 
 def test_the_page_data_has_every_cell_of_the_run(page):
@@ -186,12 +203,3 @@ def test_a_card_names_the_next_reader_that_works():
     results = with_causes([crash, result(case="t.a", reader="0.12.0")])
     (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results)), re.S)
     assert "<dt>works in</dt><dd>0.12.0</dd>" in card
-
-
-def test_commands_name_the_folder_of_the_run():
-    wrong = result(Verdict.NUMERICS, Judgement.BROKEN)
-    for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
-        run = document([wrong], folder=folder)
-        for text in (unescape(html_page(run)), markdown_text(run)):
-            assert named in text
-            assert " DIR" not in text

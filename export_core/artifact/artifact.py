@@ -18,10 +18,7 @@ from export_core.base.untrusted import UnexpectedFileError, read_regular
 
 
 def as_dict(value: object) -> Any:
-    """Convert a value, with all named tuples, sequences, sets and dicts inside it, to data that `json` can write.
-
-    Bytes become their hexadecimal digits.
-    """
+    """Convert named tuples, sequences, sets and dicts to what `json` can write; bytes become hexadecimal digits."""
     # A class may define `shown`: the fields that people see, in place of all of them.
     fields = value.shown() if hasattr(value, "shown") else getattr(value, "_fields", None)
     if fields is not None:
@@ -64,8 +61,8 @@ class Artifact:
     def __init__(
         self, name: str, data: bytes | bytearray, envelope: Envelope | None, saved_model: SavedModel | None = None
     ):
-        self.name = name  # The name of the artifact in messages, such as its file.
-        self.data = data  # The bytes of the artifact. A `bytearray` may not be changed afterwards.
+        self.name = name  # The name in messages, such as its file.
+        self.data = data  # The bytes. A `bytearray` may not be changed afterwards.
         self.envelope = envelope  # What `jax.export` wrote around the module; None for a bare module or a SavedModel.
         self.saved_model = saved_model  # What TensorFlow wrote around the modules; None if this is not a SavedModel.
 
@@ -79,22 +76,22 @@ class Artifact:
 
     @cached_property
     def module(self) -> Module:
-        """The StableHLO module of the exported function itself, without its VJPs. May raise `ArtifactError`."""
+        """The StableHLO module of the function itself, without its VJPs. May raise `ArtifactError`."""
         return self.modules[0]
 
     @property
     def devices(self) -> int:
-        """The number of devices that the artifact was exported for; 1 for a bare module, which does not say."""
+        """The number of devices that the artifact is for; 1 for a bare module."""
         return self.envelope.nr_devices if self.envelope is not None else 1
 
     @property
     def is_raw(self) -> bool:
-        """Whether this is raw StableHLO bytecode, as MLIR's `write_bytecode()` writes, without a StableHLO version."""
+        """Whether this is raw StableHLO bytecode, as MLIR's `write_bytecode()` writes it: without a version."""
         return self.envelope is None and self.saved_model is None and "stablehlo" in self.module.dialects
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
-        """The modules of the exported function and its nested VJPs, in the order of the derivatives.
+        """The modules of the function and its nested VJPs, by order.
 
         For a SavedModel, the modules of all functions that jax exported into it.
         """
@@ -107,7 +104,7 @@ class Artifact:
 
     @cached_property
     def custom_calls(self) -> tuple[CustomCall, ...]:
-        """The custom calls of the exported function and its nested VJPs. May raise `ArtifactError`."""
+        """The custom calls of the function and its nested VJPs. May raise `ArtifactError`."""
         return tuple(call for module in self.modules for call in module.custom_calls)
 
     @cached_property
@@ -147,9 +144,9 @@ def unreadable(error: OSError, name: str) -> ArtifactError:
 
 
 def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Artifact:
-    """Read an artifact from its bytes, which are not copied unless they are a memoryview.
+    """Read an artifact from its bytes without copying them; `name` is its name in messages.
 
-    `name` is the name of the artifact in messages. Raises `ArtifactError` if the bytes are not an artifact.
+    Raises `ArtifactError` if the bytes are not an artifact.
     """
     if isinstance(data, memoryview):
         data = bytes(data)  # it has no find() and startswith(), which the reader uses

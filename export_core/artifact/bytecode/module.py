@@ -42,7 +42,7 @@ class CustomCall(NamedTuple):
 
     target: str  # The name that XLA looks up.
     api_version: int
-    """StableHLO's API version: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
+    """StableHLO's number: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
     has_side_effect: bool  # Whether it has a side effect, so that it cannot be left out.
     backend_config: str | bytes | dict[str, Any]
     """The configuration of the call; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
@@ -54,16 +54,13 @@ class CustomCall(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The function and the location of the call as text, such as "@main at lu", with the order of its VJP."""
+        """The function and location, such as `@main at lu`."""
         place = f"@{self.function}" + (f" at {self.location}" if self.location else "")
         return place + (f" (VJP of order {self.vjp_order})" if self.vjp_order else "")
 
 
 class Function:
-    """A function of a StableHLO module.
-
-    Its types and attributes are decoded when they are read, which may raise `ArtifactError`.
-    """
+    """A function of a module. Its types and attributes are decoded when read, which may raise `ArtifactError`."""
 
     __slots__ = ("_arguments", "_kind", "_results", "_values", "name", "visibility")
 
@@ -112,7 +109,7 @@ class Function:
 
 
 class Constant(NamedTuple):
-    """A constant of a StableHLO module, without its content."""
+    """A constant of a module, without its content."""
 
     type: str  # The type of the constant.
     nbytes: int  # The number of bytes that its content takes in the file.
@@ -271,10 +268,7 @@ class Contents:
 
 
 class Module:
-    """A StableHLO portable artifact: VHLO as MLIR bytecode.
-
-    It is decoded when a property is read, which may raise `ArtifactError`.
-    """
+    """A StableHLO portable artifact: VHLO as MLIR bytecode, decoded when read, which may raise `ArtifactError`."""
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
         self.name = name  # The name of the module in messages, such as the file that it is in.
@@ -355,7 +349,7 @@ class Module:
         return tuple(self.contents.constants)
 
     def constants_in_order(self) -> Iterator[Constant]:
-        """Yield the constant of every constant operation in order, however often it occurs. Reads the module again."""
+        """Yield the constant of every constant operation, in order. Reads the module again."""
         contents = self.contents
         values = self._of_each("vhlo.constant_v1", contents.value_of_constant)
         decoded = {value: contents.decoded_constant(value) for value in set(values)}

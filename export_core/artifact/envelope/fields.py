@@ -20,11 +20,11 @@ LONGEST_PATH = 400  # letters: a damaged file may have one long name at every de
 
 
 class Tree(NamedTuple):
-    """The structure of a pytree, such as that of a function's arguments."""
+    """The structure of a pytree."""
 
     kind: str  # leaf, none, tuple, list, dict or custom.
-    children: "tuple[Tree, ...]" = ()  # The trees directly below this one.
-    names: tuple[str, ...] = ()  # The keys of a dict, in the order of the children.
+    children: "tuple[Tree, ...]" = ()  # The trees directly below.
+    names: tuple[str, ...] = ()  # The keys of a dict, in the order of children.
     custom_name: str | None = None  # The name under which a custom node was registered.
     custom_auxdata: bytes | None = None  # The bytes that the node serialized beside its children.
 
@@ -53,7 +53,7 @@ class Tree(NamedTuple):
     def paths(self, root: str) -> list[str]:
         """Return the path of each leaf, such as ``root['loss']``, cut after `LONGEST_PATH` letters.
 
-        Children are named by the keys of a dict, and by numbers in any other node.
+        Children without keys have numbers.
         """
         if self.kind == "leaf":
             return [root]
@@ -63,7 +63,7 @@ class Tree(NamedTuple):
 
 
 class AbstractDevice(NamedTuple):
-    """The kind of device that a mesh was made for. Formats 8 and later."""
+    """The device that a mesh was made for. Formats 8 and later."""
 
     device_kind: str  # The kind of the device, as jax names it.
     num_cores: int | None = None  # The number of cores of the device; None if not stated.
@@ -71,7 +71,7 @@ class AbstractDevice(NamedTuple):
 
 
 class AbstractMesh(NamedTuple):
-    """A mesh of named axes, without its devices."""
+    """A mesh without its devices."""
 
     axis_sizes: tuple[int, ...]  # The size of each axis.
     axis_names: tuple[str, ...]  # The name of each axis.
@@ -83,7 +83,7 @@ class AbstractMesh(NamedTuple):
 
 
 class PartitionSpec(NamedTuple):
-    """The axes of a mesh that split each dimension of an array."""
+    """The mesh axes that split each dimension of an array."""
 
     partitions: tuple[str | tuple[str, ...] | None, ...] = ()  # For each dimension, its axis or axes, or None.
     reduced: tuple[str, ...] = ()  # Axes over which the array is reduced.
@@ -108,7 +108,7 @@ class NamedSharding(NamedTuple):
 
 
 class HloSharding(NamedTuple):
-    """A sharding as XLA's OpSharding protobuf. Formats before 9; jax from 0.11.1 on refuses it."""
+    """A sharding as XLA's OpSharding protobuf. Formats before 9; jax 0.12 refuses it."""
 
     proto: bytes  # The protobuf, not decoded further.
 
@@ -130,7 +130,7 @@ class DisabledCheck(NamedTuple):
 
 
 class UnknownField(NamedTuple):
-    """A field, or a value of an enum, that no known schema has. It is reported and not interpreted."""
+    """A field or enum value that no known schema has: it is reported, not interpreted."""
 
     table: str  # The type of the table that has it; for a value, with the field and the value.
     index: int  # type: ignore[assignment]  # hides tuple.index, which nothing calls

@@ -123,7 +123,7 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
         since, until = _format_by(envelope)
         if not since <= version_numbers(jax) <= until:
             oldest, newest = envelope.format_range
-            found = f"format {oldest}" if oldest == newest else f"one of the formats {oldest} to {newest}"
+            found = f"format {oldest}" if oldest == newest else f"format {oldest} to {newest}"
             return f"expected an artifact in a format that jax {jax} writes, found {found}."
         if not _writes(jax, artifact):
             found = ", ".join(sorted({str(level.calling_convention_version) for level in envelope.levels}))

@@ -3,13 +3,16 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 
 from making import golden, release
 from replaying import StubEnvironments
 
+from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.cache_keys import OutcomeKeys
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
+from export_core.matrix.forecasts import CellForecasts
 from export_core.matrix.replay import Replayed
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.result import new_result

@@ -56,3 +56,13 @@ def test_the_releases_of_a_policy_change_the_key():
     policies = Policy(), Policy(releases=added)
     keys = {OutcomeKeys(ReplayOptions(load_calendar(), policy)).of(CELL, environment()) for policy in policies}
     assert len(keys) == 2
+
+
+def test_each_cell_of_a_golden_has_the_forecast_of_its_own_reader():
+    golden_folder = Path(__file__).parents[2] / "golden"
+    _, cholesky = GoldenStore(golden_folder).find("tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu")
+    cells = [Cell(cholesky, release(reader), "cpu") for reader in ("0.9.2", "0.12.0.1")]
+    forecasts = CellForecasts(cells, load_calendar())
+    newer, older = (forecasts.of(cell) for cell in reversed(cells))
+    assert (older.partition(":")[0], newer) == ("no", "yes")
+    assert forecasts.of(Cell(cholesky, release("0.11.2"), "cpu")) == "", "it is not a cell of the plan"

@@ -163,8 +163,8 @@ def test_the_headline_counts_all_that_decides_the_exit_code():
         "broken: 7 of 16 promised cells and 1 cell with an artifact that fails the audit and 1 cell with other numbers "
         "in runtimes that promise nothing, 7 causes, 1 of which looks like rounding",
         "owed: 1 cell that deployment target serving must run",
-        "over-budget: 1 of 16 promised cells over a budget, 1 compiled only, 1 known failure, 1 flaky",
-        "the list of known failures is no longer true",
+        "over-budget: 1 of 16 promised cells over a budget, 1 compiled only, 1 known failure until 2026-12-01, 1 flaky",
+        "1 defect in the list of known failures",
         "readers affected, by cause: 0.8.1, 0.9.1, 0.9.2 and 3 more",
         "partial: only cases t.*",
     ]
@@ -221,9 +221,9 @@ def test_the_elements_of_a_report_leave_nothing_out():
         "tables",
         "pictures",
     }
-    # `brief` is a shorter sentence; `number` and `kind` are the order.
+    # `brief` is a shorter sentence, `fault` the end of the sentence; `number` and `kind` are the order.
     names = {one.name for one in fields(Finding)}
-    assert names == {"kind", "number", "sentence", "details", "results", "cause", "brief"}
+    assert names == {"kind", "number", "sentence", "details", "results", "cause", "brief", "fault"}
     assert {one.name for one in fields(Picture)} == {"title", "hint", "svg"}
     assert {one.name for one in fields(RunDifference)} == {
         *("line", "caveats", "changes", "others"),

@@ -232,7 +232,7 @@ def test_resume_refuses_foreign_files_goldens_and_programs(golden_of, reduced, t
     (folder / "notes.txt").unlink()
 
     other = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(x), np.ones(2, np.float32))
-    with pytest.raises(WhyError, match="or of another golden of this name"):
+    with pytest.raises(WhyError, match="found one of another golden of this name"):
         reduced(other, resume=True)
 
     call = jax.jit(jax.ffi.ffi_call("another_call", jax.ShapeDtypeStruct((2,), np.float32)))

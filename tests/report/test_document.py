@@ -165,7 +165,7 @@ def test_the_headline_counts_all_that_decides_the_exit_code():
         "owed: 1 cell that deployment target serving must run",
         "over-budget: 1 of 16 promised cells over a budget, 1 compiled only, 1 known failure until 2026-12-01, 1 flaky",
         "1 defect in the list of known failures",
-        "readers affected, by cause: 0.8.1, 0.9.1, 0.9.2 and 3 more",
+        "readers affected, by cause: 0.9.1, 0.10.2, 0.9.2 and 3 more",
         "partial: only cases t.*",
     ]
     assert counts == (

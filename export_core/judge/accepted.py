@@ -41,7 +41,7 @@ _DISABLED_CHECKS = {"platform": "the platform", "shape_assertions": "shapes", "A
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """A thing that was accepted for one reason, and the cases whose goldens have it."""
+    """A thing that was accepted for a reason, and the cases whose goldens have that thing."""
 
     what: str  # What was accepted.
     reason: str  # Why.
@@ -49,7 +49,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """What was accepted, and of which goldens."""
+        """The sentence that says what was accepted, and for which cases or goldens."""
         return f"{self.what}: {few(self.cases)}." if self.cases else f"{self.what}."
 
 
@@ -58,7 +58,7 @@ Teller = Callable[[Sequence[Golden], Policy], Told]  # Lists what a field of gol
 
 
 def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
-    """Return what was accepted in several parts of one run, together."""
+    """Return the accepted things of several parts of a run, sorted, with the cases of equal things united."""
     # By reason too: the same call may be allowed in two cases for two reasons, and both are shown.
     merged: dict[tuple[str, str], set[str]] = {}
     for accepted in itertools.chain.from_iterable(parts):
@@ -67,7 +67,10 @@ def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
 
 
 def _order(name: str) -> tuple[str, datetime.date, str]:
-    """Return the sort key of a case, or of a golden: by case, then its writer's build date, unknown ones last."""
+    """Return the sort key of a case's or golden's name: the case, then the build date of the golden's writer.
+
+    A writer that the calendar does not know comes last.
+    """
     case, _, writer = name.partition("/")
     known = load_calendar().jaxlib.get(writer.partition("-")[0])
     return case, known.built if known else datetime.date.max, name
@@ -77,7 +80,7 @@ def _order(name: str) -> tuple[str, datetime.date, str]:
 
 
 def _of_each(tell: Callable[[Golden, Policy], Told]) -> Teller:
-    """Return a teller for all goldens, made of a teller for one."""
+    """Return a teller that calls `tell` for each golden in turn."""
 
     @functools.wraps(tell)
     def tell_all(goldens: Sequence[Golden], policy: Policy) -> Told:
@@ -89,7 +92,7 @@ def _of_each(tell: Callable[[Golden, Policy], Told]) -> Teller:
 
 @_of_each
 def allowed_calls(golden: Golden, policy: Policy) -> Told:
-    """Tell which custom calls and unknown parts a golden or its policy allows."""
+    """Yield an entry for each custom call and unknown part of an artifact that the golden or the policy allows."""
     manifest = golden.manifest
     case = (manifest.case,)
     for target, reason in golden.compared_as.allow.items():
@@ -105,7 +108,7 @@ def allowed_calls(golden: Golden, policy: Policy) -> Told:
 
 @_of_each
 def disabled_checks(golden: Golden, _: Policy) -> Told:
-    """Tell which safety checks an artifact was exported without."""
+    """Yield an entry for each safety check of jax.export that was disabled when the artifact was exported."""
     manifest = golden.manifest
     for check, reason in manifest.options.disabled_checks.items():
         yield Accepted(f"no check of {_check_in_words(check)}", reason, (manifest.case,))
@@ -117,7 +120,7 @@ def _check_in_words(check: str) -> str:
 
 @_of_each
 def without_outputs(golden: Golden, _: Policy) -> Told:
-    """Tell which golden has no outputs, or outputs that show nothing."""
+    """Yield an entry if a golden has no outputs, or outputs in which no comparison can find a wrong number."""
     options = golden.manifest.options
     if options.without_outputs:
         yield Accepted("no outputs: compiled, and never compared", options.without_outputs, (golden.manifest.case,))
@@ -132,7 +135,7 @@ def without_outputs(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def registered_modules(golden: Golden, _: Policy) -> Told:
-    """Tell which modules of a golden readers import."""
+    """Yield an entry for each Python module of a golden that readers import before they call the artifact."""
     for name in golden.manifest.options.register:
         reason = "a module of the golden, which readers import before they call it"
         yield Accepted(f"registered module {name}", reason, (golden.manifest.case,))
@@ -140,7 +143,7 @@ def registered_modules(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def conversion(golden: Golden, _: Policy) -> Told:
-    """Tell which golden has a converted artifact."""
+    """Yield an entry if a golden's artifact was converted for another reader."""
     if origin := golden.manifest.converted_from:
         what = "a converted artifact: JAX promises nothing for it"
         yield Accepted(what, f"{origin.way} for {title_of(origin.reader)}", (golden.id,))
@@ -148,7 +151,7 @@ def conversion(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def derived_origin(golden: Golden, _: Policy) -> Told:
-    """Tell which parts of a golden were derived, and which outputs another release computed."""
+    """Yield an entry for each derived part of an adopted golden, and if a release that is not its writer ran it."""
     origin, writer = golden.manifest.origin, golden.manifest.writer
     if origin is None:
         return
@@ -160,7 +163,7 @@ def derived_origin(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def not_reproducible(golden: Golden, _: Policy) -> Told:
-    """Tell which golden is not exported twice alike."""
+    """Yield an entry if two exports of a golden's case gave different artifacts."""
     if not golden.manifest.reproducible:
         reason = "two exports differed: its test compares outputs, and not what is exported"
         yield Accepted("not reproducible", reason, (golden.id,))
@@ -168,7 +171,7 @@ def not_reproducible(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def own_comparison(golden: Golden, _: Policy) -> Told:
-    """Tell which comparison golden.yaml has in place of the default, unless it is `exact`, the strictest."""
+    """Yield an entry if golden.yaml asks for a comparison that is neither the default nor `exact`, the strictest."""
     own = _stored_comparison(golden)
     if own in (Comparison(), Comparison("exact")):
         return
@@ -189,7 +192,7 @@ def own_comparison(golden: Golden, _: Policy) -> Told:
 
 
 def _stored_comparison(golden: Golden) -> Comparison:
-    """Return the part of a golden's comparison that is in golden.yaml, and not in a rule or a quirk."""
+    """Return the comparison that golden.yaml alone asks for, without what the policy's rules and quirks add."""
     how = golden.compared_as
 
     def own(name: str) -> Any:
@@ -203,7 +206,10 @@ def _stored_comparison(golden: Golden) -> Comparison:
 
 
 def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
-    """Return the outputs for which a golden's own tolerances accept nothing but zeros, as ``output 0``."""
+    """Return the names of outputs, such as ``output 0``, for which a golden's own tolerances would accept zeros.
+
+    `own` is the comparison of golden.yaml. Outputs that are zero everywhere are left out.
+    """
     comparison = msgspec.structs.replace(own, compare=Comparison().compare)
     if comparison == Comparison():
         return []
@@ -225,7 +231,10 @@ def _outputs_that_may_be_zero(golden: Golden, own: Comparison) -> list[str]:
 
 @_of_each
 def stored_factors(golden: Golden, _: Policy) -> Told:
-    """Tell which outputs golden.yaml compares as factors. Those that custom calls show are in the bytes."""
+    """Yield an entry for each group of outputs that golden.yaml says to compare as factors of a factorization.
+
+    Factors that the artifact's custom calls show have no entry: the artifact itself proves them.
+    """
     for group in golden.manifest.factors:
         what = f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}"
         yield Accepted(what, "factors are unique only up to signs, phases and order", (golden.id,))
@@ -233,14 +242,14 @@ def stored_factors(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def numbers_rule(golden: Golden, policy: Policy) -> Told:
-    """Tell which rule of the policy replaces how a golden is compared."""
+    """Yield an entry if a rule under `numbers` of the policy replaces the comparison of a golden."""
     if rule := rule_of(golden.manifest, policy.numbers):
         yield Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, (golden.id,))
 
 
 @_of_each
 def quirks(golden: Golden, policy: Policy) -> Told:
-    """Tell which quirks of the policy relax a golden, until when."""
+    """Yield an entry for each quirk of the policy that relaxes a golden, with its reason and its end."""
     for quirk in quirks_of(golden.manifest, policy.quirks):
         until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
         reason = f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
@@ -249,7 +258,10 @@ def quirks(golden: Golden, policy: Policy) -> Told:
 
 @_of_each
 def platform_tolerances(golden: Golden, policy: Policy) -> Told:
-    """Tell which tolerances of the policy apply to a golden, on the platform of its writer or of a reader."""
+    """Yield an entry for each tolerance of the policy that applies to a golden's dtypes.
+
+    The policy gives tolerances for platforms: those of the golden's writer and of its replays count.
+    """
     manifest = golden.manifest
     types = {text.partition("[")[0] for text in (*manifest.signature.inputs, *manifest.signature.outputs)}
     calls = golden.calls.values()
@@ -265,7 +277,7 @@ def platform_tolerances(golden: Golden, policy: Policy) -> Told:
 
 @_of_each
 def platform_of_writer(golden: Golden, _: Policy) -> Told:
-    """Tell which golden is compared within more since its writer ran on an accelerator."""
+    """Yield an entry if a golden is compared within a wider tolerance because its writer ran on an accelerator."""
     platform = golden.manifest.writer.platform
     if platform in PLATFORM_RTOL:
         wider = ", ".join(f"{dtype} {rtol:g}" for dtype, rtol in PLATFORM_RTOL[platform].items())
@@ -274,7 +286,11 @@ def platform_of_writer(golden: Golden, _: Policy) -> Told:
 
 @_of_each
 def other_noise(golden: Golden, _: Policy) -> Told:
-    """Tell whose noise another release measured, which calls have none, and which noise no run explains."""
+    """Yield an entry for each weakness of a golden's noise.
+
+    Another release than its writer measured the noise, some calls have no noise, or the recorded noise is larger than
+    the runs recorded with it can explain.
+    """
     record, writer = golden.manifest.noise, golden.manifest.writer
     if record is None:
         return
@@ -288,12 +304,12 @@ def other_noise(golden: Golden, _: Policy) -> Told:
 
 
 ANY_MESSAGE = "INTERNAL: unknown failure\nRESOURCE_EXHAUSTED: out of memory\nname 'x' is not defined"
-"""Messages that no refusal has: a pattern that matches in one of them expects no refusal, but any failure."""
+"""Messages of failures that are not refusals: a `refused` pattern that matches one of them accepts any failure."""
 
 
 @_of_each
 def any_refusal(golden: Golden, _: Policy) -> Told:
-    """Tell which calls count as refused whatever is wrong with them."""
+    """Yield an entry for each call of a golden whose `refused` pattern also matches failures that are not refusals."""
     for check in golden.manifest.checks:
         if check.refused is not None and re.search(check.refused, ANY_MESSAGE):
             what = f"{check.name}: refused with any message"
@@ -301,9 +317,9 @@ def any_refusal(golden: Golden, _: Policy) -> Told:
 
 
 def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
-    """Tell which calls a golden lacks: those that its options ask for, and those that other goldens of its case have.
+    """Yield an entry if a golden lacks calls that its options ask for, or that other goldens of its case have.
 
-    About the calls of `also` and `refused` nothing else is known here. Their test compares them with what it calls.
+    A golden does not record which calls of `also` and `refused` its test makes: the test itself checks those.
     """
     calls: dict[str, set[str]] = {}
     for golden in goldens:
@@ -321,7 +337,7 @@ def calls_left_out(goldens: Sequence[Golden], _: Policy) -> Told:
 
 
 def _expected_calls(manifest: Manifest) -> Iterator[str]:
-    """Yield the names of calls that an export with these options adds, and the manifest lacks."""
+    """Yield the names of calls that an export with the manifest's options would add, but the manifest does not have."""
     options, checks = manifest.options, manifest.checks
     order = options.vjp_order
     has_results = {check.vjp for check in checks if check.refused is None}
@@ -339,9 +355,10 @@ def _expected_calls(manifest: Manifest) -> Iterator[str]:
 
 @_of_each
 def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
-    """Tell what an artifact has and golden.yaml does not name.
+    """Yield an entry for each thing that an artifact has but golden.yaml does not name, so that nothing checks it.
 
-    With a test that is an error: see `goldens/verify.py`.
+    In a golden that a test wrote, a derivative or a disabled check that golden.yaml does not name is an error, which
+    `goldens/verify.py` reports.
     """
     manifest = golden.manifest
     options, own = manifest.options, (golden.id,)
@@ -362,7 +379,10 @@ def as_its_artifact_has_it(golden: Golden, _: Policy) -> Told:
 
 
 def _artifact_of(golden: Golden, name: str) -> Any:
-    """Return an attribute of a golden's artifact; nothing where it cannot be read, which its cells report."""
+    """Return the attribute `name` of a golden's artifact, or () if the artifact cannot be read.
+
+    The cells of such a golden report the error.
+    """
     try:
         value = getattr(golden.read_artifact(), name)
         return list(value) if name == "unread" else value
@@ -371,7 +391,7 @@ def _artifact_of(golden: Golden, name: str) -> Any:
 
 
 def shorter_windows(_: Sequence[Golden], policy: Policy) -> Told:
-    """Tell windows that are shorter than those that JAX promises."""
+    """Yield an entry if a window of the policy is shorter than the window that JAX promises."""
     asked, jax = policy.windows, WindowDays()
     if asked.backward < jax.backward or asked.forward < jax.forward:
         what = f"windows: {asked.backward} days backward, {asked.forward} forward"
@@ -379,13 +399,13 @@ def shorter_windows(_: Sequence[Golden], policy: Policy) -> Told:
 
 
 def required_outside(_: Sequence[Golden], policy: Policy) -> Told:
-    """Tell that cells outside the window need not run."""
+    """Yield an entry if the policy says that cells outside the window need not run (`required: {outside: false}`)."""
     if not policy.required.outside:
         reason = "a cell outside the window that was not run does not make the run incomplete"
         yield Accepted("required: outside: false", reason, ())
 
 
 def calendar_days(_: Sequence[Golden], policy: Policy) -> Told:
-    """Tell that headlines say later than by default how old the calendar is."""
+    """Yield an entry if the policy lets the calendar grow older than by default before headlines report its age."""
     if policy.calendar_days > Policy().calendar_days:
         yield Accepted(f"calendar_days: {policy.calendar_days}", "headlines report an old calendar only after that", ())

@@ -36,12 +36,12 @@ _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=f
 
 
 class FailureSignature(NamedTuple):
-    """How a cell failed, without what differs from one case, reader or program to the next."""
+    """How a cell failed, without details that differ between cases, readers or programs, such as names and figures."""
 
     verdict: Verdict  # What happened.
     stage: Stage  # How far it got.
     message: str  # `message_class` of its message; empty for numbers, whose message has only figures.
-    signal: int | None  # By which its process died: most messages of a crash name it, those of a limit do not.
+    signal: int | None  # The number of the signal that ended its process, which not every message names; else None.
 
     def __str__(self) -> str:
         name = signal_name(self.signal) if self.signal else ""
@@ -58,9 +58,9 @@ _REGISTRATION = re.compile(
 
 
 def lacks_registration(failed: Result) -> bool:
-    """Return whether a cell fails since its process lacks what a library registers.
+    """Return whether a cell fails because its process lacks a registration, such as of an FFI handler or a pytree node.
 
-    No compiler and no release is to blame then.
+    Then neither a compiler nor a release is to blame.
     """
     return bool(_REGISTRATION.search(f"{failed.message}\n{failed.stderr}"))
 
@@ -72,17 +72,20 @@ def failure_signature(failed: Result) -> FailureSignature:
 
 
 def message_class(message: str) -> str:
-    """Return the first line without what differs between cases, such as links, quotes, figures and names."""
+    """Return the first line of a message with its links, quotations, figures and names replaced by ``_``.
+
+    Messages of the same failure in different cases then are equal.
+    """
     return _OWN.sub("_", _first_line(message))
 
 
 def _first_line(message: str) -> str:
-    """Return the first line that is not empty, whole; empty for no message."""
+    """Return the first line of a message that is not empty; "" if there is none."""
     return next(iter(message.strip().splitlines()), "")
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """Cells of a run with one judgement that fail alike. Lists are by build date."""
+    """The cells of a run that fail alike and have the same judgement. Lists of releases are in order of build date."""
 
     id: str  # The same in every run, and for cells of another judgement that fail alike.
     judgement: Judgement  # The judgement of its cells.
@@ -112,14 +115,14 @@ class Cause(msgspec.Struct, frozen=True):
 
     @property
     def is_rounding(self) -> bool:
-        """Whether all these cells differ as by rounding, and no known issue is behind it: they may be as good."""
+        """Whether the wrong numbers look like rounding, and neither a known issue nor the own writer explains them."""
         return self.looks_like.startswith(ROUNDING) and not (self.upstream or self.not_replayable)
 
 
 def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> tuple[list[Result], list[Cause]]:
-    """Return the results of a whole run or shard with the ids of their causes, and the causes, as `causes_in` does.
+    """Return the results of a whole run or shard, failing ones with the id of their cause, and the causes.
 
-    Without a `calendar`, releases that no cell of the run was read in are not known.
+    The causes are those of `causes_in`. Without a `calendar`, only the readers of the run are known releases.
     """
     results = list(results)
     changes = _changes(results)
@@ -135,11 +138,11 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
 def causes_in(
     results: Sequence[Result], calendar: Calendar | None = None, changes: Mapping[CellKey, FailingStretch] | None = None
 ) -> list[Cause]:
-    """Return the causes of results that have their ids, by judgement.
+    """Return the causes of results that already have the ids of their causes.
 
-    In each judgement, different numbers come last, then by number of cells. A change is dated between two releases
-    where one that is in the calendar, or a reader of the run, was built between them: that golden was not run there.
-    `changes` are those of the results, unless they are still to be found.
+    They are sorted by judgement; then wrong numbers come last, and causes with more cells first. A change is told as
+    "between two releases" if another release, known from the calendar or the run, was built between the two.
+    `changes` are what `_changes` returns for these results; without them they are found here.
     """
     changes = _changes(results) if changes is None else changes
     not_replayable = {result.golden for result in results if fails_in_own_writer(result)}
@@ -159,7 +162,7 @@ def causes_in(
 
 
 def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
-    """Return the days on which known releases of jaxlib, or of another runtime, were built."""
+    """Return the build days of all known releases of a runtime. The `family` of jaxlib is an empty text."""
     if not family:
         return [calendar.jaxlib[version].built for version in calendar.versions()]
     runtime = known_runtimes().get(family)
@@ -167,9 +170,9 @@ def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
 
 
 class Point(NamedTuple):
-    """What one release gave for a golden: `group` is equal for releases that agree.
+    """What a release gave for a golden. Releases whose results agree have the same `group`.
 
-    The golden's writer has no `result`.
+    `result` is None for the golden's writer, whose outputs are stored in the golden.
     """
 
     reader: Release
@@ -178,9 +181,9 @@ class Point(NamedTuple):
 
 
 class FailingStretch(NamedTuple):
-    """Readers of one golden that fail, neighbours by build date.
+    """Failing results of a golden whose readers are neighbours by build date.
 
-    `before` and `after` are the working ones around them.
+    `before` and `after` are the releases just outside that work; None if there is none.
     """
 
     results: tuple[Result, ...]
@@ -189,7 +192,7 @@ class FailingStretch(NamedTuple):
 
 
 def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
-    """Yield the stretches of failing readers, from the results of one golden on one platform and kind of device."""
+    """Yield the stretches of failing readers in the results of one golden on one platform and kind of device."""
     parts = stretches(results, lambda result: "works" if result.verdict.works else "fails", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         if stretch[0].group == "fails":
@@ -198,10 +201,10 @@ def failing_stretches(results: Sequence[Result]) -> Iterator[FailingStretch]:
 
 
 def stretches(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[list[Point]]:
-    """Return releases that agree, as neighbours by build date, for one golden on one platform and device.
+    """Split the results of one golden on one platform and device into stretches of releases that agree.
 
-    `group` says which results agree, and `written` is the group of the writer's own outputs: the writer is a point of
-    its own, unless it is there as a reader.
+    A stretch has neighbours by build date. Results agree if `group` gives the same text for them. The writer's own
+    outputs, whose group is `written`, are a point too, unless the writer is among the readers.
     """
     points = [Point(result.reader, group(result), result) for result in results]
     points.sort(key=lambda point: point.reader.date_order)
@@ -227,15 +230,18 @@ def is_own_writer(result: Result) -> bool:
 
 
 def fails_in_own_writer(result: Result) -> bool:
-    """Return whether the writer of a golden cannot replay it.
+    """Return whether a cell shows that the writer of its golden cannot replay the golden.
 
-    A cell that the audit stops was not replayed.
+    A cell that the audit stops shows nothing, since the artifact was not replayed.
     """
     return result.verdict.fails and is_own_writer(result) and not result.fails_audit
 
 
 def cell_signature(result: Result) -> tuple[str, ...]:
-    """Return what failing cells of one cause have in common, as far as a cell alone shows it."""
+    """Return the texts that are equal in all failing cells of the same cause, as far as a single cell shows them.
+
+    They are the id of a known issue, or else the platform, device, runtime, verdict, stage and class of the message.
+    """
     if result.upstream:
         return ("upstream", result.upstream)
     # Two runtimes have no fault in common, whatever their messages; nor has a jaxlib with settings one with others.
@@ -265,7 +271,7 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
 
 
 def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
-    """Return, for each cell whose message does not tell the fault, the working readers around its stretch."""
+    """Return the stretch of failing readers around each failing cell whose message does not explain the fault."""
     changes: dict[CellKey, FailingStretch] = {}
     for cells in Cells(results).by_series.values():
         for kind in {cell_signature(result) for result in cells if not VERDICTS[result.verdict].is_explained}:
@@ -321,9 +327,9 @@ def _cause(
 
 
 def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str, str, str, str]:
-    """Return the change of release in words, then `since`, `before` and `mended_in` of a cause.
+    """Return the fields `change`, `since`, `before` and `mended_in` of a cause whose cells are in this stretch.
 
-    `days` are known build dates.
+    `days` are the build dates of all known releases, in order.
     """
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     before, after = stretch.before, stretch.after
@@ -360,7 +366,7 @@ def _works_in(release: Release, stretch: FailingStretch) -> str:
 
 
 def _between(earlier: Release | None, later: Release | None, days: Sequence[datetime.date]) -> str:
-    """Return the two releases in words, where a known one was built between them; else empty."""
+    """Return "between EARLIER and LATER" if another known release was built between the two; else ""."""
     if earlier and later and bisect.bisect_right(days, earlier.built) < bisect.bisect_left(days, later.built):
         return f"between {release_name(earlier)} and {release_name(later)}"
     return ""

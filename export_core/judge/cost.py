@@ -13,7 +13,7 @@ from export_core.readers.worker.protocol import Cost
 FIGURES = Cost.__struct_fields__  # The figures of the compiler, which are the same each time.
 LEAST_STEP = 0.01  # The part of itself by which a figure must change to be a step.
 FEWEST_RUNS = 5  # Repetitions that both sides need: with fewer, no test can tell a slower cell from a busy machine.
-CERTAIN = 0.01  # The probability that any of all the cells of a report is called slower by chance.
+CERTAIN = 0.01  # The probability, over all cells of a report together, that a cell is called slower by chance.
 
 
 class CostChange(msgspec.Struct, frozen=True, gc=False):
@@ -25,42 +25,42 @@ class CostChange(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> tuple[float, float]:
-        """Sort key: how many times more or less it is, infinite from or to 0; then the larger of the two."""
+        """The sort key of a change: the larger value divided by the smaller (infinite for 0), then the larger value."""
         low, high = sorted((self.was, self.now))
         return high / low if low else math.inf, high
 
 
 class RunTimes(NamedTuple):
-    """How long the repetitions of two cells take."""
+    """The run times of two cells, in seconds, compared: how much slower the second is, and how certainly."""
 
-    was: float  # The median of the first cell.
-    now: float  # The median of the second.
-    fastest: float  # How many times slower its fastest run is.
-    chance: float  # How likely the rank test finds such ranks by chance.
+    was: float  # The median of the first cell, in seconds.
+    now: float  # The median of the second cell, in seconds.
+    fastest: float  # The fastest run of the second cell divided by the fastest run of the first.
+    chance: float  # The p-value of the rank test: how likely equally fast cells give times that differ as much.
 
     @property
     def ratio(self) -> float:
-        """How many times slower, below 1 where faster: by the medians or the fastest runs, whichever says less.
+        """The times of the second cell divided by those of the first: above 1 if the second is slower.
 
-        A busy machine moves all runs of a cell, and a rank test takes that for a difference; it moves the fastest
-        least.
+        It is the ratio of the medians or of the fastest runs, whichever is closer to 1, and 1 if they disagree on
+        which cell is slower. A busy machine slows all runs of a cell, but the fastest run least.
         """
         ratios = sorted((self.now / self.was, self.fastest))
         return 1.0 if ratios[0] < 1 < ratios[1] else min(ratios, key=lambda ratio: abs(math.log(ratio)))
 
 
 def cost_of(result: Result | None, figure: str) -> float | None:
-    """Return a figure of a cell; None where the cell has none."""
+    """Return a figure of the compiler, such as `temp_bytes`, for a cell; None if the cell does not have it."""
     return getattr(result.cost, figure) if result and result.cost else None
 
 
 def grows(was: float, now: float, figure: str, times: float) -> bool:
-    """Return whether a figure is more than `times` its old value, and grew by more than what is too small to count."""
+    """Return whether a figure grew to more than `times` its old value, and by at least the least step that counts."""
     return now > was * times and now - was >= _least(figure)
 
 
 def change_in(was: Result, now: Result, figure: str) -> CostChange | None:
-    """Return the change of a figure; None where it is less than a step, or one of the two cells lacks it."""
+    """Return the change of a figure between two cells; None if it is too small to count, or a cell lacks the figure."""
     before, after = cost_of(was, figure), cost_of(now, figure)
     if before is None or after is None:
         return None
@@ -69,10 +69,10 @@ def change_in(was: Result, now: Result, figure: str) -> CostChange | None:
 
 
 def run_times(was: Result, now: Result) -> RunTimes | None:
-    """Return the run times of two cells compared; None where one of them was not repeated often enough.
+    """Compare the run times of two cells; return None if one of the cells has fewer runs than `FEWEST_RUNS`.
 
-    Mann-Whitney's test, exact for so few: it asks only whether the runs of one tend to be longer than those of the
-    other, and nothing about how times are distributed.
+    The chance is that of Mann-Whitney's rank test. It asks only whether the runs of one cell tend to be longer than
+    the runs of the other, and assumes nothing about how times are distributed.
     """
     before, after = runs_of(was), runs_of(now)
     if min(len(before), len(after)) < FEWEST_RUNS:
@@ -84,12 +84,12 @@ def run_times(was: Result, now: Result) -> RunTimes | None:
 
 
 def runs_of(result: Result) -> Sequence[float]:
-    """Return the seconds of the repetitions of a cell."""
+    """Return the run time of each repetition of a cell, in seconds; empty if the cell was not repeated."""
     return result.timings.runs if result.timings else ()
 
 
 def _least(figure: str) -> float:
-    """Return the smallest difference of a figure that counts, since a compiler rounds buffers up."""
+    """Return the smallest difference of a figure that counts: smaller ones may come from rounded buffer sizes."""
     if figure.endswith("bytes") or figure == "bytes_accessed":
         return 1024
     return {"run_seconds": 0, "instructions": 10, "fusions": 10}.get(figure, 1000)

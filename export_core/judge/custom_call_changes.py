@@ -34,9 +34,9 @@ class ChangeStatus(NamedTuple):
     """The obligations of a declared change on a day."""
 
     phase: Phase
-    new_from: datetime.date  # From when on exports may use the new target; before, they must use the old one.
-    delete_from: datetime.date | None  # From when on the old one may be deleted; None while the release is not known.
-    must: tuple[str, ...]  # What exports must use, and what readers must run, a sentence each.
+    new_from: datetime.date  # The first day on which exports may use the new target instead of the old one.
+    delete_from: datetime.date | None  # The first day without the old target; None while no release is declared.
+    must: tuple[str, ...]  # Two sentences: which target exports must use, and which targets readers must run.
 
 
 class JudgedChange(msgspec.Struct, frozen=True):
@@ -59,11 +59,11 @@ class JudgedChange(msgspec.Struct, frozen=True):
 def status_of(
     change: CustomCallChange, windows: Windows, day: datetime.date, last_writer: datetime.date | None = None
 ) -> ChangeStatus:
-    """Return the status of a change on a day.
+    """Return the status of a declared change on a day.
 
-    `last_writer` is when the last writer known to export the old target was built. A writer built on D + 21 promises to
-    run in readers built since D, which have the new target: from that day on exports may use it. Where nothing replaces
-    the old target, exports need not wait.
+    `last_writer` is the build date of the last writer known to export the old target. What a writer built on D + 21
+    exports is promised to run in readers built since D, which all have the new target: so exports may use that target
+    from D + 21. If nothing replaces the old target, exports may stop to use it on D.
     """
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None
@@ -92,7 +92,10 @@ def status_of(
 def judge_changes(
     results: Iterable[Result], changes: Sequence[CustomCallChange], windows: Windows, as_of: datetime.date
 ) -> list[JudgedChange]:
-    """Check each declared change against results. Writers and readers built after `as_of` do not count."""
+    """Check each declared change against the results of a run, and return the changes with what broke them.
+
+    Results whose writer or reader was built after `as_of` do not count.
+    """
     # With --as-of a run may be judged for a day before some of its releases. Custom calls are those of jaxlib.
     of_jaxlib = (result for result in results if not result.reader.runtime)
     existing = [result for result in of_jaxlib if max(result.writer.built, result.reader.built) <= as_of]

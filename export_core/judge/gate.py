@@ -1,6 +1,6 @@
 """The decision about a run: its counts, what it lacks, what is stale, and the exit code.
 
-If no cell shows what it was asked to show, it is incomplete, whatever its cells say.
+If no cell of a run covers what was asked of the run, the run is incomplete, whatever its other cells say.
 """
 
 import datetime
@@ -59,7 +59,7 @@ class DeploymentTargetSummary(msgspec.Struct, frozen=True):
 
     @property
     def no_cell(self) -> str:
-        """How the sentence of `uncovered` begins which says why no run has a cell of the deployment target."""
+        """The beginning of the sentence in `uncovered` that says why the run has no cell of this deployment target."""
         return f"deployed {self.name}: it has no cell"
 
 
@@ -85,7 +85,7 @@ class RunIdentity(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """The facts of a run beside its results and its policy, which nobody counts or judges."""
+    """The facts of a run that are neither results nor policy, and that are recorded without being judged."""
 
     planned: int  # The number of planned cells.
     as_of: datetime.date  # The day as of which the run was judged.
@@ -141,13 +141,13 @@ class Summary(RunFacts, frozen=True, kw_only=True):
 
 
 def facts_at_end(facts: RunFacts, seconds: float) -> RunFacts:
-    """Return the facts of a run that ends now, after so many seconds."""
+    """Return the facts with the run's end set to now, and its wall time to `seconds`."""
     now = datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0)
     return structs.replace(facts, seconds=seconds, identity=structs.replace(facts.identity, ended=now))
 
 
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
-    """Return the facts about the calendar in the summary of a run, as of its day."""
+    """Return the field `calendar` of a summary: the newest release on a day, its date, and a hash of all dates."""
     known = calendar.as_of(as_of)
     # All that decides which readers there are and what is promised of them.
     facts = {
@@ -169,12 +169,16 @@ def summarize(
 ) -> Summary:
     """Count results, check known failures and declared changes of custom calls, and decide the exit code.
 
-    The results have their causes; `causes` are those, unless they are still to be collected. `facts` may be a summary.
-
     A run is incomplete if nothing was planned, a result is missing or given twice, or no cell covers what the policy
-    requires. A run without a promised cell is too, unless the policy says that it is meant or others have its other
-    shards. A golden that calls a new target too early is a broken promise even if no reader of this run shows it:
-    readers of those days are deployed, and not all of them are published.
+    requires. A run without a promised cell is incomplete too, unless the policy accepts that or the run is a shard. A
+    golden that calls a new target too early is a broken promise even if no reader of this run shows it: such readers
+    are deployed, and not all of them are published.
+
+    Args:
+        results: All results of the run, with the ids of their causes.
+        policy: The policy by which the results were judged.
+        facts: What else is known about the run; may be an earlier summary.
+        causes: The causes of the results; None to collect them from the results.
 
     Raises:
         PolicyError: The globs of a known failure cover too much.
@@ -230,12 +234,12 @@ def summarize(
 
 
 def broken_changes(summary: Summary) -> int:
-    """Return how many declared changes of custom calls are made too early, by a golden or by a reader."""
+    """Return how many declared changes of custom calls a golden or a reader has made too early."""
     return sum(bool(change.broken or change.deleted) for change in summary.custom_call_changes)
 
 
 def exit_code_of(summary: Summary) -> ExitCode:
-    """Return the exit code that follows from everything else in a summary."""
+    """Return the exit code that follows from the other fields of a summary."""
     codes = {judgement.facts.exit_code for judgement in Judgement if summary.judgements.get(judgement)}
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.unplanned or ExitCode.INCOMPLETE in codes:
@@ -250,7 +254,10 @@ def exit_code_of(summary: Summary) -> ExitCode:
 
 
 def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
-    """Return a sentence about cells outside the window that fail without a refusal, if the policy forbids it."""
+    """Return a sentence if cells outside the window fail without being refused, and the policy's `fail_on` forbids it.
+
+    Otherwise the list is empty.
+    """
     # A refusal is the expected end of a cell outside its window.
     failing = sum(
         result.judgement is Judgement.OUTSIDE and result.verdict.fails and result.verdict is not Verdict.REFUSED
@@ -261,9 +268,9 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
-    """Return a sentence about cells that were a bonus in the baseline and fail now, if the policy asks.
+    """Return a sentence if cells that were a bonus in the baseline fail now, and the policy's `fail_on` forbids it.
 
-    `cells` are pairs of results, the baseline's first.
+    Otherwise the list is empty. `cells` are pairs of results: the cell in the baseline, and in this run.
     """
     both = [(then, now) for then, now in cells if then and now]
     lost = sum(then.judgement is Judgement.BONUS and now.verdict.fails for then, now in both)
@@ -295,9 +302,9 @@ def _miscounted(planned: int, results: Sequence[Result], missing: Sequence[Shard
 
 
 def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
-    """Return the requirements that no cell covers, a sentence each.
+    """Return a sentence for each requirement that no cell covers.
 
-    `platforms` are those that were asked for.
+    `required` are the requirements of the policy, and `platforms` the platforms that the run was asked for.
     """
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     # Cells that had to run and did not are incomplete already.
@@ -326,7 +333,7 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
 
 
 def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
-    """Return a sentence if no cell of a run was promised or belongs to a deployment target; empty if one does."""
+    """Return a sentence if no cell of a run was promised or belongs to a deployment target; otherwise ""."""
     # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):
         return ""
@@ -342,7 +349,10 @@ def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
 
 
 def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> dict[str, int]:
-    """Return the promised cells of the day that the run lacks, by reader; of a part of a plan, nobody can say."""
+    """Return how many promised cells the run lacks, by reader, and 1 for each promised golden that was left out.
+
+    The result is empty for a shard or a run with missing results, for which this cannot be known.
+    """
     if facts.shard or len(results) != facts.planned:  # the latter is incomplete anyway
         return {}
     goldens = {golden: 1 for golden, built in facts.later.items() if built <= facts.as_of}
@@ -350,9 +360,9 @@ def _unplanned(results: Sequence[Result], policy: Policy, facts: RunFacts) -> di
 
 
 def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str:
-    """Return how old a calendar is on a day, in words; empty where it is younger than the policy's `calendar_days`.
+    """Return how old a calendar is on a day, in words; "" if it is not older than the policy's `calendar_days`.
 
-    A run knows no release that is younger than its calendar, and promises nothing about it.
+    A run does not know releases that were built after the end of its calendar, and says nothing about them.
     """
     if not newest_built:  # of a run by an earlier version
         return ""
@@ -361,9 +371,9 @@ def calendar_age(newest_built: str, as_of: datetime.date, policy: Policy) -> str
 
 
 def _left_out(facts: RunFacts, policy: Policy) -> str:
-    """Return which part of its project's plan a run is: ``shard 1/7, only cases t.a``; empty for all of it.
+    """Return which part of the project's plan a run covers, such as ``shard 1/7, only cases t.a``; "" for the whole.
 
-    The readers and platforms that the policy names are the project's.
+    The project's plan has all goldens, and the readers and platforms of the policy.
     """
     selection = facts.selection
     parts = [f"shard {facts.shard}"] if facts.shard else []

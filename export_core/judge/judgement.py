@@ -24,10 +24,13 @@ from export_core.releases.runtimes import runtime_of
 def judge_verdict(
     verdict: Verdict, *, promised: bool, required: bool = True, deployed: Sequence[str] = ()
 ) -> Judgement:
-    """Return the judgement of a verdict by the table.
+    """Return the judgement of a verdict by the table in `matrix/verdicts.py`.
 
-    `required` means that a cell that was not run is incomplete, also outside the window. `deployed` are deployment
-    targets that need the cell: whatever fails there is at least owed.
+    Args:
+        verdict: What happened in the cell.
+        promised: Whether the cell is inside its window.
+        required: Whether the cell is incomplete if it was not run.
+        deployed: The names of deployment targets that need the cell: if it fails for them, it is at least owed.
     """
     if verdict is Verdict.NOT_RUN and (required or deployed):
         return Judgement.INCOMPLETE
@@ -72,10 +75,10 @@ def judge(
 
 
 def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = None) -> Result:
-    """Return a result as a policy's windows, targets, known failures and requirements judge it on a day.
+    """Return a result judged anew by a policy on a day: by its windows, targets, known failures and requirements.
 
-    Whatever was planned is required to run, inside the window or not, unless the policy says otherwise about cells
-    outside it and without a deployment target.
+    Every planned cell has to run, unless it is outside the window, no deployment target needs it, and the policy says
+    that such cells need not run.
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
     window = promise_of(
@@ -108,7 +111,10 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
 
 
 def _is_left_out(result: Result) -> bool:
-    """Return whether a runtime that is not jaxlib refused what its promise leaves out, such as a custom call."""
+    """Return whether a cell was refused for something, such as a custom call, that the runtime's promise excludes.
+
+    Only runtimes other than jaxlib have such promises.
+    """
     if not result.reader.runtime or result.verdict is not Verdict.REFUSED:
         return False
     runtime = runtime_of(result.reader.runtime)
@@ -119,12 +125,11 @@ def _is_left_out(result: Result) -> bool:
 
 
 def with_controls(results: Sequence[Result], policy: Policy, as_of: datetime.date | None = None) -> Sequence[Result]:
-    """Judge what an accelerator's compiler refuses by its control: the golden's own writer, for the same device.
+    """Judge failures to compile for an accelerator again, by a control: the golden's own writer, for the same device.
 
-    Most goldens for accelerators are written on a CPU, and were not compiled for their device. Where the release that
-    wrote a golden fails in the same way in this run, the compiler of that device cannot do it: no release breaks a
-    promise by that. A failure that the writer's release does not have, or of which the run does not show it, stays as
-    it is.
+    Most goldens for accelerators are written on a CPU, so the writer did not compile them for the device. If the
+    writer's release fails in the same way in this run, the device's compiler cannot compile the program, and no promise
+    is broken. If that release works, fails otherwise, or was not run, the judgement stays.
 
     Args:
         results: All results of a run, each judged by `policy`.
@@ -167,10 +172,10 @@ def _by_control(
 
 
 def may_be_devices_limit(result: Result, limits: Collection[str]) -> bool:
-    """Return whether a compiler says that it cannot do a program, and not that something is missing beside it.
+    """Return whether a cell may have failed because no compiler for its device can compile the program.
 
-    A crash and a timeout show nothing, and a golden that was written on the device itself has run there. A known issue
-    of some releases is theirs; one that each release has (`limits`, by id) may be the device's.
+    That needs an error message from the stage compile, and neither a missing registration nor a golden that has run on
+    this platform. A known issue excludes it too, unless every release has that issue (`limits`: ids of such issues).
     """
     is_compilers = result.platform != "cpu" and (result.verdict, result.stage) == (Verdict.ERROR, Stage.COMPILE)
     has_run = result.mode is Mode.RUN and result.writer.platform == result.platform
@@ -179,9 +184,9 @@ def may_be_devices_limit(result: Result, limits: Collection[str]) -> bool:
 
 
 def _control_of(result: Result, own: Result | None) -> Control:
-    """Return what the cell of the golden's own writer shows about a failing cell.
+    """Return what the cell of the golden's own writer (`own`) shows about a failing cell.
 
-    `own` is None where the run has none.
+    `own` is None if the run has no such cell.
     """
     if own is None or own.verdict is Verdict.NOT_RUN:
         return Control.NOT_RUN

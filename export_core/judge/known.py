@@ -23,7 +23,7 @@ from export_core.releases.runtimes import JAXLIB
 
 
 class Scope(NamedTuple):
-    """The properties of a cell by which an entry covers it: the writer is a jaxlib version, the reader a name."""
+    """The properties of a cell that an entry of the policy matches: the writer is a jaxlib version, the reader a name."""
 
     case: str
     writer: str
@@ -32,7 +32,7 @@ class Scope(NamedTuple):
 
 
 def scope_of(result: Result) -> Scope:
-    """Return the scope of a cell that was judged."""
+    """Return the properties of a result's cell that entries of the policy match."""
     return Scope(result.case, result.writer.jaxlib, result.reader.name, result.platform)
 
 
@@ -43,7 +43,7 @@ def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailur
 
 
 def covers(entry: KnownFailure, scope: Scope) -> bool:
-    """Return whether an entry is about this cell."""
+    """Return whether the patterns of a known failure match the case, writer, reader and platform of a cell."""
     named = ((scope.case, entry.cases), (scope.writer, entry.writers), (scope.reader, entry.readers))
     has_platform = scope.platform in entry.platforms
     return has_platform and all(any(matches(name, pattern) for pattern in patterns) for name, patterns in named)
@@ -59,9 +59,9 @@ def may_excuse(entry: KnownFailure, cause: Cause) -> bool:
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
-    """Raise `PolicyError` for an entry that covers more promised cells than its `at_most`.
+    """Raise `PolicyError` if a known failure covers more promised cells than its `at_most`.
 
-    Its globs would otherwise excuse new cells that its author has never seen.
+    Otherwise its globs would also excuse new cells that the author of the entry has never seen.
     """
     # By scope: a reader with two releases of jax is still one reader to an entry.
     scopes = set(promised) if known else set()
@@ -85,7 +85,7 @@ def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
 def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:
     """Return which of the policy's known failures and quirks have expired or are not true, a sentence for each defect.
 
-    `whole` is whether the run had every golden with its window, so that an entry that matches no cell is a leftover.
+    `whole` is whether the run had every golden with its whole window: only then an entry that matches nothing is stale.
     """
     results = list(results)
     problems = []
@@ -101,10 +101,10 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
 
 
 def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, *, whole: bool) -> Iterator[str]:
-    """Yield what is no longer true about one known failure.
+    """Yield a sentence for each thing that is no longer true about a known failure.
 
-    Outside the window only wrong numbers break a promise, and only what a deployment target has to run is owed: an
-    entry can be about no other cell there.
+    An entry can excuse promised cells and, outside the window, only wrong numbers and cells of deployment targets:
+    no other failure there breaks anything.
     """
     excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     counted = (result for result in results if result.promised or result.deployed or result.judgement in excusable)
@@ -138,10 +138,10 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
 
 
 def expired(policy: Policy, as_of: datetime.date) -> list[str]:
-    """Return which known failures and quirks have expired as of a day, or were added in the future, a sentence each.
+    """Return a sentence for each known failure or quirk that has expired as of a day, or was added in the future.
 
-    An expired entry still excuses its cells: they fail as before. An entry may be `added` after `as_of`, which can be a
-    day of the past, but not after today: that would postpone its end.
+    An expired entry still excuses its cells. `added` may be after `as_of`, which can be a day of the past, but not
+    after today, because that would postpone the end of the entry.
     """
     # In the time zone where the entry was written it may be tomorrow already.
     latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
@@ -177,7 +177,7 @@ def _has_expired(entry: KnownFailure | Quirk, as_of: datetime.date) -> bool:
 
 
 def entry_name(table: str, number: int, entry: Any) -> str:
-    """Return the name of an entry in messages: its file and line, and its owner or its own name."""
+    """Return how messages name an entry of the policy: file and line, table and index, then reason, owner and issue."""
     location = f"{entry.location}: " if entry.location else ""
     owner = f"; owner {entry.owner}, {entry.issue}" if hasattr(entry, "owner") else ""
     about = getattr(entry, "reason", "") or getattr(entry, "name", "")
@@ -189,7 +189,7 @@ def _fails_so(entry: KnownFailure, result: Result) -> bool:
 
 
 def _cells(results: Sequence[Result]) -> str:
-    """Return every cell by name, those of one golden together."""
+    """Return the names of cells in one line: each golden and platform, with the readers of its cells."""
     ordered = sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built))
     return "; ".join(
         f"{golden} on {platform} in {titles(result.reader for result in cells)}"
@@ -198,9 +198,9 @@ def _cells(results: Sequence[Result]) -> str:
 
 
 def upstream_of(result: Result, golden: Golden, issues: Iterable[KnownIssue]) -> str:
-    """Return the id of the first known issue that a failing cell shows; empty for none.
+    """Return the id of the first known issue that explains a failing cell; "" if none does.
 
-    Few need to read the artifact.
+    The golden's artifact is read only for the few issues that depend on its content.
     """
     consumers, built = consumers_of(result.reader.family or JAXLIB), str(result.reader.built)
     for issue in issues:
@@ -226,9 +226,9 @@ _STAGES = [*Stage]
 
 
 def _is_concerned(result: Result, golden: Golden, concerns: Concerns | None) -> bool:
-    """Return whether an entry is about the artifact of a cell, read from the artifact where the result lacks the facts.
+    """Return whether the `concerns` of a known issue describe the artifact of a cell; true if the issue has none.
 
-    What a result has not stored is read from the artifact.
+    Custom calls are taken from the result; anything else is read from the artifact.
     """
     if concerns is None:
         return True

@@ -21,13 +21,16 @@ from export_core.releases.runtimes import names_runtime
 def missing_promised(
     results: Iterable[Result], policy: Policy, selection: Mapping[str, Any], as_of: datetime.date
 ) -> dict[str, int]:
-    """Return the readers in which promised cells of a run are missing, oldest build first, with how many.
+    """Return how many cells that are promised, or owed to a deployment target, a run lacks, by reader's name.
 
     Args:
-        results: all results of the run.
-        policy: its windows, calendar and deployment targets say what is promised.
-        selection: what the run was asked for, as `Selection.as_recorded` has it.
-        as_of: the day of the judgement.
+        results: All results of the run.
+        policy: The policy, whose windows, calendar and deployment targets say what is promised.
+        selection: What the run was asked for, in the form of `Selection.as_recorded`.
+        as_of: The day of the judgement.
+
+    Returns:
+        The number of missing cells by reader, oldest build first. Readers that lack no cell are left out.
     """
     results = [result for result in results if not result.converted]
     targets = policy.targets_on(as_of) if policy.deployed else ()
@@ -66,9 +69,9 @@ def _readers_of_day(
     as_of: datetime.date,
     targets: Sequence[DeploymentTarget],
 ) -> Readers | None:
-    """Return the readers that the words and ranges of a selection mean on a day; None where they mean none.
+    """Return the readers that a selection's words (such as `window`) and ranges mean on a day; None if there are none.
 
-    A release that it names itself is the same on each day, and was planned.
+    Releases that the selection names by version are left out: they do not depend on the day, and were planned.
     """
     named = Selection(readers=str(selection.get("readers", ""))).named
     words = [text for text in named if text in WORDS or text[0] in COMPARISONS or _names_several(text)]
@@ -84,5 +87,5 @@ def _readers_of_day(
 
 
 def _names_several(text: str) -> bool:
-    """Return whether a text is a runtime, or a range of its releases, which means other releases on another day."""
+    """Return whether a text names a runtime or a range of its releases, so that its meaning depends on the day."""
     return names_runtime(text) and "==" not in text

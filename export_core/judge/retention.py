@@ -17,7 +17,10 @@ def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
 
 
 def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
-    """Return the jaxlib versions that the policy names as deployed, in targets on that day or at all, or as readers."""
+    """Return the jaxlib versions that the policy says are in use.
+
+    They are those of deployment targets in force on that day, of `retention.deployed`, and of `readers`.
+    """
     # Versions of jaxlib only: words such as `window`, and other runtimes, begin with a letter. A wheel file is a
     # release candidate: it is tried, not deployed.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
@@ -27,10 +30,15 @@ def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
 
 
 def retirement_day(reader: datetime.date, written: Sequence[datetime.date], windows: Windows) -> datetime.date | None:
-    """Return the first day on which a reader may be retired, or None where it is promised to run nothing.
+    """Return the first day on which a reader may be retired, or None if it is not promised to run any golden.
 
-    From that day on no new jaxlib is promised to run what the reader's own release exports, nor any golden that the
-    reader is promised to run: nothing is lost by not running it any more.
+    From that day on, no new jaxlib is promised to run what the reader's own release exports, nor any golden that the
+    reader is promised to run.
+
+    Args:
+        reader: The build date of the reader.
+        written: The build dates of the goldens' writers.
+        windows: The lengths of the windows.
     """
     days = [leaves_window_on(built, windows) for built in written if promise(built, reader, windows).promised]
     return max(*days, leaves_window_on(reader, windows)) if days else None
@@ -41,7 +49,8 @@ def live_readers(
 ) -> list[str]:
     """Return the readers to run on a day, oldest build first: those in use, and those that may not be retired yet.
 
-    Raises `ReleaseError` for one in use that the calendar lacks that day, and for a day before the first release.
+    Raises `ReleaseError` if the calendar of that day lacks a release in use, or is empty. `written` are the build dates
+    of the goldens' writers, and `in_use` the versions that `readers_in_use` returns.
     """
     calendar = calendar.as_of(day)
     calendar.newest()  # raises where the day is before the first release
@@ -53,12 +62,12 @@ def live_readers(
 def retention_status(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date
 ) -> Iterator[tuple[Golden, list[str]]]:
-    """Yield every golden with the reasons why it must stay on a day, as sentences; without one it may be pruned.
+    """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
     A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. It
-    must stay while a deployment target has to run its case, also one whose obligation has yet to begin. And it must
-    stay while it calls a custom-call target that may not be deleted yet. It also stays when it is pinned, and when it
-    is its case's last by a writer of its platform.
+    must stay while a deployment target has to run its case, even if that obligation has yet to begin, and while it
+    calls a custom-call target that may not be deleted yet. It also stays if it is pinned, and if it is the newest
+    golden of its case by a writer on its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})
@@ -91,6 +100,9 @@ def retention_status(
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:
-    """Return the first day on which the old target of a change may be deleted; these goldens show its last writer."""
+    """Return the first day on which the old target of a change may be deleted; None while no release is declared.
+
+    The newest writer of a golden that calls the old target postpones that day.
+    """
     calling = [golden.manifest.writer.built for golden in goldens if change.old in golden.manifest.custom_calls]
     return status_of(change, windows, change.introduced, max(calling, default=None)).delete_from

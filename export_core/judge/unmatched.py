@@ -90,7 +90,7 @@ NO_BASELINE = (
 
 @dataclass(frozen=True)
 class _AllReaders:
-    """The names of all known readers, jaxlib's first: loading the other runtimes takes 100 ms, often for nothing."""
+    """The names of all known readers. Those of jaxlib come first, since loading the other runtimes takes 100 ms."""
 
     calendar: Calendar
     targets: Sequence[DeploymentTarget] = ()
@@ -105,7 +105,7 @@ class _AllReaders:
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     """Return every pattern and name in a policy that matches no golden, reader or target.
 
-    `goldens` are all of the project: of a part of them, most patterns match nothing.
+    `goldens` must be all goldens of the project: most patterns match nothing in a part of them.
     """
     names: dict[str, Iterable[str]] = {
         "cases": {golden.manifest.case for golden in goldens},
@@ -156,16 +156,17 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
 def _lacking(
     text: str, names: Iterable[str], known: Iterable[str], reported_by: ReportedBy = ReportedBy.NO_RUN
 ) -> list[Unmatched]:
-    """Return the names that are not known, each in this sentence."""
+    """Return an entry for each name that is not in `known`; the name is put into the sentence `text`."""
     return [Unmatched(text.format(name), reported_by) for name in names if name not in known]
 
 
 def targets_without_golden(
     patterns: Sequence[str], goldens: Sequence[Golden], calendar: Calendar, as_of: datetime.date
 ) -> list[str]:
-    """Return a sentence for each target on the newest stable list that a pattern names and no golden calls.
+    """Return a sentence for each stable custom-call target that matches a pattern, but that no golden calls.
 
-    The list is that of the newest release on that day. Raises `PolicyError` for a pattern that matches no target in it.
+    The stable list is that of the newest release on that day. Raises `PolicyError` if a pattern matches no target in
+    that list.
     """
     release = calendar.release(calendar.as_of(as_of).newest())
     stable = stable_targets(release.jax)
@@ -179,7 +180,7 @@ def targets_without_golden(
 
 
 def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
-    """Return a sentence for each pin that matches no golden: its pattern is misspelled, or its golden is gone."""
+    """Return a sentence for each pattern of a pin that matches no golden: it is misspelled, or all are deleted."""
     return [
         f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
         for number, pin in enumerate(policy.retention.pinned)
@@ -204,9 +205,9 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
 
 
 def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[str]]) -> Iterator[Unmatched]:
-    """Yield the patterns of an entry that match nothing.
+    """Yield the patterns of a policy's entry that match nothing.
 
-    An entry without `platforms` is about all of them: few projects have each.
+    An entry without `platforms` covers all platforms, of which few projects have every one: that is not reported.
     """
     target = entry.name if isinstance(entry, DeploymentTarget) else ""
     for key in (key for key in names if getattr(entry, key, PLATFORMS) != PLATFORMS):
@@ -222,7 +223,7 @@ def _in_entry(table: str, name: str, entry: Any, names: Mapping[str, Iterable[st
 
 
 def _together(table: str, name: str, entry: Any, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
-    """Yield pairs of an entry's patterns that match goldens, but none together: cases with writers or platform."""
+    """Yield an entry's patterns that match goldens on their own but not together: cases with writers, or a platform."""
     own = [golden.manifest for golden in goldens if _any_matches([golden.manifest.case], getattr(entry, "cases", "*"))]
     if isinstance(entry, DeploymentTarget):
         if not any(entry.platform in manifest.replayed_on for manifest in own):
@@ -240,7 +241,7 @@ def _any_matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
 
 
 def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the patterns that match none of the names that a key of the policy is about."""
+    """Return the patterns that match none of `names[key]`, such as the names of all cases for `cases`."""
     return [
         pattern
         for pattern in patterns
@@ -250,9 +251,9 @@ def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterab
 
 
 def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]) -> Iterator[str]:
-    """Yield the entries about a case that are not about it under its new name.
+    """Yield the names of the policy's entries that match a case by its old name, but not by its new name.
 
-    `writers` are those of its goldens.
+    `writers` are the ids of the writers of the case's goldens.
     """
 
     def loses(pattern: str, before: str, after: str) -> bool:

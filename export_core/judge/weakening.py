@@ -36,11 +36,12 @@ from export_core.releases.calendar import RuntimeRelease
 
 
 def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
-    """Return everything that was accepted for these goldens, by themselves or by the policy, sorted.
+    """Return everything that golden.yaml files or the policy accept for these goldens, sorted.
 
     Args:
-        goldens: all goldens of a run, as they are compared. Those of one case are compared with each other.
-        policy: that of the run.
+        goldens: All goldens of a run, with the comparisons of the policy applied. Those of the same case are compared
+            with each other.
+        policy: The policy of the run.
     """
     goldens = list(goldens)
     tellers = dict.fromkeys(how for how in WEAKENS.values() if callable(how))
@@ -65,9 +66,9 @@ MARKER = "the marker"
 
 
 def _spread(*groups: tuple[Any, Sequence[tuple[Any, str]]]) -> dict[Field, Any]:
-    """Return each field of these groups with the entry of its group.
+    """Return a mapping from each field of these groups to the entry of its group.
 
-    Raises `ValueError` for one that is given twice.
+    Raises `ValueError` if a field is given with two entries.
     """
     fields: dict[Field, Any] = {}
     for entry, kinds in groups:

@@ -23,7 +23,7 @@ from export_core.releases.runtimes import JAXLIB
 
 
 class Scope(NamedTuple):
-    """The properties of a cell that an entry of the policy matches: the writer is a jaxlib version, the reader a name."""
+    """The properties of a cell that an entry of the policy matches: the writer is a jaxlib, the reader a name."""
 
     case: str
     writer: str

@@ -65,8 +65,8 @@ def retention_status(
     """Yield every golden with the reasons why it must stay on a day; a golden without a reason may be pruned.
 
     A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. It
-    must stay while a deployment target has to run its case, even if that obligation has yet to begin, and while it
-    calls a custom-call target that may not be deleted yet. It also stays if it is pinned, and if it is the newest
+    must stay while a deployment target has to run its case, even if that obligation has yet to begin. It must stay
+    while it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, and if it is the newest
     golden of its case by a writer on its platform.
     """
     windows = policy.window_lengths()

@@ -66,8 +66,8 @@ def retention_status(
 
     A golden must stay while a jaxlib built that day must run it, and while it is in the window of a live reader. It
     must stay while a deployment target has to run its case, even if that obligation has yet to begin. It must stay
-    while it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, and if it is the newest
-    golden of its case by a writer on its platform.
+    while it calls a custom-call target that may not be deleted yet. It also stays if it is pinned, and if it is the
+    newest golden of its case by a writer on its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})

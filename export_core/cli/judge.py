@@ -110,7 +110,7 @@ def judge(
 
 
 def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> Run:
-    """Merge shards into one run, write its results into `folder`, and return the run.
+    """Join shards into one run, write its results into `folder`, and return the run.
 
     Raises `RunError` if `folder` is one of the shards, or if the shards do not fit together.
     """

@@ -104,7 +104,7 @@ class Journal:
             raise
 
     def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
-        """Keep only the complete lines of results.jsonl for which `is_wanted` is true, without duplicates; return them."""
+        """Keep only the complete lines of results.jsonl that `is_wanted` accepts, without duplicates; return them."""
         *lines, rest = read_regular(self._folder / RESULTS).split(b"\n")
         # A torn last line would run into the next result: then the file is written again.
         wanted = list(dict.fromkeys(line for line in lines if is_wanted(line)))

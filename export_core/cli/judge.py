@@ -110,7 +110,10 @@ def judge(
 
 
 def _joined(shards: Sequence[Path], folder: Path, policy_file: str | None) -> Run:
-    """Return the run whose shards these are, whose results are written into a folder."""
+    """Join shards into one run, write its results into `folder`, and return the run.
+
+    Raises `RunError` if `folder` is one of the shards, or if the shards do not fit together.
+    """
     from export_core.run.merge import merge_shards
     from export_core.run.results import Journal, finish_run
 

@@ -15,7 +15,7 @@ from export_core.run.run import Run, judge_run
 
 
 class NoShardError(RunError):
-    """An error for shards none of which has finished: nothing is known, not even what was planned."""
+    """An error for a merge in which no shard has finished, so that not even the planned cells are known."""
 
     exit_code = ExitCode.INCOMPLETE
 
@@ -26,9 +26,9 @@ def merge_shards(folders: Sequence[Path]) -> Run:
     Shards that are missing or did not finish make the run incomplete, and its summary names them.
 
     Raises:
-        NoShardError: None has finished.
-        RunError: A folder has something else or a shard of another plan, a shard is given twice, or results are not
-            those of the shard: see `read_run`.
+        NoShardError: No shard has finished.
+        RunError: A folder is not a shard or has a shard of a different plan, a shard is given twice, or a shard has
+            results that `read_run` refuses.
     """
     finished, missing = _finished(folders)
     # After their plans are checked: a shard of another plan gets a clearer error than a differing hash.
@@ -67,7 +67,10 @@ def merge_shards(folders: Sequence[Path]) -> Run:
 
 
 def _finished(folders: Sequence[Path]) -> tuple[list[Path], list[Shard]]:
-    """Return the folders of shards that have finished, all of one plan; and the missing shards of that plan."""
+    """Return the folders of the finished shards, and the shards of their plan that are missing.
+
+    Raises `NoShardError` if no shard has finished, and `RunError` if the shards are not of the same plan.
+    """
     finished = [folder for folder in folders if (folder / SUMMARY).exists()]
     if not finished:
         raise NoShardError(

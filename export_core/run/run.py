@@ -35,7 +35,8 @@ class Run(Cells):
     options: str = ""
     """The options with which `jaxexport report` judges the files of that folder as this run was judged."""
     changed: str = ""
-    """A text that names what decided the verdicts and has changed since the run; empty if nothing has."""
+    """A text that names what decided the verdicts and has changed since the run; empty if nothing has, or nobody asked.
+    """
 
     @cached_property
     def policy(self) -> Policy:
